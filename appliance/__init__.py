@@ -1,0 +1,14 @@
+"""Secure cross-VPC tunnel and exactly-once Kafka replicator.
+
+The way of the data, room by room; arrows of imports point only leftwards::
+
+    errors <- settings <- { tunnel, dns, kafka } <- { gateway, replicator } <- cli <- demo
+
+- ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
+- ``tunnel``: a connection becomes mutual TLS, a CONNECT to an allowed target, a relay of bytes.
+- ``dns``: a query becomes an answer, a forward or a refusal.
+- ``kafka``: the brokers' protocol: requests, connections, record batches.
+- ``gateway``: what runs on each VM: the tunnel's server end, or its client end beside the DNS shim.
+- ``replicator``: metadata and positions become a plan, lanes, transactions, committed copies.
+- ``demo``: two real clusters on loopback and the whole appliance between them.
+"""

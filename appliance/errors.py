@@ -1,0 +1,105 @@
+"""The one taxonomy of what can go wrong.
+
+Foreign exceptions are translated where they enter, with their cause kept (``raise ... from``). Three questions are
+answered by the type, so that nobody needs to parse a message:
+
+- *whose fault is it*: ``SettingsError`` is the user's, ``PeerError`` the other end's, everything else ours or the world's;
+- *does trying again help*: ``retriable``;
+- *what does the process exit with*: ``exit_code``.
+
+The message is one line, and names the thing to change.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class ApplianceError(Exception):
+    """Base of all; its text is fit to be shown to the user as it is."""
+
+    retriable: ClassVar[bool] = False
+    exit_code: ClassVar[int] = 1
+
+
+class SettingsError(ApplianceError):
+    """The settings cannot be used.
+
+    Args:
+        faults: every fault found, one line each, none holding a secret.
+    """
+
+    exit_code = 2
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
+
+
+class ToolMissing(ApplianceError):
+    """A program that the machine has to have is absent; the text says how to install it."""
+
+    exit_code = 2
+
+
+class Unreachable(ApplianceError):
+    """Nobody answers there now: refused, timed out, reset, closed."""
+
+    retriable = True
+
+
+class NameUnresolved(Unreachable):
+    """A resolver has no address for a name."""
+
+
+class PeerError(ApplianceError):
+    """The other end broke its protocol, or sent bytes that cannot be right."""
+
+
+class IdentityRefused(ApplianceError):
+    """TLS: one end does not accept who the other says it is."""
+
+
+class CredentialsRefused(ApplianceError):
+    """SASL: the cluster does not accept the API key."""
+
+
+class TargetRefused(ApplianceError):
+    """The tunnel will not carry a connection to that target."""
+
+
+class BrokerUnsupported(ApplianceError):
+    """The broker lacks an API version that the appliance needs."""
+
+
+class BrokerRefused(ApplianceError):
+    """A broker answered with an error code for which trying again is no cure.
+
+    Args:
+        code: the protocol's name of it, for example ``TOPIC_AUTHORIZATION_FAILED``.
+    """
+
+    def __init__(self, message: str, code: str) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class BrokerBusy(BrokerRefused):
+    """A broker answered with an error code that the protocol marks as passing."""
+
+    retriable = True
+
+
+class Fenced(ApplianceError):
+    """Another process has taken this lane's transactional id: invariant B."""
+
+
+class BatchCorrupt(PeerError):
+    """A record batch contradicts its own header or checksum: it must never be forwarded."""
+
+
+class PartitionStopped(ApplianceError):
+    """A partition cannot go on until the operator chooses: invariant F, nothing is skipped in silence."""
+
+
+class DestinationUnfit(ApplianceError):
+    """A destination topic cannot hold the copy of its source topic."""

@@ -1,0 +1,109 @@
+"""What the tunnel may reach: broker addresses, exact or by pattern, as values.
+
+Grammar of one entry::
+
+    target  = host ":" port              b0.orange.vpc.example:9093
+    pattern = "*." host ":" port         *.orange.vpc.example:9093    (one or more labels in place of the star)
+
+Hosts are compared without case and without a trailing dot (RFC 4343). An IP literal is a legal target of a direct
+connection but never of the tunnel, whose targets are names.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+
+
+def normal_host(host: str) -> str:
+    """The one spelling of a host name: lower case, no trailing dot."""
+    return host.rstrip(".").lower()
+
+
+def is_ip_literal(host: str) -> bool:
+    """Whether ``host`` is an IPv4 or IPv6 address rather than a name."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _legal_name(host: str) -> bool:
+    return 0 < len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.split("."))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Target:
+    """One broker's address; ``host`` in its normal spelling."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Target":
+        """``host:port`` to a target.
+
+        Raises:
+            ValueError: with what is expected.
+        """
+        host, separator, port = text.strip().rpartition(":")
+        host = normal_host(host)
+        if not separator or not (_legal_name(host) or is_ip_literal(host)):
+            raise ValueError("expected host:port")
+        if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ValueError("expected a port from 1 to 65535")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TargetPattern:
+    """Every name below ``domain``, on one port."""
+
+    domain: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "TargetPattern":
+        """``*.domain:port`` to a pattern.
+
+        Raises:
+            ValueError: with what is expected.
+        """
+        star, separator, rest = text.strip().partition("*.")
+        if star or not separator:
+            raise ValueError("expected *.domain:port")
+        target = Target.parse(rest)
+        if is_ip_literal(target.host) or "." not in target.host:
+            raise ValueError("expected a domain of at least two labels after the star")
+        return cls(target.host, target.port)
+
+    def matches_host(self, host: str) -> bool:
+        """Whether ``host`` lies below the domain."""
+        return normal_host(host).endswith("." + self.domain)
+
+    def __str__(self) -> str:
+        return f"*.{self.domain}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedTargets:
+    """The allow-list that both ends of the tunnel and the DNS shim share."""
+
+    exact: tuple[Target, ...]
+    patterns: tuple[TargetPattern, ...] = ()
+
+    def allows(self, target: Target) -> bool:
+        """Whether the tunnel may carry a connection to ``target``; never to an IP literal."""
+        return not is_ip_literal(target.host) and target.port in self.ports_of(target.host)
+
+    def ports_of(self, host: str) -> tuple[int, ...]:
+        """The ports on which ``host`` may be reached, ascending; none when the name is not ours."""
+        host = normal_host(host)
+        exact = {target.port for target in self.exact if target.host == host}
+        by_pattern = {pattern.port for pattern in self.patterns if pattern.matches_host(host)}
+        return tuple(sorted(exact | by_pattern))

@@ -1,0 +1,164 @@
+"""The settings as the rest of the appliance sees them: parsed once, frozen, already checked."""
+
+import enum
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.settings.secret import Secret
+from appliance.settings.target import AllowedTargets, Target
+
+
+class SecurityProtocol(enum.StrEnum):
+    """How a broker's listener is secured; Kafka's own names."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the connection starts with TLS."""
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether SASL comes before the first request."""
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+class SaslMechanism(enum.StrEnum):
+    """How the API key is presented."""
+
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+class Side(enum.StrEnum):
+    """Which cluster; the value is the prefix of its variables, in lower case."""
+
+    SOURCE = "source"
+    DESTINATION = "destination"
+
+
+class Start(enum.StrEnum):
+    """Where the copy of a partition begins when the link is new."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class Route(enum.StrEnum):
+    """How the replicator reaches the source brokers."""
+
+    TUNNEL = "tunnel"
+    DIRECT = "direct"
+
+
+class LogFormat(enum.StrEnum):
+    """What a log line looks like."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """One Kafka cluster and how to log in to it.
+
+    ``ca_file`` None means the system's certificate authorities.
+    """
+
+    side: Side
+    cluster_id: str
+    bootstrap: tuple[Target, ...]
+    protocol: SecurityProtocol
+    mechanism: SaslMechanism
+    api_key: str
+    api_secret: Secret
+    ca_file: Path | None
+
+    def variable(self, name: str) -> str:
+        """The name of one of this cluster's variables: ``variable("API_KEY")`` is ``SOURCE_API_KEY``."""
+        return f"{self.side.value.upper()}_{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class TunnelSettings:
+    """The encrypted connection between the two VMs.
+
+    ``server`` is what the destination VM dials, ``listen`` where the source VM waits. ``resolver`` is the DNS server
+    with which the source VM finds its brokers (None: the system's). ``target_networks`` are the networks that a
+    target's name may resolve to even though they are loopback or link-local. ``endpoint_network`` is where the
+    destination VM gives each broker an address of its own.
+    """
+
+    link: str
+    secret: Secret
+    server: Target
+    listen: Target
+    peer_address: str
+    allowed: AllowedTargets
+    resolver: Target | None
+    target_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    endpoint_network: ipaddress.IPv4Network
+    connections_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class DnsSettings:
+    """The DNS shim; ``upstream`` None means that names which aren't ours are refused."""
+
+    listen: Target
+    upstream: Target | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """Which topics are copied, and to what."""
+
+    regex: str
+    exclude_regex: str
+    suffix: str
+    start: Start
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How the replicator works; times in seconds, sizes in bytes. ``tasks`` 0 means one for each core."""
+
+    lanes: int
+    tasks: int
+    slice_seconds: float
+    discovery_seconds: float
+    commit_interval: float
+    commit_bytes: int
+    transaction_timeout: float
+    spark_master: str
+    spark_driver_memory: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is logged and how."""
+
+    format: LogFormat
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of setenv.sh. ``replicator`` names this link in the destination cluster: ``replicator-<SOURCE_CLUSTER_ID>``."""
+
+    replicator: str
+    source: ClusterSettings
+    destination: ClusterSettings
+    route: Route
+    tunnel: TunnelSettings
+    dns: DnsSettings
+    topics: TopicSettings
+    engine: EngineSettings
+    log: LogSettings
