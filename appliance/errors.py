@@ -41,6 +41,10 @@ class ToolMissing(ApplianceError):
     exit_code = 2
 
 
+class ProcessFailed(ApplianceError):
+    """A program that the appliance runs ended, or was not ready in time; below that is the tail of its log."""
+
+
 class Unreachable(ApplianceError):
     """Nobody answers there now: refused, timed out, reset, closed."""
 
@@ -49,6 +53,10 @@ class Unreachable(ApplianceError):
 
 class NameUnresolved(Unreachable):
     """A resolver has no address for a name."""
+
+
+class TimedOut(Unreachable):
+    """Nobody answered there in time."""
 
 
 class PeerError(ApplianceError):

@@ -1,0 +1,202 @@
+"""One connection to one broker: requests go out pipelined, answers come back in their order.
+
+The broker answers the requests of a connection in the order in which they came, so a deadline that passes for one
+ends the connection for all: nothing may be matched to the wrong request, and a doubtful Produce or EndTxn is the
+lane's to resolve.
+"""
+
+import asyncio
+import collections
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from kio.static.protocol import RequestPayload
+
+from appliance.errors import ApplianceError, IdentityRefused, PeerError, Unreachable
+from appliance.kafka.wire import FRAME_MAX, SIZE, Response, decode, encode
+from appliance.settings.target import Target
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+"""Finds the addresses of a host name; raises NameUnresolved or Unreachable."""
+
+CONNECT_TIMEOUT = 10.0
+REQUEST_TIMEOUT = 30.0
+
+
+@dataclass(slots=True)
+class _Pending(Generic[Response]):
+    correlation: int
+    response_type: type[Response]
+    answer: asyncio.Future[Response]
+
+    def settle(self, frame: bytearray) -> None:
+        response = decode(self.response_type, frame, self.correlation)
+        if not self.answer.done():
+            self.answer.set_result(response)
+
+    def fail(self, error: ApplianceError) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+            self.answer.exception()  # an answer that nobody waits for any more is no news
+
+
+class BrokerConnection(asyncio.BufferedProtocol):
+    """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made."""
+
+    def __init__(self, target: Target, client_id: str) -> None:
+        self.target = target
+        self._client_id = client_id
+        self._transport: asyncio.Transport | None = None
+        self._pending: collections.deque[_Pending[Any]] = collections.deque()
+        self._correlation = 0
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._broken: ApplianceError | None = None
+        self._size = bytearray(SIZE.size)
+        self._frame: bytearray | None = None
+        self._filled = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether requests can still be sent."""
+        return self._broken is None and self._transport is not None
+
+    async def call(
+        self, request: RequestPayload, response_type: type[Response], timeout: float = REQUEST_TIMEOUT
+    ) -> Response:
+        """Send a request and wait for its answer.
+
+        Raises:
+            Unreachable: the connection broke, or the answer did not come within ``timeout`` seconds.
+            PeerError: the answer is unreadable.
+        """
+        answer = await self.send(request, response_type)
+        try:
+            async with asyncio.timeout(timeout):
+                return await answer
+        except TimeoutError as error:
+            name = type(request).__name__
+            self._break(Unreachable(f"{self.target} did not answer a {name} within {timeout:g} s"))
+            raise Unreachable(f"{self.target} did not answer a {name} within {timeout:g} s") from error
+
+    async def send(self, request: RequestPayload, response_type: type[Response]) -> "asyncio.Future[Response]":
+        """Send a request, in order with the ones before it, and give the future of its answer."""
+        await self._writable.wait()
+        if self._broken is not None or self._transport is None:
+            raise self._broken or Unreachable(f"the connection to {self.target} is not open")
+        self._correlation = (self._correlation + 1) & 0x7FFFFFFF
+        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._pending.append(_Pending(self._correlation, response_type, answer))
+        self._transport.writelines(encode(request, self._correlation, self._client_id))
+        return answer
+
+    async def close(self) -> None:
+        """End the connection; whoever waits for an answer gets Unreachable."""
+        self._break(Unreachable(f"the connection to {self.target} was closed"))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The transport is there."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=4 * 1024 * 1024)
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Where the next bytes go: the size first, then a frame made for it, so that nothing is copied twice."""
+        return memoryview(self._frame if self._frame is not None else self._size)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes have come."""
+        self._filled += nbytes
+        if self._frame is None:
+            if self._filled < SIZE.size:
+                return
+            self._start_frame()
+        elif self._filled == len(self._frame):
+            frame, self._frame, self._filled = self._frame, None, 0
+            self._answered(frame)
+
+    def _start_frame(self) -> None:
+        (size,) = SIZE.unpack(self._size)
+        if not SIZE.size <= size <= FRAME_MAX:
+            self._break(PeerError(f"{self.target} does not speak Kafka's protocol on this port: frame size {size}"))
+            return
+        self._frame, self._filled = bytearray(size), 0
+
+    def _answered(self, frame: bytearray) -> None:
+        if not self._pending:
+            self._break(PeerError(f"{self.target} answered a request that was not sent"))
+            return
+        pending = self._pending.popleft()
+        try:
+            pending.settle(frame)
+        except PeerError as error:
+            pending.fail(error)
+            self._break(error)
+
+    def eof_received(self) -> bool:
+        """The broker has closed its side; so do we."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The transport is gone."""
+        reason = f": {exc}" if exc else ""
+        self._break(Unreachable(f"{self.target} closed the connection{reason}"))
+
+    def pause_writing(self) -> None:
+        """The transport's buffer is full."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """The transport's buffer has room again."""
+        self._writable.set()
+
+    def _break(self, error: ApplianceError) -> None:
+        if self._broken is not None:
+            return
+        self._broken = error
+        self._writable.set()
+        for pending in self._pending:
+            pending.fail(error)
+        self._pending.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+async def connect(
+    target: Target, resolve: Resolve, client_id: str, tls: ssl.SSLContext | None, timeout: float = CONNECT_TIMEOUT
+) -> BrokerConnection:
+    """A connection to ``target``, the first of its addresses that answers; TLS checks the target's own name.
+
+    Raises:
+        NameUnresolved: the resolver has no address.
+        IdentityRefused: the certificate is not the target's, or nobody trusted signed it.
+        Unreachable: no address answers.
+    """
+    loop = asyncio.get_running_loop()
+    failure: Exception | None = None
+    for address in await resolve(target.host):
+        try:
+            async with asyncio.timeout(timeout):
+                _, connection = await loop.create_connection(
+                    lambda: BrokerConnection(target, client_id),
+                    address,
+                    target.port,
+                    ssl=tls,
+                    server_hostname=target.host if tls else None,
+                )
+                return connection
+        except ssl.SSLCertVerificationError as error:
+            raise IdentityRefused(f"the certificate of {target} is not accepted: {error.verify_message}") from error
+        except (OSError, TimeoutError) as error:
+            failure = error
+    raise Unreachable(f"cannot connect to {target}: {_reason(failure)}") from failure
+
+
+def _reason(failure: Exception | None) -> str:
+    if isinstance(failure, TimeoutError):
+        return "no answer in time"
+    if isinstance(failure, ConnectionResetError):
+        return "connection reset"
+    return str(failure)

@@ -1,0 +1,92 @@
+"""From an open connection to one that requests can be sent on: API versions agreed, SASL done, TLS prepared."""
+
+import ssl
+
+from kio.schema.api_versions.v3 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
+
+from appliance.errors import BrokerUnsupported, CredentialsRefused, SettingsError
+from appliance.kafka import sasl, versions
+from appliance.kafka.connection import BrokerConnection, Resolve, connect
+from appliance.settings.target import Target
+from appliance.settings.values import ClusterSettings
+
+_SOFTWARE = "kafka-cloud-replicator"
+
+
+def tls_context(cluster: ClusterSettings) -> ssl.SSLContext | None:
+    """What the cluster's certificates are checked with; None without TLS.
+
+    Raises:
+        SettingsError: the CA file cannot be read as certificates.
+    """
+    if not cluster.protocol.encrypted:
+        return None
+    try:
+        return ssl.create_default_context(cafile=cluster.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        variable = cluster.variable("CA_FILE")
+        raise SettingsError([f"{variable}={cluster.ca_file}: expected a PEM file of certificates: {error}"]) from error
+
+
+async def open_session(
+    target: Target, cluster: ClusterSettings, resolve: Resolve, client_id: str, tls: ssl.SSLContext | None
+) -> BrokerConnection:
+    """A connection to one broker of the cluster, logged in.
+
+    Raises:
+        Unreachable: it does not answer.
+        IdentityRefused: its certificate is not accepted.
+        CredentialsRefused: it does not accept the API key.
+        BrokerUnsupported: it is too old.
+    """
+    connection = await connect(target, resolve, client_id, tls)
+    try:
+        await _agree_versions(connection)
+        if cluster.protocol.authenticated:
+            await _authenticate(connection, cluster)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+async def _agree_versions(connection: BrokerConnection) -> None:
+    request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
+    response = await connection.call(request, ApiVersionsResponse)
+    lacking = versions.missing({key.api_key: (key.min_version, key.max_version) for key in response.api_keys})
+    if lacking:
+        raise BrokerUnsupported(
+            f"{connection.target} is too old a broker: it lacks {', '.join(lacking)}; 2.8 is needed"
+        )
+
+
+async def _authenticate(connection: BrokerConnection, cluster: ClusterSettings) -> None:
+    handshake = await connection.call(SaslHandshakeRequest(mechanism=cluster.mechanism.value), SaslHandshakeResponse)
+    if handshake.error_code is not ErrorCode.none:
+        raise CredentialsRefused(
+            f"{cluster.variable('SASL_MECHANISM')}={cluster.mechanism}: {connection.target} offers "
+            f"{', '.join(handshake.mechanisms)}"
+        )
+    try:
+        await _converse(connection, cluster)
+    except CredentialsRefused as error:
+        raise CredentialsRefused(
+            f"the {cluster.side} cluster refuses {cluster.variable('API_KEY')}={cluster.api_key}: check it and "
+            f"{cluster.variable('API_SECRET')} ({error})"
+        ) from error
+
+
+async def _converse(connection: BrokerConnection, cluster: ClusterSettings) -> None:
+    conversation = sasl.tokens(cluster.mechanism, cluster.api_key, cluster.api_secret)
+    token = next(conversation)
+    while True:
+        answer = await connection.call(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
+        if answer.error_code is not ErrorCode.none:
+            raise CredentialsRefused(f"{connection.target}: {answer.error_message or answer.error_code.name}")
+        try:
+            token = conversation.send(answer.auth_bytes)
+        except StopIteration:
+            return

@@ -1,0 +1,75 @@
+"""What a cluster says of itself: brokers, topics, leaders; as frozen values."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11.request import MetadataRequestTopic
+from kio.schema.metadata.v11.response import MetadataResponseTopic
+from kio.schema.types import TopicName
+
+from appliance.settings.target import Target, normal_host
+
+NOWHERE = uuid.UUID(int=0)
+"""The topic id of a broker that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that exists; ``leaders`` holds node ids by partition, -1 where there is none now.
+
+    ``error`` is ``none``, or why the cluster won't tell more, for example missing authorisation.
+    """
+
+    name: str
+    id: uuid.UUID
+    internal: bool
+    leaders: tuple[int, ...]
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """One answer to a Metadata request."""
+
+    cluster_id: str
+    controller: int
+    brokers: Mapping[int, Target]
+    topics: Mapping[str, Topic]
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The node that leads a partition; -1 when nobody is known to."""
+        known = self.topics.get(topic)
+        if known is None or not 0 <= partition < len(known.leaders):
+            return -1
+        return known.leaders[partition]
+
+
+def request(topics: Sequence[str] | None) -> MetadataRequest:
+    """A request for the named topics, for none when empty, for all when None."""
+    named = None if topics is None else tuple(MetadataRequestTopic(topic_id=None, name=TopicName(t)) for t in topics)
+    return MetadataRequest(topics=named, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+
+
+def parse(response: MetadataResponse) -> Metadata:
+    """The response as our values; topics that do not exist are left out."""
+    topics = (_topic(topic) for topic in response.topics)
+    return Metadata(
+        cluster_id=response.cluster_id or "",
+        controller=int(response.controller_id),
+        brokers={int(b.node_id): Target(normal_host(b.host), int(b.port)) for b in response.brokers},
+        topics={topic.name: topic for topic in topics if topic.error is not ErrorCode.unknown_topic_or_partition},
+    )
+
+
+def _topic(topic: MetadataResponseTopic) -> Topic:
+    leaders = {int(partition.partition_index): int(partition.leader_id) for partition in topic.partitions}
+    return Topic(
+        name=str(topic.name),
+        id=topic.topic_id or NOWHERE,
+        internal=topic.is_internal,
+        leaders=tuple(leaders.get(index, -1) for index in range(len(leaders))),
+        error=topic.error_code,
+    )

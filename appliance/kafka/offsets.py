@@ -1,0 +1,67 @@
+"""ListOffsets (KIP-79, KIP-98, KIP-207): where a partition's log starts, and where it ends for whom."""
+
+import enum
+from collections.abc import Collection
+
+from kio.schema.list_offsets.v6 import ListOffsetsRequest, ListOffsetsResponse
+from kio.schema.list_offsets.v6.request import ListOffsetsPartition, ListOffsetsTopic
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i64
+
+from appliance.kafka.answer import check
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.metadata import Metadata
+
+Partition = tuple[str, int]
+"""A topic's name and a partition's number."""
+
+
+class Bound(enum.Enum):
+    """Which offset; the value is the request's timestamp and isolation level."""
+
+    START = (-2, 0)
+    STABLE_END = (-1, 1)
+    """The last stable offset: past it, no transaction is decided yet."""
+    END = (-1, 0)
+    """The high watermark: past it, nothing is replicated yet."""
+
+
+async def list_offsets(
+    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
+) -> dict[Partition, int]:
+    """The offset of each partition at ``bound``; ``metadata`` says who leads them.
+
+    Raises:
+        BrokerBusy: a leader has moved; fetch metadata and ask again.
+        Unreachable, BrokerRefused: as everywhere.
+    """
+    by_leader: dict[int, list[Partition]] = {}
+    for topic, partition in partitions:
+        by_leader.setdefault(metadata.leader(topic, partition), []).append((topic, partition))
+    offsets: dict[Partition, int] = {}
+    for leader, led in by_leader.items():
+        connection = await cluster.broker(leader)
+        response = await connection.call(_request(led, bound), ListOffsetsResponse)
+        for topic_answer in response.topics:
+            for answer in topic_answer.partitions:
+                key = (str(topic_answer.name), int(answer.partition_index))
+                check(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
+                offsets[key] = int(answer.offset)
+    return offsets
+
+
+def _request(partitions: Collection[Partition], bound: Bound) -> ListOffsetsRequest:
+    timestamp, isolation = bound.value
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    topics = tuple(
+        ListOffsetsTopic(
+            name=TopicName(topic),
+            partitions=tuple(
+                ListOffsetsPartition(partition_index=i32(number), timestamp=i64(timestamp)) for number in numbers
+            ),
+        )
+        for topic, numbers in by_topic.items()
+    )
+    return ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(isolation), topics=topics)

@@ -1,0 +1,101 @@
+"""From what was read to what is written: each committed batch raw where that is possible, rebuilt where it is not.
+
+A batch goes raw, its records neither decompressed nor decoded, unless
+
+- it has holes, since a producer's batch must count lastOffsetDelta + 1 records;
+- it starts before the position, of which the records before are copied already;
+- it has LogAppendTime, which no producer may set: each record then carries that time as its own;
+- it is one of several tiny ones in a row, which become one, since a Produce takes one batch a partition.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from appliance.kafka.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, verify
+from appliance.kafka.records import Record, pack, unpack
+
+TINY_RECORDS = 32
+"""Up to this many records, rebuilding costs less than a Produce of its own."""
+
+COALESCED_BYTES = 256 * 1024
+"""A coalesced batch takes up to this many bytes of its parts; below every sensible max.message.bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A batch ready to be restamped and sent.
+
+    ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one.
+    """
+
+    data: memoryview | bytes
+    records: int
+    first_offset: int
+    next_offset: int
+    max_timestamp: int
+    raw: bool
+
+
+def outgoing(batches: Iterable[Batch], position: int) -> Iterator[Outgoing]:
+    """What to write for the committed batches of one partition, from offset ``position`` on, in order.
+
+    Raises:
+        BatchCorrupt: a checksum or a record is wrong; what was given before is right.
+    """
+    run: list[Batch] = []
+    run_size = 0
+    for batch in batches:
+        if batch.header.records == 0 or batch.header.last_offset < position:
+            continue
+        if run and not (_tiny(batch) and _joins(run[-1], batch) and run_size + len(batch.data) <= COALESCED_BYTES):
+            yield from _written(run, position)
+            run, run_size = [], 0
+        verify(batch)
+        run.append(batch)
+        run_size += len(batch.data)
+        if not _tiny(batch):
+            yield from _written(run, position)
+            run, run_size = [], 0
+    if run:
+        yield from _written(run, position)
+
+
+def _tiny(batch: Batch) -> bool:
+    return batch.header.records <= TINY_RECORDS
+
+
+def _joins(before: Batch, after: Batch) -> bool:
+    return before.header.attributes & CODEC_MASK == after.header.attributes & CODEC_MASK
+
+
+def _written(run: list[Batch], position: int) -> Iterator[Outgoing]:
+    if len(run) == 1 and _can_go_raw(run[0], position):
+        header = run[0].header
+        yield Outgoing(
+            data=run[0].data,
+            records=header.records,
+            first_offset=header.base_offset,
+            next_offset=header.last_offset + 1,
+            max_timestamp=header.max_timestamp,
+            raw=True,
+        )
+        return
+    records: list[Record] = [record for batch in run for record in unpack(batch, position)]
+    if records:
+        yield Outgoing(
+            data=pack(records, run[0].header.attributes & CODEC_MASK),
+            records=len(records),
+            first_offset=records[0].offset,
+            next_offset=run[-1].header.last_offset + 1,
+            max_timestamp=max(record.timestamp for record in records),
+            raw=False,
+        )
+
+
+def _can_go_raw(batch: Batch, position: int) -> bool:
+    header = batch.header
+    return (
+        header.records == header.last_offset_delta + 1
+        and header.base_offset >= position
+        and not header.attributes & LOG_APPEND_TIME
+    )

@@ -1,0 +1,135 @@
+"""The transactional producer's calls (KIP-98, KIP-360), each one question and one answer; nothing is tried again here.
+
+A lane owns the transactional id, and decides what an error means.
+"""
+
+import asyncio
+import datetime
+import functools
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnTopic
+from kio.schema.end_txn.v3 import EndTxnRequest, EndTxnResponse
+from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
+from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
+from kio.schema.produce.v9.request import PartitionProduceData, TopicProduceData
+from kio.schema.types import ProducerId, TopicName, TransactionalId
+from kio.static.primitive import Records, i16, i32, i32Timedelta
+
+from appliance.kafka.answer import check
+from appliance.kafka.connection import BrokerConnection
+from appliance.kafka.offsets import Partition
+
+_ALL_IN_SYNC_REPLICAS = i16(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Who writes: a transactional id with the producer id and epoch that the coordinator gave it."""
+
+    transactional_id: str
+    id: int
+    epoch: int
+
+
+@functools.cache
+def milliseconds(seconds: float) -> i32Timedelta:
+    """Seconds as the protocol's duration."""
+    return i32Timedelta.parse(datetime.timedelta(milliseconds=int(seconds * 1000)))
+
+
+async def init_producer_id(coordinator: BrokerConnection, transactional_id: str, timeout: float) -> Producer:
+    """A new epoch of the id: whoever had it is fenced, and what it left open is aborted and over when this returns.
+
+    Raises:
+        BrokerBusy: its open transaction is still being aborted, or the coordinator is not ready: ask again.
+        Unreachable, BrokerRefused: as everywhere.
+    """
+    request = InitProducerIdRequest(
+        transactional_id=TransactionalId(transactional_id), transaction_timeout=milliseconds(timeout)
+    )
+    answer = await coordinator.call(request, InitProducerIdResponse)
+    check(answer.error_code, f"take transactional id {transactional_id}")
+    return Producer(transactional_id, int(answer.producer_id), int(answer.producer_epoch))
+
+
+async def add_partitions(coordinator: BrokerConnection, producer: Producer, partitions: Iterable[Partition]) -> None:
+    """Open a transaction, if none is, and say where it will write.
+
+    Raises:
+        Fenced: the epoch is no longer the newest.
+        BrokerBusy: the transaction before is still being completed: ask again.
+        Unreachable, BrokerRefused: as everywhere.
+    """
+    by_topic: dict[str, list[i32]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(i32(partition))
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=TransactionalId(producer.transactional_id),
+        v3_and_below_producer_id=ProducerId(producer.id),
+        v3_and_below_producer_epoch=i16(producer.epoch),
+        v3_and_below_topics=tuple(
+            AddPartitionsToTxnTopic(name=TopicName(name), partitions=tuple(numbers))
+            for name, numbers in by_topic.items()
+        ),
+    )
+    answer = await coordinator.call(request, AddPartitionsToTxnResponse)
+    for topic_result in answer.results_by_topic_v3_and_below:
+        for result in topic_result.results_by_partition:
+            doing = f"add {topic_result.name}-{result.partition_index} to a transaction of {producer.transactional_id}"
+            check(result.partition_error_code, doing)
+
+
+async def produce(
+    leader: BrokerConnection, producer: Producer, batches: Collection[tuple[Partition, bytearray]], timeout: float
+) -> asyncio.Future[ProduceResponse]:
+    """Send one stamped batch for each partition, in order with what this connection was sent before.
+
+    The answer is to be given to ``check_produced``.
+    """
+    by_topic: dict[str, list[PartitionProduceData]] = {}
+    for (topic, partition), data in batches:
+        records = cast("Records", data)  # kio hands a buffer over as it is, without a copy
+        by_topic.setdefault(topic, []).append(PartitionProduceData(index=i32(partition), records=records))
+    request = ProduceRequest(
+        transactional_id=TransactionalId(producer.transactional_id),
+        acks=_ALL_IN_SYNC_REPLICAS,
+        timeout=milliseconds(timeout),
+        topic_data=tuple(
+            TopicProduceData(name=TopicName(name), partition_data=tuple(data)) for name, data in by_topic.items()
+        ),
+    )
+    return await leader.send(request, ProduceResponse)
+
+
+def check_produced(response: ProduceResponse) -> None:
+    """Nothing, when every partition took its batch.
+
+    Raises:
+        Fenced, BrokerBusy, BrokerRefused: by the first that did not.
+    """
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            detail = f" ({answer.error_message})" if answer.error_message else ""
+            check(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
+
+
+async def end_transaction(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:
+    """Commit. When this returns, the transaction is decided, and readers will see it.
+
+    Raises:
+        Fenced: the epoch is no longer the newest; nothing was committed by this call.
+        Unreachable: whether it was committed is not known.
+        BrokerBusy, BrokerRefused: as everywhere.
+    """
+    request = EndTxnRequest(
+        transactional_id=TransactionalId(producer.transactional_id),
+        producer_id=ProducerId(producer.id),
+        producer_epoch=i16(producer.epoch),
+        committed=True,
+    )
+    answer = await coordinator.call(request, EndTxnResponse, timeout)
+    check(answer.error_code, f"commit a transaction of {producer.transactional_id}")

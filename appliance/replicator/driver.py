@@ -1,0 +1,225 @@
+"""The replicator: looks at both clusters, plans, and has Spark copy slice after slice until it is told to stop."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from appliance.errors import ApplianceError, Fenced
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.topics import NewTopic, create_topics
+from appliance.replicator.discovery import look
+from appliance.replicator.naming import Naming
+from appliance.replicator.plan import Discovery, lanes_of, seats_of
+from appliance.replicator.portion import LedgerRow
+from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.replicator.seating import Notice, Seat
+from appliance.replicator.seats import SeatServer
+from appliance.replicator.spark import Spark, task_count
+from appliance.replicator.trouble import Troubles
+from appliance.replicator.worker import Invitation
+from appliance.settings.values import Settings, Start
+
+log = logging.getLogger("appliance.replicator")
+
+Result = TypeVar("Result")
+
+_RETRY = 1.0
+_SLICE_END_PATIENCE = 40.0
+_POSITIONS_CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(16 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+
+
+async def run_replicator(settings: Settings, env_file: Path, stopping: asyncio.Event) -> None:
+    """Copy until ``stopping``.
+
+    Raises:
+        Fenced: another replicator of this link has started.
+        IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: no use trying again.
+    """
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        await Replicator(settings, env_file, stopping, source, destination).run()
+
+
+class Replicator:
+    """One run of the replicator."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        env_file: Path,
+        stopping: asyncio.Event,
+        source: KafkaCluster,
+        destination: KafkaCluster,
+    ) -> None:
+        self._settings = settings
+        self._naming = Naming.of(settings)
+        self._env_file = env_file
+        self._stopping = stopping
+        self._source = source
+        self._destination = destination
+        self._troubles = Troubles()
+        self._seats = SeatServer("127.0.0.1", self._noticed)
+        self._discovery = Discovery()
+        self._changed = asyncio.Event()
+        self._fenced: str | None = None
+        self._slice = 0
+
+    async def run(self) -> None:
+        """See ``run_replicator``."""
+        # Both clusters must answer before anything is written to either.
+        if not await self._insist(lambda: self._source.metadata([]), "source"):
+            return
+        if not await self._insist(lambda: self._destination.metadata([]), "destination"):
+            return
+        starting = asyncio.create_task(asyncio.to_thread(self._start_spark), name="spark-start")
+        established = await self._insist(self._positions_topic, "destination")
+        watching = asyncio.create_task(self._watch(), name="discovery")
+        spark = await starting
+        await self._seats.start()
+        try:
+            if established is not None:
+                lanes, has_run_before = established
+                await self._copy(spark, lanes, not has_run_before and self._settings.topics.start is Start.LATEST)
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            await self._seats.close()
+            await asyncio.to_thread(spark.stop)
+        if self._fenced is not None:
+            raise Fenced(
+                f"another {self._settings.replicator} has taken over {self._fenced}: this one stops, one a link is enough"
+            )
+
+    def _start_spark(self) -> Spark:
+        return Spark(self._settings.engine, self._settings.replicator, str(self._env_file))
+
+    async def _positions_topic(self) -> tuple[int, bool]:
+        """The number of lanes, and whether the link has run before; the positions topic says both for ever."""
+        name = self._naming.positions_topic
+        known = (await self._destination.metadata([name])).topics.get(name)
+        if known is not None and known.leaders:
+            return len(known.leaders), True
+        topic = NewTopic(name, self._settings.engine.lanes, self._settings.topics.replication_factor, _POSITIONS_CONFIG)
+        failures = await create_topics(self._destination, [topic])
+        for error in failures.values():
+            raise error
+        log.info("positions topic made", extra={"fields": {"topic": name, "lanes": topic.partitions}})
+        return topic.partitions, False
+
+    async def _watch(self) -> None:
+        """Look for topics, for ever."""
+        said_nothing_matches = False
+        while True:
+            try:
+                found = await look(self._source, self._destination, self._naming, self._settings.topics)
+            except ApplianceError as error:
+                self._troubles.tell("discovery", str(error))
+            else:
+                self._troubles.over("discovery")
+                self._troubles.keep("topic ", {f"topic {name}": fault for name, fault in found.unfit.items()})
+                if not found.replicas and not found.unfit and not said_nothing_matches:
+                    said_nothing_matches = True
+                    regex = self._settings.topics.regex
+                    log.warning(f"REPLICA_TOPICS_SOURCE_REGEX={regex} matches no topic of the source yet")
+                if found.replicas != self._discovery.replicas:
+                    self._discovery = found
+                    self._changed.set()
+                    topics = len({replica.source_topic for replica in found.replicas})
+                    fields = {"topics": topics, "partitions": len(found.replicas)}
+                    log.info("topics to copy", extra={"fields": fields})
+            await asyncio.sleep(self._settings.engine.discovery_seconds)
+
+    async def _copy(self, spark: Spark, lanes: int, from_latest: bool) -> None:
+        """Slice after slice. What is there when the link is new may begin at its end; all else at its first record."""
+        host, port = self._seats.address
+        latest: frozenset[str] = frozenset()
+        invitation = Invitation(host, port, self._seats.token)
+        while not self._stopping.is_set() and self._fenced is None:
+            self._changed.clear()
+            dealt = lanes_of(self._discovery.replicas, lanes)
+            if from_latest and dealt:
+                latest, from_latest = frozenset(replica.source_topic for replica in self._discovery.replicas), False
+            seats = [
+                Seat(self._slice, latest, {lane: dealt[lane] for lane in seat})
+                for seat in seats_of(dealt, task_count(self._settings.engine))
+            ]
+            if not seats:
+                await self._first_of(self._changed.wait(), self._stopping.wait())
+                continue
+            await self._one_slice(spark, invitation, seats)
+            self._slice += 1
+
+    async def _one_slice(self, spark: Spark, invitation: Invitation, seats: list[Seat]) -> None:
+        self._seats.open(seats)
+        slice_task = asyncio.create_task(asyncio.to_thread(spark.slice, invitation, len(seats)), name="slice")
+        limit = asyncio.sleep(self._settings.engine.slice_seconds)
+        await self._first_of(slice_task, limit, self._changed.wait(), self._stopping.wait())
+        self._seats.stop()
+        try:
+            async with asyncio.timeout(_SLICE_END_PATIENCE):
+                self._tell_copied(await asyncio.shield(slice_task))
+        except TimeoutError:
+            log.warning("a slice did not end in time: its tasks are ended by force")
+            await asyncio.to_thread(spark.cancel)
+            await asyncio.gather(slice_task, return_exceptions=True)
+        except Exception as error:  # Spark's own errors have no common type that is fit to be shown
+            reason = str(error).strip().splitlines()
+            self._troubles.tell("spark", f"a slice failed: {reason[0] if reason else type(error).__name__}")
+            log.debug("a slice failed", exc_info=error)
+            await asyncio.sleep(_RETRY)
+        else:
+            self._troubles.over("spark")
+
+    def _tell_copied(self, rows: list[LedgerRow]) -> None:
+        if not rows:
+            return
+        fields = {
+            "slice": self._slice,
+            "records": sum(row.records for row in rows),
+            "bytes": sum(row.bytes for row in rows),
+            "partitions": len({(row.topic, row.partition) for row in rows}),
+            "raw_batches": sum(row.raw_batches for row in rows),
+            "rebuilt_batches": sum(row.rebuilt_batches for row in rows),
+        }
+        log.info("slice copied", extra={"fields": fields})
+
+    def _noticed(self, notice: Notice) -> None:
+        if notice.kind == Fenced.__name__:
+            self._fenced = notice.subject
+            self._changed.set()
+        elif notice.fault:
+            self._troubles.tell(notice.subject, notice.fault)
+        else:
+            self._troubles.over(notice.subject)
+
+    async def _insist(self, ask: Callable[[], Awaitable[Result]], about: str) -> Result | None:
+        """Ask until there is an answer; None when told to stop meanwhile.
+
+        Raises:
+            ApplianceError: one that is no use to retry.
+        """
+        while not self._stopping.is_set():
+            try:
+                answer = await ask()
+            except ApplianceError as error:
+                if not error.retriable:
+                    raise
+                self._troubles.tell(about, str(error))
+                await self._first_of(asyncio.sleep(_RETRY), self._stopping.wait())
+            else:
+                self._troubles.over(about)
+                return answer
+        return None
+
+    async def _first_of(self, *awaitables: Awaitable[object]) -> None:
+        """Wait for the first of them; the others are cancelled, but not a slice."""
+        tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if not task.done() and task not in awaitables:
+                task.cancel()

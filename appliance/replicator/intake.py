@@ -1,0 +1,238 @@
+"""What a Spark task reads from the source: a Fetch in flight to every leader, and a bounded buffer a partition.
+
+Reading runs ahead of writing by the buffers' size, so that fetching and committing overlap. The buffers and the
+Fetches outlive a slice: nothing is read twice because Spark took a breath.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from kio.schema.errors import ErrorCode
+from kio.schema.fetch.v12 import FetchResponse
+
+from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, PartitionStopped
+from appliance.kafka import batch, fetch
+from appliance.kafka.answer import check, failure
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.committed import committed
+from appliance.kafka.fetch import Fetched, FetchLimits
+from appliance.kafka.metadata import Metadata
+from appliance.kafka.offsets import Partition
+from appliance.kafka.outgoing import outgoing
+from appliance.replicator.plan import Replica
+from appliance.replicator.portion import Portion
+
+_PARTITION_BYTES = 1024 * 1024
+_RESPONSE_BYTES = 8 * 1024 * 1024
+_BUFFER_BYTES = 2 * 1024 * 1024
+"""A partition whose buffer holds this much is not fetched until some of it is taken."""
+
+_IDLE = FetchLimits(_PARTITION_BYTES, _RESPONSE_BYTES, wait=0.5)
+_HURRIED = FetchLimits(_PARTITION_BYTES, _RESPONSE_BYTES, wait=0.01)
+"""While a full buffer is left out: it may have room long before new records come to the others."""
+
+_BACKOFF = 0.2
+_METADATA_AGE = 30.0
+
+Notice = Callable[[Replica | None, ApplianceError | None], None]
+"""Told what went wrong with a replica, or with the whole source when None; with an error of None, that it is over."""
+
+
+@dataclass(slots=True)
+class _Buffer:
+    """One partition: where the next Fetch begins, and what waits to be taken."""
+
+    replica: Replica
+    position: int
+    arrived: asyncio.Event
+    portions: deque[Portion] = field(default_factory=deque)
+    bytes: int = 0
+    stopped: bool = False
+
+    @property
+    def wants(self) -> bool:
+        return not self.stopped and self.bytes < _BUFFER_BYTES
+
+
+class Intake:
+    """The buffers of the partitions that the lanes of one process copy, filled while its event loop runs."""
+
+    def __init__(self, source: KafkaCluster, notice: Notice) -> None:
+        self._cluster = source
+        self._notice = notice
+        self._buffers: dict[Partition, _Buffer] = {}
+        self._metadata: Metadata | None = None
+        self._metadata_at = 0.0
+        self._changed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._fetchers: dict[int, asyncio.Task[None]] = {}
+        self._router = asyncio.create_task(self._route(), name="intake-router")
+
+    async def close(self) -> None:
+        """End all reading."""
+        tasks = [self._router, *self._fetchers.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def read(self, replica: Replica, position: int, arrived: asyncio.Event) -> None:
+        """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more."""
+        self._buffers[_key(replica)] = _Buffer(replica, position, arrived)
+        self._changed.set()
+        self._room.set()
+
+    def forget(self, replicas: Iterable[Replica]) -> None:
+        """Read these partitions no more."""
+        for replica in replicas:
+            self._buffers.pop(_key(replica), None)
+
+    def take(self, replicas: Iterable[Replica], limit: int) -> list[Portion]:
+        """What is there of these partitions now, up to about ``limit`` bytes, in turn."""
+        buffers = [self._buffers[_key(replica)] for replica in replicas if _key(replica) in self._buffers]
+        taken: list[Portion] = []
+        size = 0
+        while size < limit and (buffers := [buffer for buffer in buffers if buffer.portions]):
+            for buffer in buffers:
+                portion = buffer.portions.popleft()
+                buffer.bytes -= portion.bytes
+                size += portion.bytes
+                taken.append(portion)
+        if taken:
+            self._room.set()
+        return taken
+
+    def waiting(self, replicas: Iterable[Replica]) -> bool:
+        """Whether anything of these partitions can be taken now."""
+        return any((b := self._buffers.get(_key(replica))) is not None and bool(b.portions) for replica in replicas)
+
+    def stop(self, replica: Replica, reason: ApplianceError) -> None:
+        """Read a partition no more until it is read anew, and say why."""
+        buffer = self._buffers.get(_key(replica))
+        if buffer is not None and not buffer.stopped:
+            buffer.stopped = True
+            self._notice(replica, reason)
+
+    async def _route(self) -> None:
+        """Keep one fetcher for each broker that leads a partition."""
+        while True:
+            try:
+                await self._look_up()
+                self._notice(None, None)
+            except ApplianceError as error:
+                self._notice(None, error)
+                await asyncio.sleep(_BACKOFF)
+                continue
+            self._changed.clear()
+            leaders = {self._leader(buffer) for buffer in self._buffers.values()} - {-1}
+            for node in leaders:
+                fetcher = self._fetchers.get(node)
+                if fetcher is None or fetcher.done():
+                    self._fetchers[node] = asyncio.create_task(self._fetch_from(node), name=f"intake-{node}")
+            try:
+                async with asyncio.timeout(_METADATA_AGE):
+                    await self._changed.wait()
+            except TimeoutError:
+                self._metadata = None
+
+    async def _look_up(self) -> None:
+        topics = {buffer.replica.source_topic for buffer in self._buffers.values()}
+        known = self._metadata
+        if known is not None and all(topic in known.topics for topic in topics):
+            return
+        self._metadata = await self._cluster.metadata(sorted(topics))
+        for buffer in self._buffers.values():
+            self._check_identity(buffer.replica)
+
+    def _check_identity(self, replica: Replica) -> None:
+        assert self._metadata is not None
+        topic = self._metadata.topics.get(replica.source_topic)
+        if topic is not None and topic.id != replica.source_id:
+            self.stop(replica, PartitionStopped(f"source topic {topic.name} was deleted and made anew: id {topic.id}"))
+
+    def _leader(self, buffer: _Buffer) -> int:
+        if self._metadata is None or buffer.stopped:
+            return -1
+        return self._metadata.leader(*_key(buffer.replica))
+
+    async def _fetch_from(self, node: int) -> None:
+        while led := [buffer for buffer in self._buffers.values() if self._leader(buffer) == node]:
+            wanted = [buffer for buffer in led if buffer.wants]
+            if not wanted:
+                self._room.clear()
+                await self._room.wait()
+                continue
+            try:
+                await self._fetch(node, wanted, _IDLE if len(wanted) == len(led) else _HURRIED)
+            except ApplianceError as error:
+                self._lost(error)
+                await asyncio.sleep(_BACKOFF)
+                return
+
+    async def _fetch(self, node: int, wanted: list[_Buffer], limits: FetchLimits) -> None:
+        connection = await self._cluster.broker(node, "fetch")
+        request = fetch.request(((_key(buffer.replica), buffer.position) for buffer in wanted), limits)
+        response = await connection.call(request, FetchResponse)
+        check(response.error_code, f"fetch from {connection.target}")
+        asked = {_key(buffer.replica): buffer for buffer in wanted}
+        for fetched in fetch.fetched(response):
+            buffer = asked[fetched.partition]
+            if self._buffers.get(fetched.partition) is buffer:
+                self._absorb(buffer, fetched)
+
+    def _absorb(self, buffer: _Buffer, fetched: Fetched) -> None:
+        if fetched.error is not ErrorCode.none:
+            self._failed(buffer, fetched)
+            return
+        try:
+            portion = _portion(buffer, fetched)
+        except (BatchCorrupt, PartitionStopped) as error:
+            topic, partition = fetched.partition
+            self.stop(buffer.replica, PartitionStopped(f"{topic}-{partition} from offset {buffer.position}: {error}"))
+            return
+        if portion is None:
+            return
+        buffer.position = portion.next_offset
+        buffer.portions.append(portion)
+        buffer.bytes += portion.bytes
+        buffer.arrived.set()
+        # The broker serves a full response from the front of the request: who was served goes to the back.
+        key = fetched.partition
+        self._buffers[key] = self._buffers.pop(key)
+
+    def _failed(self, buffer: _Buffer, fetched: Fetched) -> None:
+        topic, partition = fetched.partition
+        error = failure(fetched.error, f"fetch {topic}-{partition} from offset {buffer.position}")
+        if fetched.error is ErrorCode.offset_out_of_range:
+            log_range = f"its log holds {fetched.log_start} to {fetched.stable_end}"
+            self.stop(buffer.replica, PartitionStopped(f"{topic}-{partition}: position {buffer.position}, {log_range}"))
+        elif isinstance(error, BrokerBusy):
+            self._lost(error)
+        else:
+            self.stop(buffer.replica, error)
+
+    def _lost(self, error: ApplianceError) -> None:
+        """A leader is gone, or leads no more: ask the metadata anew."""
+        if time.monotonic() - self._metadata_at > _BACKOFF:
+            self._metadata_at = time.monotonic()
+            self._metadata = None
+        self._changed.set()
+        self._notice(None, error)
+
+
+def _portion(buffer: _Buffer, fetched: Fetched) -> Portion | None:
+    """What a partition's share of an answer brings; None when that is nothing new."""
+    batches = list(batch.split(fetched.records))
+    while batches and batches[0].header.last_offset < buffer.position:
+        batches.pop(0)
+    if not batches:
+        return None
+    copied = tuple(outgoing(committed(batches, fetched.aborted), buffer.position))
+    last = batches[-1].header
+    return Portion(buffer.replica, copied, last.last_offset + 1, last.leader_epoch)
+
+
+def _key(replica: Replica) -> Partition:
+    return replica.source_topic, replica.partition

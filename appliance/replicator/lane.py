@@ -1,0 +1,212 @@
+"""A lane: one transactional id, one partition of the positions topic, and the copies of its source partitions.
+
+Who may write what (invariant B): lane i writes partition i of the positions topic and the destination partitions of
+the source partitions that ``plan.lane_of`` gives it; nobody else does, and of several processes that hold lane i only
+the one with the newest epoch. There are no clever retries: after any doubtful answer the lane begins anew with
+a new epoch, which aborts what was open, fences what was delayed, and then reads what was decided.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+from kio.schema.produce.v9 import ProduceResponse
+
+from appliance.errors import BrokerBusy, Fenced, Unreachable
+from appliance.kafka import batch
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.metadata import Metadata
+from appliance.kafka.offsets import Partition
+from appliance.kafka.records import pack
+from appliance.kafka.transactions import (
+    Producer,
+    add_partitions,
+    check_produced,
+    end_transaction,
+    init_producer_id,
+    produce,
+)
+from appliance.replicator import position
+from appliance.replicator.naming import Naming
+from appliance.replicator.plan import Replica
+from appliance.replicator.portion import LedgerRow, Portion, advanced, by_partition, ledger, rounds
+from appliance.replicator.position import Position
+from appliance.replicator.remembered import read_positions
+from appliance.replicator.states import (
+    LANE,
+    TRANSACTION,
+    LaneEvent,
+    LaneState,
+    Machine,
+    TransactionEvent,
+    TransactionState,
+)
+
+Answer = TypeVar("Answer")
+
+_COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
+_LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
+_PATIENCE = 30.0
+_PAUSE = 0.003
+_ANSWER_TIMEOUT = 30.0
+
+
+class Lane:
+    """One lane in one process; see the module for what it owns."""
+
+    def __init__(self, index: int, destination: KafkaCluster, naming: Naming, transaction_timeout: float) -> None:
+        self.index = index
+        self.positions: dict[Partition, Position] = {}
+        self._cluster = destination
+        self._positions_partition: Partition = (naming.positions_topic, index)
+        self._transactional_id = naming.transactional_id(index)
+        self._timeout = transaction_timeout
+        self._machine = Machine(LANE, LaneState.COLD)
+        self._producer: Producer | None = None
+        self._sequences: dict[Partition, int] = {}
+        self._metadata: Metadata | None = None
+
+    @property
+    def state(self) -> LaneState:
+        """Where it is in its life."""
+        return self._machine.state
+
+    async def start(self, destination_topics: Collection[str]) -> None:
+        """Fence the predecessor, then read the positions (invariant C).
+
+        Raises:
+            Fenced: somebody newer has the lane.
+            PartitionStopped, BrokerBusy, BrokerRefused, Unreachable: the lane is cold again.
+        """
+        self._machine.on(LaneEvent.START)
+        try:
+            self._producer = await _until_free(self._take_id, _LOADING)
+            self._sequences.clear()
+            self._machine.on(LaneEvent.EPOCH_GRANTED)
+            self.positions = await read_positions(self._cluster, *self._positions_partition)
+            self._metadata = await self._cluster.metadata([*destination_topics, self._positions_partition[0]])
+            self._machine.on(LaneEvent.POSITIONS_READ)
+        except BaseException as error:
+            self._fall(error)
+            raise
+
+    def reassign(self) -> None:
+        """Other partitions are the lane's from now on: it starts anew, and reads their positions."""
+        self._machine.on(LaneEvent.REASSIGNED)
+
+    async def commit(self, portions: Sequence[Portion], initial: Mapping[Replica, Position]) -> list[LedgerRow]:
+        """Write the portions, and the positions past them, in one transaction (invariant A).
+
+        ``initial`` holds the positions of replicas that have none yet; they are written too.
+
+        Raises:
+            Fenced: somebody newer has the lane, which is over for us.
+            Unreachable, BrokerBusy, BrokerRefused: doubtful; the lane is cold again.
+        """
+        transaction = Machine(TRANSACTION, TransactionState.EMPTY)
+        taken = by_partition(portions)
+        before = {**initial, **{r: self.positions[r.source_topic, r.partition] for r in taken if r not in initial}}
+        after = {replica: advanced(before[replica], taken.get(replica, ())) for replica in before}
+        try:
+            await self._write(transaction, taken, after)
+        except BaseException as error:
+            transaction.on(TransactionEvent.DOUBT)
+            self._fall(error)
+            raise
+        self.positions.update({(replica.source_topic, replica.partition): after[replica] for replica in after})
+        starts = {replica: held.next_offset for replica, held in before.items()}
+        return ledger(taken, self.index, starts, _now())
+
+    async def _take_id(self) -> Producer:
+        # A question that was answered with an error has changed nothing: it may be asked again, of another broker.
+        self._cluster.forget_coordinator(self._transactional_id)
+        coordinator = await self._cluster.coordinator(self._transactional_id)
+        return await init_producer_id(coordinator, self._transactional_id, self._timeout)
+
+    async def _write(
+        self,
+        transaction: "Machine[TransactionState, TransactionEvent]",
+        taken: Mapping[Replica, Sequence[Portion]],
+        after: Mapping[Replica, Position],
+    ) -> None:
+        producer = self._producer
+        assert producer is not None
+        coordinator = await self._cluster.coordinator(self._transactional_id)
+        turns = rounds(taken)
+        written = {to for turn in turns for to, _ in turn}
+        await _until_free(
+            lambda: add_partitions(coordinator, producer, [*written, self._positions_partition]), _COMPLETING
+        )
+        transaction.on(TransactionEvent.PARTITIONS_ADDED)
+
+        answers: list[asyncio.Future[ProduceResponse]] = []
+        for turn in turns:
+            answers += await self._send([(to, outgoing.data, outgoing.records) for to, outgoing in turn])
+        transaction.on(TransactionEvent.COPIES_SENT)
+        answers += await self._send([self._positions_batch(after)])
+        transaction.on(TransactionEvent.POSITIONS_SENT)
+        await _all_written(answers)
+        transaction.on(TransactionEvent.ACKNOWLEDGED)
+        await end_transaction(coordinator, producer, self._timeout)
+        transaction.on(TransactionEvent.COMMIT_ANSWERED)
+
+    async def _send(
+        self, batches: Collection[tuple[Partition, memoryview | bytes, int]]
+    ) -> list[asyncio.Future[ProduceResponse]]:
+        """One Produce for each leader."""
+        producer, metadata = self._producer, self._metadata
+        assert producer is not None
+        assert metadata is not None
+        by_leader: dict[int, list[tuple[Partition, bytearray]]] = {}
+        for partition, data, count in batches:
+            sequence = self._sequences.get(partition, 0)
+            self._sequences[partition] = batch.next_sequence(sequence, count)
+            stamped = batch.restamp(data, producer.id, producer.epoch, sequence)
+            by_leader.setdefault(metadata.leader(*partition), []).append((partition, stamped))
+        answers = []
+        for leader, led in by_leader.items():
+            connection = await self._cluster.broker(leader, "produce")
+            answers.append(await produce(connection, producer, led, _ANSWER_TIMEOUT))
+        return answers
+
+    def _positions_batch(self, after: Mapping[Replica, Position]) -> tuple[Partition, bytes, int]:
+        now = _now()
+        records = [position.encode((r.source_topic, r.partition), after[r], now) for r in after]
+        return self._positions_partition, pack(records, 0), len(records)
+
+    def _fall(self, error: BaseException) -> None:
+        self._producer = None
+        self._cluster.forget_coordinator(self._transactional_id)
+        self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced) else LaneEvent.DOUBT)
+
+
+async def _all_written(answers: Collection[asyncio.Future[ProduceResponse]]) -> None:
+    try:
+        async with asyncio.timeout(_ANSWER_TIMEOUT):
+            for answer in answers:
+                check_produced(await answer)
+    except TimeoutError as error:
+        raise Unreachable(f"the destination did not answer a Produce within {_ANSWER_TIMEOUT:g} s") from error
+
+
+async def _until_free(ask: Callable[[], Awaitable[Answer]], passing: Collection[str]) -> Answer:
+    """Ask until the answer is none of the ``passing`` error codes: a coordinator has something else to finish first.
+
+    Raises:
+        BrokerBusy: it is busy otherwise, or for half a minute.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    pause = _PAUSE
+    while True:
+        try:
+            return await ask()
+        except BrokerBusy as error:
+            if error.code not in passing or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 0.2)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

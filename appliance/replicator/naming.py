@@ -1,0 +1,52 @@
+"""What things are called: copies, positions, transactional ids; and which topics are copied at all."""
+
+import re
+from dataclasses import dataclass
+
+from appliance.settings.values import Settings
+
+_POSITIONS = ".positions"
+_REPLICATOR = "replicator-"
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The names of one link."""
+
+    replicator: str
+    suffix: str
+    included: re.Pattern[str]
+    excluded: re.Pattern[str]
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Naming":
+        """The names that the settings ask for; an empty exclude regex fits no topic."""
+        topics = settings.topics
+        return cls(settings.replicator, topics.suffix, re.compile(topics.regex), re.compile(topics.exclude_regex))
+
+    @property
+    def positions_topic(self) -> str:
+        """Where the destination remembers how far each source partition is copied."""
+        return self.replicator + _POSITIONS
+
+    def transactional_id(self, lane: int) -> str:
+        """Lane ``lane``'s transactional id."""
+        return f"{self.replicator}.lane-{lane}"
+
+    def destination(self, topic: str) -> str:
+        """The name of a source topic's copy."""
+        return f"{topic}.{self.suffix}"
+
+    def copies(self, topic: str, internal: bool) -> bool:
+        """Whether a source topic is copied.
+
+        Never Kafka's own topics, a replicator's, or what carries the suffix already: with one suffix for both
+        directions, no record travels in circles.
+        """
+        own = internal or (topic.startswith(_REPLICATOR) and topic.endswith(_POSITIONS))
+        return (
+            not own
+            and not topic.endswith("." + self.suffix)
+            and self.included.fullmatch(topic) is not None
+            and self.excluded.fullmatch(topic) is None
+        )

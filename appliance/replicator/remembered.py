@@ -1,0 +1,64 @@
+"""Reading one partition of the positions topic: what is committed there, to its very end."""
+
+import asyncio
+
+from kio.schema.fetch.v12 import FetchResponse
+
+from appliance.errors import PartitionStopped
+from appliance.kafka import batch, fetch
+from appliance.kafka.answer import check
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.committed import committed
+from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.kafka.records import unpack
+from appliance.replicator.position import Position, decode
+
+_LIMITS = fetch.FetchLimits(partition_bytes=4 * 1024 * 1024, response_bytes=4 * 1024 * 1024, wait=0.1)
+_PATIENCE = 10.0
+
+
+async def read_positions(cluster: KafkaCluster, topic: str, lane: int) -> dict[Partition, Position]:
+    """The newest committed position of each source partition of a lane.
+
+    The caller has fenced the lane's predecessor (invariant C), so nothing is open any more in this partition and all
+    of it up to its end is decided. A last stable offset that stays below the end is a hanging transaction
+    (KAFKA-14402): positions past it exist that cannot be seen, and to go on from the older ones would copy twice.
+
+    Raises:
+        PartitionStopped: that is so.
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    partition = (topic, lane)
+    metadata = await cluster.metadata([topic])
+    end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
+    await _all_decided(cluster, partition, end)
+    at = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
+    connection = await cluster.broker(metadata.leader(topic, lane), "positions")
+    positions: dict[Partition, Position] = {}
+    while at < end:
+        response = await connection.call(fetch.request([(partition, at)], _LIMITS), FetchResponse)
+        check(response.error_code, f"fetch {topic}-{lane}")
+        (answer,) = fetch.fetched(response)
+        check(answer.error, f"fetch {topic}-{lane}")
+        batches = list(batch.split(answer.records))
+        for data in committed(batches, answer.aborted):
+            batch.verify(data)
+            positions.update(decode(record) for record in unpack(data, at))
+        at = batches[-1].header.last_offset + 1 if batches else at
+    return positions
+
+
+async def _all_decided(cluster: KafkaCluster, partition: Partition, end: int) -> None:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            while True:
+                metadata = await cluster.metadata([partition[0]])
+                stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
+                if stable >= end:
+                    return
+                await asyncio.sleep(0.05)
+    except TimeoutError as error:
+        raise PartitionStopped(
+            f"{partition[0]}-{partition[1]} of the destination has a hanging transaction (KAFKA-14402) below offset "
+            f"{end}: find it with `kafka-transactions.sh find-hanging` and end it with `kafka-transactions.sh abort`"
+        ) from error

@@ -1,0 +1,96 @@
+"""The driver's end of the seats: a server that the tasks of a slice ask what to do, and by which it ends the slice."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+
+from appliance.errors import PeerError
+from appliance.replicator.seating import (
+    STOP,
+    Notice,
+    Seat,
+    decode_hello,
+    decode_notice,
+    encode_seat,
+    seat_for,
+)
+
+log = logging.getLogger("appliance.replicator")
+
+_LINE_MAX = 64 * 1024 * 1024
+
+
+class SeatServer:
+    """Gives each task that connects a seat, tells ``notice`` what they say, and says stop to all at once."""
+
+    def __init__(self, host: str, notice: Callable[[Notice], None]) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._host = host
+        self._notice = notice
+        self._server: asyncio.Server | None = None
+        self._free: dict[int, Seat] = {}
+        self._homes: dict[int, str] = {}
+        self._seated: dict[asyncio.StreamWriter, int] = {}
+        self._stopped = True
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        assert self._server is not None
+        host, port, *_ = self._server.sockets[0].getsockname()
+        return str(host), int(port)
+
+    async def start(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_server(self._serve, self._host, 0, limit=_LINE_MAX)
+
+    async def close(self) -> None:
+        """Say stop, and listen no more."""
+        self.stop()
+        if self._server is not None:
+            self._server.close()
+            for writer in list(self._seated):
+                writer.close()
+            await self._server.wait_closed()
+
+    def open(self, seats: Sequence[Seat]) -> None:
+        """A new slice begins, with these seats."""
+        self._free = dict(enumerate(seats))
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End the slice: the tasks finish what they have begun; whoever comes later gets nothing to do."""
+        self._stopped = True
+        self._free = {}
+        for writer in self._seated:
+            writer.write(STOP)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            hello = decode_hello(await reader.readline())
+            if not secrets.compare_digest(hello.token, self.token):
+                raise PeerError("a task came with another driver's token")
+            await self._seat(hello.worker, reader, writer)
+        except (PeerError, OSError) as error:
+            log.warning("a task's connection ended", extra={"fields": {"cause": str(error)}})
+        finally:
+            writer.close()
+
+    async def _seat(self, worker: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = seat_for(worker, self._free, self._homes)
+        if number is None:
+            return
+        seat = self._free.pop(number)
+        self._homes[number] = worker
+        self._seated[writer] = number
+        try:
+            writer.write(encode_seat(seat))
+            while line := await reader.readline():
+                self._notice(decode_notice(line))
+        finally:
+            del self._seated[writer]
+            if not self._stopped:
+                # The task has failed: the seat is free for the one that Spark starts in its place.
+                self._free[number] = seat
+                self._homes.pop(number, None)

@@ -1,0 +1,132 @@
+"""What a Spark task does, and what its Python process keeps between slices: an event loop, connections, warm lanes."""
+
+import asyncio
+import contextlib
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.errors import ApplianceError
+from appliance.replicator.copy import Copier
+from appliance.replicator.intake import Intake
+from appliance.replicator.lane import Lane
+from appliance.replicator.naming import Naming
+from appliance.replicator.plan import Replica
+from appliance.replicator.portion import LedgerRow
+from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.replicator.seating import Hello, Notice, Seat, decode_seat, encode_hello, encode_notice
+from appliance.replicator.states import LaneState
+from appliance.settings.env_file import read_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+
+ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
+"""The environment variable by which a worker finds the settings: secrets never pass through Spark."""
+
+_LINE_MAX = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Where a task asks for its seat."""
+
+    host: str
+    port: int
+    token: str
+
+
+class Worker:
+    """One Python process of Spark's."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._naming = Naming.of(settings)
+        self._name = uuid.uuid4().hex
+        self._runner = asyncio.Runner()
+        self._source = source_cluster(settings)
+        self._destination = destination_cluster(settings)
+        self._intake: Intake | None = None
+        self._copiers: dict[int, Copier] = {}
+        self._slice = -1
+        self._stopping = asyncio.Event()
+        self._driver: asyncio.StreamWriter | None = None
+
+    def work(self, invitation: Invitation) -> list[LedgerRow]:
+        """Take a seat and copy until the driver ends the slice."""
+        return self._runner.run(self._work(invitation))
+
+    async def _work(self, invitation: Invitation) -> list[LedgerRow]:
+        reader, writer = await asyncio.open_connection(invitation.host, invitation.port, limit=_LINE_MAX)
+        try:
+            writer.write(encode_hello(Hello(invitation.token, self._name, self._slice)))
+            line = await reader.readline()
+            if not line:
+                return []
+            self._driver, self._stopping = writer, asyncio.Event()
+            await self._take(decode_seat(line))
+            watch = asyncio.create_task(self._watch(reader), name="driver-watch")
+            rows = await self._copy()
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+            return rows
+        finally:
+            self._driver = None
+            writer.close()
+
+    async def _take(self, seat: Seat) -> None:
+        """Keep the lanes that stay, if no slice was missed since; drop the others."""
+        missed = seat.slice != self._slice + 1
+        for lane in [lane for lane in self._copiers if missed or lane not in seat.lanes]:
+            copier = self._copiers.pop(lane)
+            if self._intake is not None:
+                self._intake.forget(copier.replicas)
+        self._slice = seat.slice
+        for lane, replicas in seat.lanes.items():
+            copier = self._copiers.get(lane) or self._new_copier(lane)
+            self._copiers[lane] = copier
+            copier.assign(replicas, seat.latest)
+
+    def _new_copier(self, lane: int) -> Copier:
+        if self._intake is None:
+            self._intake = Intake(self._source, self._replica_notice)
+        timeout = self._settings.engine.transaction_timeout
+        owned = Lane(lane, self._destination, self._naming, timeout)
+        return Copier(owned, self._source, self._intake, self._settings.engine, self._lane_notice)
+
+    async def _copy(self) -> list[LedgerRow]:
+        results = await asyncio.gather(*(copier.run(self._stopping) for copier in self._copiers.values()))
+        self._copiers = {n: c for n, c in self._copiers.items() if c.lane.state is not LaneState.FENCED}
+        return [row for rows in results for row in rows]
+
+    async def _watch(self, reader: asyncio.StreamReader) -> None:
+        """Stop at the driver's word, and when the driver is no more."""
+        with contextlib.suppress(OSError):
+            await reader.readline()
+        self._stopping.set()
+        for copier in self._copiers.values():
+            copier.arrived.set()
+
+    def _replica_notice(self, replica: Replica | None, error: ApplianceError | None) -> None:
+        self._tell("source" if replica is None else f"{replica.source_topic}-{replica.partition}", error)
+
+    def _lane_notice(self, lane: int, error: ApplianceError | None) -> None:
+        self._tell(f"lane {lane}", error)
+
+    def _tell(self, subject: str, error: ApplianceError | None) -> None:
+        if self._driver is not None:
+            kind = type(error).__name__ if error else ""
+            self._driver.write(encode_notice(Notice(subject, str(error or ""), kind)))
+
+
+_worker: Worker | None = None
+"""A Python worker of Spark's serves many tasks; this is what it keeps from one to the next."""
+
+
+def work(invitation: Invitation, environment: Mapping[str, str] = os.environ) -> list[LedgerRow]:
+    """What a Spark task calls: the process's one worker does the slice."""
+    global _worker
+    if _worker is None:
+        _worker = Worker(read_settings(Path(environment[ENV_FILE_VARIABLE]), Role.REPLICATOR, environment))
+    return _worker.work(invitation)
