@@ -39,7 +39,7 @@ class Copier:
     _failures: int = 0
 
     def assign(self, replicas: Sequence[Replica], latest: frozenset[str]) -> None:
-        """Copy these partitions from now on; one without a position begins at its start, or its end if in ``latest``."""
+        """Copy these partitions from now on; new ones of the topics in ``latest`` begin at their end."""
         if tuple(replicas) != self.replicas:
             self.intake.forget(set(self.replicas) - set(replicas))
             self.lane.reassign()

@@ -92,7 +92,7 @@ class Replicator:
             await asyncio.to_thread(spark.stop)
         if self._fenced is not None:
             raise Fenced(
-                f"another {self._settings.replicator} has taken over {self._fenced}: this one stops, one a link is enough"
+                f"another {self._settings.replicator} has taken over {self._fenced}: this one stops, a link has one"
             )
 
     def _start_spark(self) -> Spark:

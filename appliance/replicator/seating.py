@@ -32,7 +32,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """What one task is to do in one slice; ``latest`` are the source topics that begin at their end, not their start."""
+    """What one task is to do in one slice; new partitions of the topics in ``latest`` begin at their end."""
 
     slice: int
     latest: frozenset[str]
@@ -90,7 +90,7 @@ def decode_seat(line: bytes) -> Seat:
             for lane, replicas in fields["lanes"].items()
         }
         return Seat(int(fields["slice"]), frozenset(map(str, fields["latest"])), lanes)
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise PeerError(f"not a seat: {error!r}") from error
 
 

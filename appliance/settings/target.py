@@ -24,7 +24,7 @@ def normal_host(host: str) -> str:
 def is_ip_literal(host: str) -> bool:
     """Whether ``host`` is an IPv4 or IPv6 address rather than a name."""
     try:
-        ipaddress.ip_address(host.strip("[]"))
+        ipaddress.ip_address(host)
     except ValueError:
         return False
     return True
@@ -49,7 +49,7 @@ class Target:
             ValueError: with what is expected.
         """
         host, separator, port = text.strip().rpartition(":")
-        host = normal_host(host)
+        host = normal_host(host).removeprefix("[").removesuffix("]")
         if not separator or not (_legal_name(host) or is_ip_literal(host)):
             raise ValueError("expected host:port")
         if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
@@ -57,7 +57,8 @@ class Target:
         return cls(host, int(port))
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,8 +84,9 @@ class TargetPattern:
         return cls(target.host, target.port)
 
     def matches_host(self, host: str) -> bool:
-        """Whether ``host`` lies below the domain."""
-        return normal_host(host).endswith("." + self.domain)
+        """Whether ``host`` is a legal name below the domain."""
+        host = normal_host(host)
+        return host.endswith("." + self.domain) and _legal_name(host)
 
     def __str__(self) -> str:
         return f"*.{self.domain}:{self.port}"

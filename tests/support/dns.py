@@ -1,0 +1,133 @@
+"""A DNS client and a scripted DNS server for tests, written on bare sockets and dnslib."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from dnslib import EDNS0, QTYPE, RR, A, DNSRecord
+
+from appliance.settings.target import Target
+
+Script = Callable[[bytes], Awaitable[list[bytes]]]
+"""From a query to the messages that the server sends, in that order."""
+
+
+def query(name: str, kind: str = "A", identifier: int = 4711, udp_size: int = 0, version: int = 0) -> bytes:
+    """A query's bytes; with an OPT record when ``udp_size`` is given."""
+    record = DNSRecord.question(name, kind)
+    record.header.id = identifier
+    if udp_size:
+        record.add_ar(EDNS0(udp_len=udp_size, version=version))
+    return record.pack()
+
+
+def answer(query_bytes: bytes, *addresses: str) -> bytes:
+    """A resolver's reply with A records."""
+    asked = DNSRecord.parse(query_bytes)
+    reply = asked.reply(aa=0)
+    for address in addresses:
+        reply.add_answer(RR(asked.q.qname, QTYPE.A, ttl=60, rdata=A(address)))
+    return reply.pack()
+
+
+def addresses(reply: DNSRecord) -> list[str]:
+    """The A records of a reply."""
+    return [str(record.rdata) for record in reply.rr if record.rtype == QTYPE.A]
+
+
+async def send_udp(port: int, *messages: bytes) -> None:
+    """Datagrams whose replies nobody waits for."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.setblocking(False)
+        client.connect(("127.0.0.1", port))
+        for message in messages:
+            await asyncio.get_running_loop().sock_sendall(client, message)
+
+
+async def ask_udp(port: int, *messages: bytes, timeout: float = 10) -> bytes:
+    """Datagrams there, the first one back; TimeoutError when there is silence."""
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.setblocking(False)
+        client.connect(("127.0.0.1", port))
+        for message in messages:
+            await loop.sock_sendall(client, message)
+        async with asyncio.timeout(timeout):
+            return await loop.sock_recv(client, 65535)
+
+
+async def resolve(port: int, name: str, kind: str = "A", udp_size: int = 0) -> DNSRecord:
+    """The reply by UDP, parsed by dnslib."""
+    return DNSRecord.parse(await ask_udp(port, query(name, kind, udp_size=udp_size)))
+
+
+async def ask_tcp(port: int, *messages: bytes) -> list[bytes]:
+    """Several queries in one write on one connection, and as many replies."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(b"".join(struct.pack("!H", len(message)) + message for message in messages))
+        async with asyncio.timeout(10):
+            return [await read_tcp(reader) for _ in messages]
+    finally:
+        writer.close()
+
+
+async def read_tcp(reader: asyncio.StreamReader) -> bytes:
+    """The next message of a connection."""
+    (length,) = struct.unpack("!H", await reader.readexactly(2))
+    return await reader.readexactly(length)
+
+
+class _Scripted(asyncio.DatagramProtocol):
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, sender: tuple[str, int]) -> None:
+        self.tasks.add(asyncio.create_task(self._play(data, sender)))
+
+    async def _play(self, data: bytes, sender: tuple[str, int]) -> None:
+        for message in await self.script(data):
+            self.transport.sendto(message, sender)
+
+
+@contextlib.asynccontextmanager
+async def scripted_server(udp: Script, tcp: Script | None = None) -> AsyncIterator[Target]:
+    """A DNS server that says what the scripts say, by TCP only when there is a script for it."""
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for message in await tcp(await read_tcp(reader)):
+            writer.write(struct.pack("!H", len(message)) + message)
+        await reader.read()
+        writer.close()
+
+    streams = await asyncio.start_server(converse, "127.0.0.1", 0)
+    port = streams.sockets[0].getsockname()[1]
+    loop = asyncio.get_running_loop()
+    transport, scripted = await loop.create_datagram_endpoint(lambda: _Scripted(udp), local_addr=("127.0.0.1", port))
+    if tcp is None:
+        streams.close()
+    try:
+        yield Target("127.0.0.1", port)
+    finally:
+        transport.close()
+        streams.close()
+        for task in scripted.tasks:
+            task.cancel()
+        await asyncio.gather(*scripted.tasks, return_exceptions=True)
+
+
+async def silence(_query: bytes) -> list[bytes]:
+    """The script of a server that never answers."""
+    return []
+
+
+def dead_port() -> int:
+    """A port on which nobody listens: held and let go a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return held.getsockname()[1]

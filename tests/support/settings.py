@@ -1,0 +1,19 @@
+"""The text of a setenv.sh in which every required variable is good, for tests to spoil."""
+
+SECRET = "G9n2pQ7sVw4xZ1aB8cD3eF6hJ0kL5mR/tUyIoO+="
+
+REQUIRED = {
+    "SOURCE_CLUSTER_ID": "orange",
+    "SOURCE_BROKER_SERVERS": "b0.orange.example:9092,b1.orange.example:9093",
+    "SOURCE_API_KEY": "orange-key",
+    "SOURCE_API_SECRET": "orange$ecret",
+    "DESTINATION_CLUSTER_ID": "grape",
+    "DESTINATION_BROKER_SERVERS": "b0.grape.example:9092",
+    "DESTINATION_API_KEY": "grape-key",
+    "DESTINATION_API_SECRET": "grape $HOME `secret` #1",
+    "REPLICA_TOPICS_SOURCE_REGEX": r"orders\..*|payments",
+    "REPLICA_TOPICS_DEST_SUFFIX": "copy",
+    "SOURCE_SIDE_TUNNEL_IP": "203.0.113.7",
+    "DESTINATION_SIDE_TUNNEL_IP": "198.51.100.9",
+    "SHARED_SECRET": SECRET,
+}

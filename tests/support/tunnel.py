@@ -1,0 +1,166 @@
+"""Both ends of a tunnel on loopback, with a target behind it."""
+
+import asyncio
+import contextlib
+import functools
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from appliance.errors import NameUnresolved
+from appliance.settings.secret import Secret
+from appliance.settings.target import AllowedTargets, Target, TargetPattern
+from appliance.settings.values import Side, TunnelSettings
+from appliance.tunnel.client import TunnelClient
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.identity import Identity
+from appliance.tunnel.server import TunnelServer
+
+SECRET = "loopback-uYw0kTq3sVxG8mJb2nRz5cEa"
+LINK = "orange-grape"
+HOST = "b0.orange.example"
+PATTERN = TargetPattern("pattern.example", 9092)
+LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@functools.cache
+def identity(side: Side, secret: str = SECRET, link: str = LINK) -> Identity:
+    """One end's identity; cached, because the derivation is meant to be slow."""
+    return Identity(Secret(secret), link, side)
+
+
+def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelSettings:
+    """Settings of a link on loopback whose brokers may be on loopback too."""
+    settings = TunnelSettings(
+        link=LINK,
+        secret=Secret(SECRET),
+        server=Target("127.0.0.1", port),
+        listen=Target("127.0.0.1", port),
+        peer_address="127.0.0.1",
+        allowed=AllowedTargets(exact, (PATTERN,)),
+        resolver=None,
+        target_networks=(LOOPBACK,),
+        endpoint_network=ipaddress.IPv4Network("127.64.0.0/10"),
+        connections_max=1000,
+    )
+    return replace(settings, **changes)
+
+
+@dataclass
+class Resolver:
+    """Knows the addresses of a few names, and which it was asked for."""
+
+    addresses: dict[str, Sequence[str]]
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, host: str) -> Sequence[str]:
+        self.asked.append(host)
+        if host not in self.addresses:
+            raise NameUnresolved(f"no address for {host}")
+        return self.addresses[host]
+
+
+@dataclass
+class Link:
+    """A running tunnel to one target, and the endpoint of it."""
+
+    server: TunnelServer
+    client: TunnelClient
+    resolver: Resolver
+    target: Target
+    endpoint: int
+
+    async def connect(self, limit: int = 2**16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the endpoint."""
+        return await asyncio.open_connection("127.0.0.1", self.endpoint, limit=limit)
+
+
+@contextlib.asynccontextmanager
+async def target_server(handler: Handler) -> AsyncIterator[int]:
+    """A TCP server on loopback that gives each connection to ``handler`` and closes it then; its port."""
+    tasks = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.current_task())
+        try:
+            await handler(reader, writer)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A target that sends back what it gets, and ends when that ends."""
+    while data := await reader.read(2**16):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
+
+
+@contextlib.asynccontextmanager
+async def running_server(
+    target: Target, resolver: Resolver | None = None, deadlines: Deadlines | None = None, **changes: object
+) -> AsyncIterator[TunnelServer]:
+    """The source's end alone, which may dial ``target``."""
+    settings = tunnel_settings(target, **changes)
+    resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
+    async with TunnelServer(settings, identity(Side.SOURCE), resolve, deadlines) as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def running_client(
+    target: Target, port: int, end: Identity | None = None, deadlines: Deadlines | None = None
+) -> AsyncIterator[tuple[TunnelClient, int]]:
+    """The destination's end alone, dialling ``port``, and the port of its endpoint for ``target``."""
+    settings = tunnel_settings(target, port=port)
+    async with TunnelClient(settings, end or identity(Side.DESTINATION), deadlines) as client:
+        yield client, await client.open_endpoint(target, "127.0.0.1", 0)
+
+
+@contextlib.asynccontextmanager
+async def link_to(handler: Handler, deadlines: Deadlines | None = None, **changes: object) -> AsyncIterator[Link]:
+    """A tunnel to a target that treats its connections with ``handler``."""
+    async with target_server(handler) as port:
+        target = Target(HOST, port)
+        resolver = Resolver({HOST: ["127.0.0.1"]})
+        async with (
+            running_server(target, resolver, deadlines, **changes) as server,
+            running_client(target, server.port, deadlines=deadlines) as (client, endpoint),
+        ):
+            yield Link(server, client, resolver, target, endpoint)
+
+
+async def ask_connect(
+    port: int, request: bytes, context: ssl.SSLContext | None = None
+) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
+    """The status line that a server gives to a request, by a TLS client that is not ours."""
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, ssl=context or identity(Side.DESTINATION).context, server_hostname=""
+    )
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    return head.partition(b"\r\n")[0], reader, writer
+
+
+def connect_request(target: Target) -> bytes:
+    """The head that names ``target``."""
+    return f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode()
+
+
+def logged(records: Sequence[object]) -> str:
+    """All that was logged, messages and fields, as one text."""
+    return "\n".join(f"{record.getMessage()} {getattr(record, 'fields', '')} {record.exc_text}" for record in records)

@@ -1,0 +1,35 @@
+import pytest
+from kio.schema.errors import ErrorCode
+
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced
+from appliance.kafka import versions
+from appliance.kafka.answer import check
+
+
+def test_none_is_no_error() -> None:
+    check(ErrorCode.none, "anything")
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (ErrorCode.invalid_producer_epoch, Fenced),
+        (ErrorCode.producer_fenced, Fenced),
+        (ErrorCode.not_leader_or_follower, BrokerBusy),
+        (ErrorCode.concurrent_transactions, BrokerBusy),
+        (ErrorCode.topic_authorization_failed, BrokerRefused),
+        (ErrorCode.message_too_large, BrokerRefused),
+    ],
+)
+def test_a_code_becomes_the_error_that_says_what_to_do(code: ErrorCode, error: type[Exception]) -> None:
+    with pytest.raises(error, match=f"produce to x-1: {code.name.upper()}") as caught:
+        check(code, "produce to x-1")
+    assert type(caught.value) is error
+
+
+def test_a_broker_that_lacks_an_api_is_told_which() -> None:
+    offered = {int(request.__api_key__): (0, int(request.__version__)) for request in versions.SPOKEN}
+    assert versions.missing(offered) == []
+    offered[24] = (0, 2)
+    del offered[22]
+    assert versions.missing(offered) == ["InitProducerId 4", "AddPartitionsToTxn 3"]

@@ -1,0 +1,65 @@
+import pytest
+
+from appliance.errors import BatchCorrupt, PartitionStopped
+from appliance.kafka import batch
+from tests.support.batches import made, only, patched
+
+THREE = [(1_700_000_000_000 + n, b"key", b"value %d" % n, [("h", b"x")]) for n in range(3)]
+
+
+def test_split_gives_each_whole_batch_and_leaves_a_cut_one() -> None:
+    first, second = made(THREE, 10), made(THREE, 13)
+    found = list(batch.split(first + second + first[:-1]))
+    assert [b.header.base_offset for b in found] == [10, 13]
+    assert [bytes(b.data) for b in found] == [first, second]
+
+
+def test_split_leaves_a_cut_header() -> None:
+    assert len(list(batch.split(made(THREE) + made(THREE)[:30]))) == 1
+
+
+def test_a_batch_of_magic_1_stops_the_partition() -> None:
+    old = bytearray(made(THREE))
+    old[16] = 1
+    with pytest.raises(PartitionStopped, match="magic 1"):
+        list(batch.split(bytes(old)))
+
+
+@pytest.mark.parametrize("length", [-1, 0, 48])
+def test_a_length_that_cannot_be_is_corrupt(length: int) -> None:
+    with pytest.raises(BatchCorrupt):
+        list(batch.split(patched(made(THREE), length=length)))
+
+
+def test_verify_accepts_another_clients_crc() -> None:
+    batch.verify(only(made(THREE, codec=3)))
+
+
+@pytest.mark.parametrize("at", [21, 40, 60, 61, 90])
+def test_verify_finds_any_changed_byte(at: int) -> None:
+    damaged = bytearray(made(THREE))
+    damaged[at] ^= 1
+    with pytest.raises(BatchCorrupt, match="offset 0"):
+        batch.verify(only(bytes(damaged)))
+
+
+def test_restamp_makes_a_transactional_batch_and_leaves_the_records_bytes() -> None:
+    original = made(THREE, 500, codec=2, leader_epoch=7, attributes=0x42)
+    stamped = only(bytes(batch.restamp(original, 4000, 9, 77)))
+    batch.verify(stamped)
+    header = stamped.header
+    assert (header.base_offset, header.producer_id, header.producer_epoch, header.base_sequence) == (0, 4000, 9, 77)
+    assert header.attributes == 0x12  # the codec stays, transactional is set, the delete horizon is gone
+    before = only(original).header
+    assert (header.base_timestamp, header.max_timestamp, header.records) == (
+        before.base_timestamp,
+        before.max_timestamp,
+        3,
+    )
+    assert bytes(stamped.data[61:]) == original[61:]
+
+
+def test_sequences_go_on_at_0_after_2_to_the_31_minus_1() -> None:
+    assert batch.next_sequence(0, 5) == 5
+    assert batch.next_sequence(2**31 - 1, 1) == 0
+    assert batch.next_sequence(2**31 - 3, 5) == 2

@@ -1,0 +1,166 @@
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from appliance.errors import ApplianceError, BatchCorrupt
+from appliance.kafka import batch
+from appliance.kafka.outgoing import Outgoing, outgoing
+from appliance.kafka.records import Record, key_and_value, unpack
+from tests.support.batches import made, only, patched, with_holes
+
+NOW = 1_700_000_000_000
+CODECS = [0, 1, 2, 3, 4]
+
+
+def plain(count: int, text: str = "v") -> list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]]:
+    return [(NOW + n, b"k%d" % n, f"{text} {n}".encode(), [("h", b"1"), ("h", b"")]) for n in range(count)]
+
+
+def written(*batches: bytes, position: int = 0) -> list[Outgoing]:
+    return list(outgoing(batch.split(b"".join(batches)), position))
+
+
+def records(out: Outgoing) -> list[Record]:
+    """What a consumer would see of it, once a broker has taken it."""
+    stamped = only(bytes(batch.restamp(out.data, 1, 0, 0)))
+    batch.verify(stamped)
+    assert stamped.header.records == stamped.header.last_offset_delta + 1 == out.records
+    assert stamped.header.max_timestamp == max(record.timestamp for record in unpack(stamped, 0))
+    return unpack(stamped, 0)
+
+
+def contents(outs: list[Outgoing]) -> list[tuple[int, bytes]]:
+    return [(record.timestamp, record.body) for out in outs for record in records(out)]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_large_batch_goes_raw_in_every_codec(codec: int) -> None:
+    data = made(plain(100), 40, codec)
+    (out,) = written(data, position=40)
+    assert out.raw
+    assert (out.first_offset, out.next_offset, out.records) == (40, 140, 100)
+    assert bytes(out.data) == data
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_start_in_mid_batch_takes_the_rest_of_it(codec: int) -> None:
+    data = made(plain(100), 40, codec)
+    (out,) = written(data, position=90)
+    assert not out.raw
+    assert (out.first_offset, out.next_offset, out.records) == (90, 140, 50)
+    assert contents([out]) == [(r.timestamp, r.body) for r in unpack(only(data), 0)][50:]
+    assert out.data[22] & 7 == codec
+
+
+def test_a_batch_wholly_before_the_position_is_not_written() -> None:
+    assert written(made(plain(10), 0), position=10) == []
+
+
+def test_a_batch_with_holes_is_rebuilt_without_them() -> None:
+    data = with_holes(plain(3, "x"), [0, 5, 9], 100)
+    (out,) = written(data)
+    assert not out.raw
+    assert (out.first_offset, out.next_offset, out.records) == (100, 110, 3)
+    assert contents([out]) == [(r.timestamp, r.body) for r in unpack(only(data), 0)]
+
+
+def test_a_batch_whose_last_records_were_compacted_away_moves_the_position_past_them() -> None:
+    (out,) = written(with_holes(plain(2, "x"), [0, 1], 100, last_offset_delta=40))
+    assert out.next_offset == 141
+
+
+def test_log_append_time_becomes_each_records_own_time() -> None:
+    data = made(plain(50), attributes=0x08, max_timestamp=NOW + 999)
+    (out,) = written(data)
+    assert {timestamp for timestamp, _ in contents([out])} == {NOW + 999}
+    assert out.data[22] & 0x08 == 0
+
+
+def test_tiny_batches_of_one_codec_become_one() -> None:
+    batches = [made(plain(2, f"b{n}"), 2 * n, codec=3) for n in range(20)]
+    (out,) = written(*batches)
+    assert not out.raw
+    assert (out.first_offset, out.next_offset, out.records) == (0, 40, 40)
+    assert contents([out]) == [(r.timestamp, r.body) for data in batches for r in unpack(only(data), 0)]
+
+
+def test_a_change_of_codec_or_a_large_batch_ends_a_run_and_order_stays() -> None:
+    batches = [
+        made(plain(1, "a"), 0, codec=3),
+        made(plain(1, "b"), 1, codec=0),
+        made(plain(100, "c"), 2, codec=0),
+        made(plain(1, "d"), 102, codec=0),
+        made(plain(1, "e"), 103, codec=0),
+    ]
+    outs = written(*batches)
+    assert [(out.first_offset, out.next_offset, out.raw) for out in outs] == [
+        (0, 1, True),
+        (1, 2, True),
+        (2, 102, True),
+        (102, 104, False),
+    ]
+    assert contents(outs) == [(r.timestamp, r.body) for data in batches for r in unpack(only(data), 0)]
+
+
+def test_an_empty_batch_that_compaction_left_is_not_written() -> None:
+    assert written(patched(made(plain(1), 7)[:61], length=49, records=0)) == []
+
+
+def test_a_wrong_crc_is_never_forwarded() -> None:
+    with pytest.raises(BatchCorrupt, match="offset 7"):
+        written(made(plain(100), 7, crc=1))
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_garbage_under_a_right_crc_is_corrupt_when_it_must_be_opened(codec: int) -> None:
+    data = made(plain(3), 0, codec)
+    garbage = patched(data[:61] + bytes(len(data) - 61))
+    with pytest.raises(BatchCorrupt):
+        written(garbage, position=1)
+
+
+def test_a_batch_with_fewer_or_more_records_than_it_says_is_corrupt() -> None:
+    data = made(plain(3))
+    for count in (2, 4):
+        with pytest.raises(BatchCorrupt):
+            written(patched(data, records=count, last_offset_delta=count - 1), position=1)
+
+
+def test_null_and_empty_keys_and_values_and_time_minus_1_are_kept() -> None:
+    rows = [(-1, None, None, []), (-1, b"", b"", []), (NOW, b"k", None, [("é", b"\xff")])]
+    outs = written(made(rows[:2], 0), made(rows[2:], 2))
+    assert [key_and_value(body) for _, body in contents(outs)] == [(None, None), (b"", b""), (b"k", None)]
+    assert [timestamp for timestamp, _ in contents(outs)] == [-1, -1, NOW]
+
+
+field = st.none() | st.binary(max_size=80)
+row = st.tuples(
+    st.integers(-1, 2**45), field, field, st.lists(st.tuples(st.text(max_size=5), st.binary(max_size=5)), max_size=3)
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.lists(row, min_size=1, max_size=40), st.sampled_from(CODECS)), max_size=6), st.data())
+def test_whatever_the_batches_no_record_is_lost_doubled_or_changed(
+    parts: list[tuple[list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]], int]], data: st.DataObject
+) -> None:
+    batches, offset = [], 0
+    for rows, codec in parts:
+        batches.append(made(rows, offset, codec))
+        offset += len(rows)
+    position = data.draw(st.integers(0, offset))
+    expected = [r for b in batches for r in unpack(only(b), position)]
+    outs = written(*batches, position=position)
+    assert contents(outs) == [(record.timestamp, record.body) for record in expected]
+    assert sum(out.records for out in outs) == offset - position
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300), st.binary(max_size=300))
+def test_no_bytes_make_anything_but_our_own_errors(noise: bytes, tail: bytes) -> None:
+    good = made(plain(3))
+    for data in (noise, good[:17] + noise, patched(good[:61] + tail, length=49 + len(tail))):
+        with contextlib.suppress(ApplianceError):
+            written(data, position=1)

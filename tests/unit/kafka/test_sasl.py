@@ -1,0 +1,59 @@
+import base64
+
+import pytest
+
+from appliance.errors import CredentialsRefused, PeerError
+from appliance.kafka import sasl
+from appliance.settings.secret import Secret
+from appliance.settings.values import SaslMechanism
+
+
+def test_plain_is_one_token() -> None:
+    conversation = sasl.tokens(SaslMechanism.PLAIN, "key", Secret("s3cret"))
+    assert next(conversation) == b"\0key\0s3cret"
+    with pytest.raises(StopIteration):
+        conversation.send(b"")
+
+
+def rfc_7677() -> sasl.Tokens:
+    return sasl._scram("sha256", "user", Secret("pencil"), "rOprNGfwEbeRWgbNEkqO")
+
+
+SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+
+
+def test_scram_speaks_the_example_of_rfc_7677() -> None:
+    conversation = rfc_7677()
+    assert next(conversation) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    assert conversation.send(SERVER_FIRST) == (
+        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+    )
+    with pytest.raises(StopIteration):
+        conversation.send(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+
+
+def test_scram_refuses_a_broker_that_does_not_know_the_password() -> None:
+    conversation = rfc_7677()
+    next(conversation)
+    conversation.send(SERVER_FIRST)
+    with pytest.raises(PeerError, match="prove"):
+        conversation.send(b"v=" + base64.b64encode(bytes(32)))
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [b"r=another,s=AAAA,i=4096", b"r=rOprNGfwEbeRWgbNEkqOx,s=AAAA,i=99999999", b"nonsense", b"\xff"],
+)
+def test_scram_refuses_a_challenge_that_is_not_for_us(challenge: bytes) -> None:
+    conversation = rfc_7677()
+    next(conversation)
+    with pytest.raises(PeerError):
+        conversation.send(challenge)
+
+
+def test_scram_says_that_the_password_is_wrong() -> None:
+    conversation = rfc_7677()
+    next(conversation)
+    conversation.send(SERVER_FIRST)
+    with pytest.raises(CredentialsRefused, match="invalid-proof"):
+        conversation.send(b"e=invalid-proof")
