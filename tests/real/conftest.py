@@ -1,0 +1,30 @@
+"""Two plain clusters that all tests of a session share; every test has topics and a link of its own."""
+
+import itertools
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from appliance.demo.cluster import Cluster
+from appliance.demo.plan import ClusterPlan
+from tests.support.engine import Pair
+
+_numbers = itertools.count()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
+    directory: Path = tmp_path_factory.mktemp("clusters")
+    orange = Cluster(ClusterPlan.plain("orange", address="127.0.3.1", heap_megabytes=384), directory)
+    grape = Cluster(ClusterPlan.plain("grape", address="127.0.3.2", heap_megabytes=384), directory)
+    async with orange, grape:
+        yield orange, grape
+
+
+@pytest.fixture
+def pair(clusters: tuple[Cluster, Cluster]) -> Pair:
+    """The clusters, with a name that no other test's link and topics have."""
+    return Pair(*clusters, tag=f"{os.getpid()}-{next(_numbers)}")

@@ -1,0 +1,195 @@
+"""The engine on real brokers: every kind of batch, and what happens when it is interrupted."""
+
+import asyncio
+import random
+
+import pytest
+from confluent_kafka import Producer
+
+from appliance.errors import Fenced, PartitionStopped
+from appliance.replicator.states import LaneState
+from tests.support.engine import SECONDS, Pair, end
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+
+def produce(producer: Producer, topic: str, count: int, partition: int = 0, size: int = 100) -> None:
+    random_bytes = random.Random(count)
+    for number in range(count):
+        producer.produce(
+            topic,
+            key=None if number % 3 == 0 else b"key %d" % number,
+            value=None if number % 7 == 0 else random_bytes.randbytes(size),
+            headers=[("number", b"%d" % number), ("empty", b""), ("number", None)] if number % 2 else None,
+            partition=partition,
+        )
+    assert producer.flush(SECONDS) == 0
+
+
+@pytest.mark.parametrize("codec", CODECS)
+async def test_every_codec_is_copied_record_for_record(pair: Pair, codec: str) -> None:
+    topic = pair.topic(codec, 2)
+    producer = pair.producer(**{"compression.type": codec})
+    for partition in range(2):
+        produce(producer, topic, 500, partition)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    assert [len(rows) for rows in pair.compare(topic, 2)] == [500, 500]
+
+
+async def test_tiny_batches_are_copied_record_for_record(pair: Pair) -> None:
+    topic = pair.topic("tiny")
+    produce(pair.producer(**{"batch.num.messages": 1, "linger.ms": 0}), topic, 500)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    assert len(pair.compare(topic)[0]) == 500
+    assert end(pair.grape, pair.naming.destination(topic), 0) < 600  # markers among them: they went in few transactions
+
+
+async def test_a_large_record_is_copied(pair: Pair) -> None:
+    topic = pair.topic("large")
+    produce(pair.producer(), topic, 5, size=900_000)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    pair.compare(topic)
+
+
+async def test_committed_transactions_are_copied_and_aborted_ones_are_not(pair: Pair) -> None:
+    topic = pair.topic("transactions", 2)
+    producers = [pair.producer(**{"transactional.id": f"{topic}-{n}"}) for n in range(2)]
+    for producer in producers:
+        producer.init_transactions(SECONDS)
+    for turn in range(6):
+        for producer in producers:
+            producer.begin_transaction()
+        for partition in range(2):
+            for producer in producers:
+                produce(producer, topic, 20, partition)
+        producers[0].commit_transaction(SECONDS)
+        if turn % 2:
+            producers[1].commit_transaction(SECONDS)
+        else:
+            producers[1].abort_transaction(SECONDS)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    assert [len(rows) for rows in pair.compare(topic, 2)] == [180, 180]
+
+
+async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pair: Pair) -> None:
+    topic = pair.topic("open")
+    produce(pair.producer(), topic, 10)
+    opened = pair.producer(**{"transactional.id": topic})
+    opened.init_transactions(SECONDS)
+    opened.begin_transaction()
+    produce(opened, topic, 10)
+    produce(pair.producer(), topic, 10)
+    copy = pair.naming.destination(topic)
+
+    async def ten_are_there() -> None:
+        while end(pair.grape, copy, 0) < 10:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.5)  # time enough for what must not come
+
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.copy_until(asyncio.create_task(ten_are_there()))
+        assert len(pair.rows(pair.grape, copy, 1)[0]) == 10
+        opened.commit_transaction(SECONDS)
+        await engine.copy_all()
+    assert len(pair.compare(topic)[0]) == 30
+
+
+async def test_log_append_time_is_kept_as_the_records_time(pair: Pair) -> None:
+    topic = pair.topic("append", **{"message.timestamp.type": "LogAppendTime"})
+    produce(pair.producer(), topic, 100)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    (source,) = pair.rows(pair.orange, topic, 1)
+    (copy,) = pair.rows(pair.grape, pair.naming.destination(topic), 1)
+    # The kind of the time cannot be kept: no producer may write LogAppendTime.
+    assert [(row[:4], row[4][1]) for row in copy] == [(row[:4], row[4][1]) for row in source]
+
+
+async def test_times_long_ago_and_far_ahead_are_kept(pair: Pair) -> None:
+    topic = pair.topic("times", **{"message.timestamp.after.max.ms": str(2**62)})
+    producer = pair.producer()
+    for timestamp in (1, 1_000_000_000_000, 4_000_000_000_000):
+        producer.produce(topic, b"v", timestamp=timestamp)
+    producer.flush(SECONDS)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    assert [row[4][1] for row in pair.compare(topic)[0]] == [1, 1_000_000_000_000, 4_000_000_000_000]
+
+
+async def test_a_second_engine_goes_on_where_the_first_one_stopped(pair: Pair) -> None:
+    topic = pair.topic("resumed", 3)
+    for turn in range(3):
+        for partition in range(3):
+            produce(pair.producer(), topic, 100 + turn, partition)
+        async with pair.engine() as engine:
+            await engine.copy_all()
+            positions = await engine.positions()
+            assert {key: held.next_offset for key, held in positions.items()} == {
+                (topic, partition): end(pair.orange, topic, partition) for partition in range(3)
+            }
+    assert [len(rows) for rows in pair.compare(topic, 3)] == [303, 303, 303]
+
+
+async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: Pair) -> None:  # invariant B
+    topic = pair.topic("two")
+    produce(pair.producer(), topic, 100)
+    async with pair.engine() as older, pair.engine() as newer:
+        await older.copy_all()
+        await newer.copy_all()
+        produce(pair.producer(), topic, 100)
+        await newer.copy_all()
+
+        async def fenced() -> None:
+            while older.copiers[0].lane.state is not LaneState.FENCED:
+                await asyncio.sleep(0.02)
+
+        await older.copy_until(asyncio.create_task(fenced()))
+        assert any(isinstance(fault, Fenced) for fault in older.faults.values())
+    assert len(pair.compare(topic)[0]) == 200
+
+
+async def test_engines_that_are_cut_off_at_any_await_lose_and_double_nothing(pair: Pair) -> None:  # invariants A, C
+    topic = pair.topic("cut", 2)
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    producer = pair.producer(**{"compression.type": "lz4"})
+    for _ in range(12):
+        for partition in range(2):
+            produce(producer, topic, 300, partition)
+        async with pair.engine() as engine:
+            await engine.prepare()
+            running = [asyncio.create_task(copier.run(asyncio.Event())) for copier in engine.copiers]
+            await asyncio.sleep(chance.uniform(0, 0.15))
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    assert [len(rows) for rows in pair.compare(topic, 2)] == [3600, 3600], f"seed {seed}"
+
+
+async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: Pair) -> None:  # invariant G
+    topic = pair.topic("anew")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    pair.delete(topic)
+    pair.topic("anew")
+    produce(pair.producer(), topic, 20)
+    async with pair.engine() as engine:
+        await engine.prepare()
+
+        async def stopped() -> None:
+            while not any(isinstance(fault, PartitionStopped) for fault in engine.faults.values()):
+                await asyncio.sleep(0.02)
+
+        await engine.copy_until(asyncio.create_task(stopped()))
+        assert "deleted and made anew" in str(engine.faults[f"{topic}-0"])
+    assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 10

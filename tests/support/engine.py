@@ -1,0 +1,220 @@
+"""The engine between two real clusters, without Spark: lanes, intake and copiers on the test's own event loop."""
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from appliance.demo.cluster import Cluster
+from appliance.errors import ApplianceError
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.topics import NewTopic as OurNewTopic
+from appliance.kafka.topics import create_topics
+from appliance.replicator.copy import Copier
+from appliance.replicator.discovery import look
+from appliance.replicator.intake import Intake
+from appliance.replicator.lane import Lane
+from appliance.replicator.naming import Naming
+from appliance.replicator.plan import Replica, lanes_of
+from appliance.replicator.position import Position
+from appliance.replicator.remembered import read_positions
+from appliance.settings.secret import Secret
+from appliance.settings.values import (
+    ClusterSettings,
+    EngineSettings,
+    SaslMechanism,
+    SecurityProtocol,
+    Side,
+    Start,
+    TopicSettings,
+)
+
+SECONDS = 30.0
+LANES = 4
+ENGINE = EngineSettings(LANES, 1, 10.0, 3.0, 0.005, 4 * 1024 * 1024, 30.0, "local[*]", "512m")
+
+Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]
+"""What must be the same on both sides of a record: partition, key, value, headers, timestamp with its type."""
+
+
+async def _as_is(host: str) -> Sequence[str]:
+    return (host,)
+
+
+def _settings(cluster: Cluster, side: Side) -> ClusterSettings:
+    return ClusterSettings(
+        side,
+        cluster.plan.name,
+        cluster.home_targets,
+        SecurityProtocol.PLAINTEXT,
+        SaslMechanism.PLAIN,
+        "",
+        Secret(""),
+        None,
+    )
+
+
+@dataclass(slots=True)
+class Pair:
+    """Two clusters and the names of one test's link."""
+
+    orange: Cluster
+    grape: Cluster
+    tag: str
+
+    @property
+    def naming(self) -> Naming:
+        return Naming(f"replicator-{self.tag}", "copy", re.compile(f".*{self.tag}"), re.compile(""))
+
+    def topic(self, name: str, partitions: int = 1, **configs: str) -> str:
+        """Make a source topic."""
+        full = f"{name}-{self.tag}"
+        admin = AdminClient(self.orange.client_configuration())
+        admin.create_topics([NewTopic(full, partitions, 1, config=configs)])[full].result(SECONDS)
+        return full
+
+    def delete(self, topic: str) -> None:
+        """Delete a source topic, and wait until it is gone."""
+        admin = AdminClient(self.orange.client_configuration())
+        admin.delete_topics([topic])[topic].result(SECONDS)
+        while topic in admin.list_topics(timeout=SECONDS).topics:
+            time.sleep(0.05)
+
+    def producer(self, **configuration: str | int | bool) -> Producer:
+        return Producer({**self.orange.client_configuration(), "linger.ms": 5, **configuration})
+
+    def rows(self, cluster: Cluster, topic: str, partitions: int) -> list[list[Row]]:
+        """All that a read_committed consumer sees of each partition."""
+        return [_rows(cluster, topic, partition) for partition in range(partitions)]
+
+    def compare(self, topic: str, partitions: int = 1) -> list[list[Row]]:
+        """The source's rows, once they are found to be the destination's too."""
+        source = self.rows(self.orange, topic, partitions)
+        assert self.rows(self.grape, self.naming.destination(topic), partitions) == source
+        return source
+
+    @contextlib.asynccontextmanager
+    async def engine(self) -> "AsyncIterator[Engine]":
+        """A process's worth of engine on this link; several may run at once, as two replicators would."""
+        async with (
+            KafkaCluster(_settings(self.orange, Side.SOURCE), _as_is, self.tag) as source,
+            KafkaCluster(_settings(self.grape, Side.DESTINATION), _as_is, self.tag) as destination,
+        ):
+            engine = Engine(self, source, destination)
+            engine.intake = Intake(source, engine.replica_notice)
+            try:
+                yield engine
+            finally:
+                await engine.intake.close()
+
+
+@dataclass(slots=True)
+class Engine:
+    """Copiers for every lane that has a partition."""
+
+    pair: Pair
+    source: KafkaCluster
+    destination: KafkaCluster
+    copiers: list[Copier] = field(default_factory=list)
+    faults: dict[str, ApplianceError] = field(default_factory=dict)
+    intake: Intake = field(init=False)
+
+    def replica_notice(self, replica: Replica | None, error: ApplianceError | None) -> None:
+        self._notice("source" if replica is None else f"{replica.source_topic}-{replica.partition}", error)
+
+    def lane_notice(self, lane: int, error: ApplianceError | None) -> None:
+        self._notice(f"lane {lane}", error)
+
+    def _notice(self, subject: str, error: ApplianceError | None) -> None:
+        if error is None:
+            self.faults.pop(subject, None)
+        else:
+            self.faults[subject] = error
+
+    async def prepare(self) -> None:
+        """Positions topic, discovery, lanes."""
+        naming = self.pair.naming
+        await create_topics(
+            self.destination, [OurNewTopic(naming.positions_topic, LANES, 1, {"cleanup.policy": "compact"})]
+        )
+        topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, 1)
+        async with asyncio.timeout(SECONDS):
+            while not (found := await look(self.source, self.destination, naming, topics)).replicas:
+                await asyncio.sleep(0.05)
+        for lane, replicas in lanes_of(found.replicas, LANES).items():
+            owned = Lane(lane, self.destination, naming, ENGINE.transaction_timeout)
+            copier = Copier(owned, self.source, self.intake, ENGINE, self.lane_notice)
+            copier.assign(replicas, frozenset())
+            self.copiers.append(copier)
+
+    async def copy_until(self, finished: "asyncio.Task[None]") -> None:
+        """Copy until the task is done."""
+        stopping = asyncio.Event()
+        running = [asyncio.create_task(copier.run(stopping), name="copier") for copier in self.copiers]
+        try:
+            async with asyncio.timeout(SECONDS):
+                await finished
+        finally:
+            stopping.set()
+            for copier in self.copiers:
+                copier.arrived.set()
+            await asyncio.gather(*running)
+
+    async def copy_all(self) -> None:
+        """Copy until every position is at the end of its source partition."""
+        if not self.copiers:
+            await self.prepare()
+        await self.copy_until(asyncio.create_task(self._caught_up(), name="caught-up"))
+
+    async def _caught_up(self) -> None:
+        while not all(self._at_end(copier, replica) for copier in self.copiers for replica in copier.replicas):
+            await asyncio.sleep(0.02)
+
+    def _at_end(self, copier: Copier, replica: Replica) -> bool:
+        held = copier.lane.positions.get((replica.source_topic, replica.partition))
+        return held is not None and held.next_offset >= end(self.pair.orange, replica.source_topic, replica.partition)
+
+    async def positions(self) -> dict[tuple[str, int], Position]:
+        """What the destination remembers, read as a new process would."""
+        found: dict[tuple[str, int], Position] = {}
+        for lane in range(LANES):
+            found |= await read_positions(self.destination, self.pair.naming.positions_topic, lane)
+        return found
+
+
+def end(cluster: Cluster, topic: str, partition: int) -> int:
+    """The high watermark."""
+    consumer = Consumer({**cluster.client_configuration(), "group.id": "watermarks"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), SECONDS)[1])
+    finally:
+        consumer.close()
+
+
+def _rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
+    configuration = {
+        **cluster.client_configuration(),
+        "group.id": "reader",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "check.crcs": True,
+    }
+    consumer = Consumer(configuration)
+    rows: list[Row] = []
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        while True:
+            message: Message | None = consumer.poll(SECONDS)
+            assert message is not None, f"{topic}-{partition} cannot be read to its end"
+            if message.error() is not None:
+                assert message.error().name() == "_PARTITION_EOF", message.error()
+                return rows
+            rows.append((partition, message.key(), message.value(), message.headers(), message.timestamp()))
+    finally:
+        consumer.close()
