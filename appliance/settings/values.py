@@ -89,10 +89,11 @@ class ClusterSettings:
 class TunnelSettings:
     """The encrypted connection between the two VMs.
 
-    ``server`` is what the destination VM dials, ``listen`` where the source VM waits. ``resolver`` is the DNS server
-    with which the source VM finds its brokers (None: the system's). ``target_networks`` are the networks that a
-    target's name may resolve to even though they are loopback or link-local. ``endpoint_network`` is where the
-    destination VM gives each broker an address of its own.
+    ``link`` is ``<SOURCE_CLUSTER_ID>-<DESTINATION_CLUSTER_ID>``, the same on both. ``server`` is what the destination
+    VM dials, ``listen`` where the source VM waits, ``peer_address`` the destination VM's address as the source VM and
+    its firewall see it. ``resolver`` is the DNS server with which the source VM finds its brokers (None: the
+    system's). ``target_networks`` are the networks that a target's name may resolve to even though they are loopback
+    or link-local. ``endpoint_network`` is where the destination VM gives each broker an address of its own.
     """
 
     link: str
@@ -151,7 +152,11 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All of setenv.sh. ``replicator`` names this link in the destination cluster: ``replicator-<SOURCE_CLUSTER_ID>``."""
+    """All of setenv.sh.
+
+    ``replicator`` names this link in the destination cluster: ``replicator-<SOURCE_CLUSTER_ID>``. What the role that
+    asked does not need, and the environment does not give, is empty: ``""``, ``Secret("")``, ``()``.
+    """
 
     replicator: str
     source: ClusterSettings

@@ -1,0 +1,104 @@
+"""One line for each log record, for people or for machines.
+
+::
+
+    2026-11-21T02:45:51.123Z INFO  tunnel: connection closed peer=10.0.0.7 bytes=4711
+    {"time": "2026-11-21T02:45:51.123Z", "level": "info", "logger": "tunnel", "message": "connection closed",
+     "fields": {"peer": "10.0.0.7", "bytes": 4711}}                                       (all of it on one line)
+
+A record's fields come from ``extra={"fields": {...}}``. Whatever a peer puts into a value, it cannot begin a line of
+its own or write to the terminal: what is not printable is escaped. Only at level debug does the text form show a
+traceback, on lines of its own below the record's.
+"""
+
+import json
+import logging
+from datetime import UTC, datetime
+
+from appliance.settings.values import LogFormat, LogSettings
+
+_ROOM_PREFIX = "appliance."
+_TEXT_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+
+
+def configure(settings: LogSettings) -> None:
+    """Send the appliance's records to stderr, from ``settings.level`` on; those of libraries from warning on."""
+    level = settings.level.upper()
+    handler = logging.StreamHandler()
+    handler.setFormatter(_formatter(settings.format, traceback=level == "DEBUG"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.getLogger("appliance").setLevel(level)
+
+
+def _formatter(form: LogFormat, traceback: bool) -> logging.Formatter:
+    return JsonFormatter(traceback) if form is LogFormat.JSON else TextFormatter(traceback)
+
+
+class TextFormatter(logging.Formatter):
+    """A line for people; ``traceback`` adds the lines of an exception's traceback below."""
+
+    def __init__(self, traceback: bool = False) -> None:
+        super().__init__()
+        self._traceback = traceback
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        level = _TEXT_LEVELS.get(record.levelname, record.levelname)
+        head = f"{_time(record)} {level:<5} {_room(record)}: {_escaped(record.getMessage())}"
+        line = " ".join([head, *(f"{name}={_quoted(str(value))}" for name, value in _fields(record).items())])
+        if not record.exc_info or record.exc_info[1] is None:
+            return line
+        line += f" error={_quoted(_summary(record.exc_info[1]))}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if self._traceback else line
+
+
+class JsonFormatter(logging.Formatter):
+    """A JSON object for machines; ``traceback`` adds an exception's traceback as one more text."""
+
+    def __init__(self, traceback: bool = False) -> None:
+        super().__init__()
+        self._traceback = traceback
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as JSON, on one line."""
+        line: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": _room(record),
+            "message": record.getMessage(),
+            "fields": _fields(record),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            line["error"] = _summary(record.exc_info[1])
+            if self._traceback:
+                line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _room(record: logging.LogRecord) -> str:
+    return record.name.removeprefix(_ROOM_PREFIX)
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    fields: dict[str, object] = getattr(record, "fields", {})
+    return fields
+
+
+def _summary(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _escaped(text: str) -> str:
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _quoted(text: str) -> str:
+    """``text`` as the value of a field: quoted where it would not read as one word."""
+    if text and text.isprintable() and not set(text) & set(' "='):
+        return text
+    backslash, quote = "\\", '"'
+    return quote + _escaped(text.replace(backslash, backslash * 2).replace(quote, backslash + quote)) + quote

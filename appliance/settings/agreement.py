@@ -1,0 +1,65 @@
+"""Faults that no variable shows alone: values that do not go together, files that do not go with the machine."""
+
+import ipaddress
+import ssl
+
+from appliance.settings.role import Role
+from appliance.settings.target import is_ip_literal
+from appliance.settings.values import ClusterSettings, Route, Settings
+
+
+def disagreements(settings: Settings, role: Role) -> list[str]:
+    """Every fault that shows only when the values are seen together; empty when they agree."""
+    faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
+    if role & Role.REPLICATOR:
+        faults += _authorities(settings.source) + _authorities(settings.destination)
+    return faults
+
+
+def _same_cluster(settings: Settings) -> list[str]:
+    cluster_id = settings.destination.cluster_id
+    if not cluster_id or cluster_id != settings.source.cluster_id:
+        return []
+    return [f"DESTINATION_CLUSTER_ID={cluster_id}: expected another name than SOURCE_CLUSTER_ID has"]
+
+
+def _addresses_for_the_tunnel(settings: Settings) -> list[str]:
+    if settings.route is Route.DIRECT:
+        return []
+    return [
+        f"SOURCE_BROKER_SERVERS={target}: expected a name, the tunnel carries no connection to an address "
+        "(without a tunnel: SOURCE_ROUTE=direct)"
+        for target in settings.source.bootstrap
+        if is_ip_literal(target.host)
+    ]
+
+
+def _endpoints(settings: Settings) -> list[str]:
+    network, shim = settings.tunnel.endpoint_network, settings.dns.listen
+    if ipaddress.ip_address(shim.host.strip("[]")) not in network:
+        return []
+    return [f"TUNNEL_ENDPOINT_NETWORK={network}: expected a network without the address of DNS_LISTEN={shim}"]
+
+
+def _timeouts(settings: Settings) -> list[str]:
+    engine = settings.engine
+    if engine.commit_interval < engine.transaction_timeout:
+        return []
+    return [
+        f"TRANSACTION_TIMEOUT_SECONDS={engine.transaction_timeout:g}: expected more than COMMIT_INTERVAL_MS="
+        f"{engine.commit_interval * 1000:.0f}"
+    ]
+
+
+def _authorities(cluster: ClusterSettings) -> list[str]:
+    if cluster.ca_file is None or not cluster.protocol.encrypted:
+        return []
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=cluster.ca_file)
+    except ssl.SSLError:
+        cause = "no certificate in it"
+    except OSError as error:
+        cause = error.strerror or "not readable"
+    else:
+        return []
+    return [f"{cluster.variable('CA_FILE')}={cluster.ca_file}: expected a readable PEM file: {cause}"]

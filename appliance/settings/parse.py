@@ -1,0 +1,137 @@
+"""From the environment to the settings: every value, or every fault."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from appliance.errors import SettingsError
+from appliance.settings import variables
+from appliance.settings.agreement import disagreements
+from appliance.settings.role import Role
+from appliance.settings.target import AllowedTargets, Target
+from appliance.settings.values import (
+    ClusterSettings,
+    DnsSettings,
+    EngineSettings,
+    LogSettings,
+    Settings,
+    Side,
+    TopicSettings,
+    TunnelSettings,
+)
+from appliance.settings.variable import Variable
+
+_T = TypeVar("_T")
+
+
+def parse(environment: Mapping[str, str], role: Role) -> Settings:
+    """The settings of ``role``; variables that it does not need may be absent, but are checked where they are given.
+
+    Raises:
+        SettingsError: with all faults, each ``VARIABLE=value: what is expected``.
+    """
+    reading = _Reading(environment, role)
+    settings = _settings(reading)
+    faults = reading.faults + disagreements(settings, role)
+    if faults:
+        raise SettingsError(faults)
+    return settings
+
+
+class _Reading:
+    """One pass over the environment; a faulty value is noted and replaced, so that the pass goes on to the next."""
+
+    def __init__(self, environment: Mapping[str, str], role: Role) -> None:
+        self._environment = environment
+        self._role = role
+        self.faults: list[str] = []
+
+    def value(self, variable: Variable[_T], *, wanted: bool = True) -> _T:
+        """The value of ``variable``; it may be absent where it has a default, or the role or ``wanted`` says so."""
+        text = self._environment.get(variable.name, "")
+        if not variable.confidential:
+            text = text.strip()
+        if not text:
+            if variable.required and wanted and variable.roles & self._role:
+                self.faults.append(f"{variable.name}: missing: {variable.reason}")
+            return variable.absent
+        try:
+            return variable.parse(text)
+        except ValueError as error:
+            self.faults.append(f"{_shown(variable, text)}: {error}")
+            return variable.absent
+
+
+def _shown(variable: Variable[object], text: str) -> str:
+    if variable.confidential:
+        return variable.name
+    return f"{variable.name}={text if text.isprintable() else repr(text)}"
+
+
+def _settings(reading: _Reading) -> Settings:
+    source = _cluster(reading, Side.SOURCE, variables.SOURCE)
+    destination = _cluster(reading, Side.DESTINATION, variables.DESTINATION)
+    return Settings(
+        replicator=f"replicator-{source.cluster_id}",
+        source=source,
+        destination=destination,
+        route=reading.value(variables.SOURCE_ROUTE),
+        topics=_topics(reading),
+        tunnel=_tunnel(reading, source, destination),
+        dns=DnsSettings(reading.value(variables.DNS_LISTEN), reading.value(variables.DNS_UPSTREAM)),
+        engine=_engine(reading),
+        log=LogSettings(reading.value(variables.LOG_FORMAT), reading.value(variables.LOG_LEVEL)),
+    )
+
+
+def _cluster(reading: _Reading, side: Side, cluster: variables.ClusterVariables) -> ClusterSettings:
+    protocol = reading.value(cluster.security_protocol)
+    return ClusterSettings(
+        side=side,
+        cluster_id=reading.value(cluster.cluster_id),
+        bootstrap=reading.value(cluster.broker_servers),
+        protocol=protocol,
+        mechanism=reading.value(cluster.sasl_mechanism),
+        api_key=reading.value(cluster.api_key, wanted=protocol.authenticated),
+        api_secret=reading.value(cluster.api_secret, wanted=protocol.authenticated),
+        ca_file=reading.value(cluster.ca_file),
+    )
+
+
+def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSettings) -> TunnelSettings:
+    port = reading.value(variables.TUNNEL_PORT)
+    return TunnelSettings(
+        link=f"{source.cluster_id}-{destination.cluster_id}",
+        secret=reading.value(variables.SHARED_SECRET),
+        server=Target(reading.value(variables.SOURCE_SIDE_TUNNEL_IP), port),
+        listen=Target(reading.value(variables.TUNNEL_LISTEN), port),
+        peer_address=reading.value(variables.DESTINATION_SIDE_TUNNEL_IP),
+        allowed=AllowedTargets(source.bootstrap, reading.value(variables.SOURCE_BROKER_PATTERN)),
+        resolver=reading.value(variables.TUNNEL_RESOLVER),
+        target_networks=reading.value(variables.TUNNEL_TARGET_NETWORKS),
+        endpoint_network=reading.value(variables.TUNNEL_ENDPOINT_NETWORK),
+        connections_max=reading.value(variables.TUNNEL_CONNECTIONS_MAX),
+    )
+
+
+def _topics(reading: _Reading) -> TopicSettings:
+    return TopicSettings(
+        regex=reading.value(variables.REPLICA_TOPICS_SOURCE_REGEX),
+        exclude_regex=reading.value(variables.REPLICA_TOPICS_EXCLUDE_REGEX),
+        suffix=reading.value(variables.REPLICA_TOPICS_DEST_SUFFIX),
+        start=reading.value(variables.REPLICA_TOPICS_START),
+        replication_factor=reading.value(variables.REPLICATION_FACTOR),
+    )
+
+
+def _engine(reading: _Reading) -> EngineSettings:
+    return EngineSettings(
+        lanes=reading.value(variables.LANES),
+        tasks=reading.value(variables.TASKS),
+        slice_seconds=reading.value(variables.SLICE_SECONDS),
+        discovery_seconds=reading.value(variables.DISCOVERY_SECONDS),
+        commit_interval=reading.value(variables.COMMIT_INTERVAL_MS) / 1000,
+        commit_bytes=reading.value(variables.COMMIT_BYTES),
+        transaction_timeout=reading.value(variables.TRANSACTION_TIMEOUT_SECONDS),
+        spark_master=reading.value(variables.SPARK_MASTER),
+        spark_driver_memory=reading.value(variables.SPARK_DRIVER_MEMORY),
+    )

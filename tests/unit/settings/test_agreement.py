@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from appliance.errors import SettingsError
+from appliance.settings.parse import parse
+from appliance.settings.role import EVERY_ROLE
+from tests.support.settings import REQUIRED
+
+
+def faults(**changes: str) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as refusal:
+        parse({**REQUIRED, **changes}, EVERY_ROLE)
+    return refusal.value.faults
+
+
+def test_the_two_clusters_need_different_names() -> None:
+    assert faults(DESTINATION_CLUSTER_ID="orange") == (
+        "DESTINATION_CLUSTER_ID=orange: expected another name than SOURCE_CLUSTER_ID has",
+    )
+
+
+def test_two_missing_names_are_not_taken_for_the_same_one() -> None:
+    assert len(faults(SOURCE_CLUSTER_ID="", DESTINATION_CLUSTER_ID="")) == 2
+
+
+def test_the_tunnel_is_given_names_and_the_fault_shows_each_address() -> None:
+    first, second = faults(SOURCE_BROKER_SERVERS="10.0.0.1:9092,b1.orange.example:9092,10.0.0.2:9092")
+    assert first.startswith("SOURCE_BROKER_SERVERS=10.0.0.1:9092: expected a name")
+    assert second.startswith("SOURCE_BROKER_SERVERS=10.0.0.2:9092: expected a name")
+
+
+def test_without_the_tunnel_an_address_will_do() -> None:
+    parse({**REQUIRED, "SOURCE_BROKER_SERVERS": "10.0.0.1:9092", "SOURCE_ROUTE": "direct"}, EVERY_ROLE)
+
+
+def test_no_broker_is_given_the_shims_own_address() -> None:
+    assert faults(TUNNEL_ENDPOINT_NETWORK="127.0.0.0/8") == (
+        "TUNNEL_ENDPOINT_NETWORK=127.0.0.0/8: expected a network without the address of DNS_LISTEN=127.0.0.1:53",
+    )
+
+
+def test_a_transaction_outlives_its_commit_interval() -> None:
+    assert faults(TRANSACTION_TIMEOUT_SECONDS="2", COMMIT_INTERVAL_MS="2000") == (
+        "TRANSACTION_TIMEOUT_SECONDS=2: expected more than COMMIT_INTERVAL_MS=2000",
+    )
+
+
+def test_a_ca_file_has_to_hold_certificates(tmp_path: Path) -> None:
+    text = tmp_path / "notes.pem"
+    text.write_text("no certificate")
+    assert faults(DESTINATION_CA_FILE=str(text)) == (
+        f"DESTINATION_CA_FILE={text}: expected a readable PEM file: no certificate in it",
+    )
+    assert faults(DESTINATION_CA_FILE=str(tmp_path)) == (
+        f"DESTINATION_CA_FILE={tmp_path}: expected a readable PEM file: Is a directory",
+    )
+
+
+def test_a_ca_file_is_not_read_for_a_listener_without_tls() -> None:
+    parse({**REQUIRED, "SOURCE_CA_FILE": "/absent.pem", "SOURCE_SECURITY_PROTOCOL": "SASL_PLAINTEXT"}, EVERY_ROLE)

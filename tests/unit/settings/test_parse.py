@@ -1,0 +1,123 @@
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from appliance.errors import SettingsError
+from appliance.settings.parse import parse
+from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target, TargetPattern
+from appliance.settings.values import Route, SecurityProtocol, Start
+from appliance.settings.variables import TABLE
+from tests.support.settings import REQUIRED, SECRET
+
+
+def faults(changes: Mapping[str, str], role: Role = EVERY_ROLE) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as refusal:
+        parse({**REQUIRED, **changes}, role)
+    return refusal.value.faults
+
+
+def test_the_required_variables_suffice() -> None:
+    settings = parse(REQUIRED, EVERY_ROLE)
+
+    assert settings.replicator == "replicator-orange"
+    assert settings.source.bootstrap == (Target("b0.orange.example", 9092), Target("b1.orange.example", 9093))
+    assert settings.destination.protocol is SecurityProtocol.SASL_SSL
+    assert settings.destination.api_secret.reveal() == "grape $HOME `secret` #1"
+    assert settings.route is Route.TUNNEL
+    assert settings.topics.start is Start.EARLIEST
+    assert settings.engine.commit_interval == 0.025
+    assert settings.engine.lanes == 12
+
+
+def test_the_tunnels_values_are_put_together() -> None:
+    tunnel = parse({**REQUIRED, "SOURCE_BROKER_PATTERN": "*.orange.example:9092"}, TUNNEL_ENDS).tunnel
+
+    assert tunnel.link == "orange-grape"
+    assert tunnel.server == Target("203.0.113.7", 15060)
+    assert tunnel.listen == Target("0.0.0.0", 15060)
+    assert tunnel.peer_address == "198.51.100.9"
+    assert tunnel.secret.reveal() == SECRET
+    assert tunnel.allowed.exact == (Target("b0.orange.example", 9092), Target("b1.orange.example", 9093))
+    assert tunnel.allowed.patterns == (TargetPattern("orange.example", 9092),)
+
+
+@pytest.mark.parametrize("role", [Role.SOURCE, Role.DESTINATION, Role.REPLICATOR])
+def test_a_role_is_content_with_what_the_table_says_it_needs(role: Role) -> None:
+    needed = {variable.name for variable in TABLE if variable.required and variable.roles & role}
+    parse({name: text for name, text in REQUIRED.items() if name in needed}, role)
+
+    for name in needed:
+        [fault] = faults({name: ""}, role)
+        assert fault.startswith(f"{name}: missing: ")
+
+
+def test_what_a_role_does_not_need_is_empty_when_absent() -> None:
+    settings = parse({name: text for name, text in REQUIRED.items() if "API" not in name}, Role.SOURCE)
+    assert (settings.source.api_key, settings.source.api_secret) == ("", Secret(""))
+    assert not settings.destination.api_secret
+
+
+def test_what_a_role_does_not_need_is_still_checked_when_given() -> None:
+    assert faults({"LANES": "many"}, Role.SOURCE) == ("LANES=many: expected a whole number from 1 to 1000",)
+
+
+def test_without_sasl_no_api_key_is_needed() -> None:
+    without = {name: text for name, text in REQUIRED.items() if not name.startswith("SOURCE_API")}
+    settings = parse({**without, "SOURCE_SECURITY_PROTOCOL": "SSL"}, EVERY_ROLE)
+    assert settings.source.api_key == ""
+
+
+def test_a_sasl_user_without_a_secret_is_a_fault() -> None:
+    assert faults({"SOURCE_API_SECRET": ""}) == ("SOURCE_API_SECRET: missing: The password that belongs to it.",)
+
+
+def test_an_empty_optional_variable_means_its_default() -> None:
+    assert parse({**REQUIRED, "LANES": "", "TUNNEL_PORT": " "}, EVERY_ROLE) == parse(REQUIRED, EVERY_ROLE)
+
+
+def test_every_fault_is_reported_at_once() -> None:
+    spoiled = {
+        "SOURCE_BROKER_SERVERS": "b0.orange.example",
+        "DESTINATION_API_KEY": "",
+        "REPLICA_TOPICS_SOURCE_REGEX": "orders[",
+        "REPLICA_TOPICS_DEST_SUFFIX": "co py",
+        "TUNNEL_PORT": "0",
+        "SHARED_SECRET": "hunter2",
+        "DESTINATION_CLUSTER_ID": "orange",
+        "LOG_LEVEL": "loud",
+    }
+    assert {re.split("[=:]", fault)[0] for fault in faults(spoiled)} == set(spoiled)
+
+
+def test_a_fault_says_the_variable_its_value_and_what_is_expected() -> None:
+    assert faults({"SOURCE_SASL_MECHANISM": "GSSAPI"}) == (
+        "SOURCE_SASL_MECHANISM=GSSAPI: expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+    )
+
+
+def test_a_fault_of_a_secret_never_shows_it() -> None:
+    [fault] = faults({"SHARED_SECRET": "hunter2hunter2"})
+    assert fault.startswith("SHARED_SECRET: expected at least 32 characters, got 14")
+    assert "hunter" not in fault
+
+
+def test_a_fault_is_one_line_whatever_the_value_holds() -> None:
+    [fault] = faults({"LOG_FORMAT": "text\nLANES=3\x1b[2J"})
+    assert fault.isprintable()
+
+
+def test_a_secret_is_taken_as_it_stands_and_other_values_are_trimmed() -> None:
+    settings = parse({**REQUIRED, "SOURCE_API_SECRET": " s ", "SOURCE_API_KEY": " k "}, EVERY_ROLE)
+    assert (settings.source.api_secret.reveal(), settings.source.api_key) == (" s ", "k")
+
+
+def test_a_ca_file_matters_only_to_the_role_that_reads_it(tmp_path: Path) -> None:
+    missing = {"SOURCE_CA_FILE": str(tmp_path / "absent.pem")}
+    assert parse({**REQUIRED, **missing}, TUNNEL_ENDS).source.ca_file == tmp_path / "absent.pem"
+    assert faults(missing, Role.REPLICATOR) == (
+        f"SOURCE_CA_FILE={tmp_path}/absent.pem: expected a readable PEM file: No such file or directory",
+    )

@@ -1,0 +1,38 @@
+"""The lock files against pyproject.toml; each lock's first lines hold the command that makes it anew."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+CHECKOUT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+RUNTIME = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["demo"]
+DEVELOPMENT = RUNTIME + PROJECT["optional-dependencies"]["development"]
+
+
+def pins(lock: str) -> dict[str, str]:
+    text = (CHECKOUT / lock).read_text()
+    return dict(re.findall(r"^(\S+)==(\S+).* \\$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("lock", "requirements"), [("requirements.lock", RUNTIME), ("requirements-development.lock", DEVELOPMENT)]
+)
+def test_a_lock_pins_everything_that_the_project_asks_for(lock: str, requirements: list[str]) -> None:
+    for requirement in map(Requirement, requirements):
+        assert pins(lock)[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_the_tests_run_with_the_versions_that_the_appliance_runs_with() -> None:
+    assert pins("requirements.lock").items() <= pins("requirements-development.lock").items()
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-development.lock"])
+def test_a_lock_names_no_host_and_has_hashes_for_every_pin(lock: str) -> None:
+    text = (CHECKOUT / lock).read_text()
+    assert "://" not in text
+    assert len(re.findall(r"== *\S+.*\\\n    --hash=sha256:", text)) == len(pins(lock)) > 0
