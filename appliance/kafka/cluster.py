@@ -31,8 +31,10 @@ class KafkaCluster:
     the broker for data must not hold up a Produce.
     """
 
-    def __init__(self, settings: ClusterSettings, resolve: Resolve, client_id: str) -> None:
+    def __init__(self, settings: ClusterSettings, resolve: Resolve, client_id: str, way: str = "") -> None:
+        """``way`` is added to the text of an error when nothing answers: how the cluster is reached."""
         self.settings = settings
+        self._way = way
         self._resolve = resolve
         self._client_id = client_id
         self._tls: ssl.SSLContext | None = None
@@ -90,7 +92,9 @@ class KafkaCluster:
             except Unreachable as error:
                 failure = error
         variable = self.settings.variable("BROKER_SERVERS")
-        raise Unreachable(f"no broker of the {self.settings.side} cluster answers ({variable}): {failure}") from failure
+        raise Unreachable(
+            f"no broker of the {self.settings.side} cluster answers: {failure} ({variable}{self._way})"
+        ) from failure
 
     async def controller(self) -> BrokerConnection:
         """A connection to the broker that takes administrative requests.

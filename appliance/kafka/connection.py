@@ -172,6 +172,7 @@ async def connect(
     Raises:
         NameUnresolved: the resolver has no address.
         IdentityRefused: the certificate is not the target's, or nobody trusted signed it.
+        PeerError: what answers does not speak TLS.
         Unreachable: no address answers.
     """
     loop = asyncio.get_running_loop()
@@ -189,6 +190,10 @@ async def connect(
                 return connection
         except ssl.SSLCertVerificationError as error:
             raise IdentityRefused(f"the certificate of {target} is not accepted: {error.verify_message}") from error
+        except ssl.SSLEOFError as error:
+            failure = error
+        except ssl.SSLError as error:
+            raise PeerError(f"{target} does not speak TLS on this port: {error.reason}") from error
         except (OSError, TimeoutError) as error:
             failure = error
     raise Unreachable(f"cannot connect to {target}: {_reason(failure)}") from failure

@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 
-from appliance.errors import BrokerUnsupported, CredentialsRefused, SettingsError
+from appliance.errors import BrokerUnsupported, CredentialsRefused, IdentityRefused, PeerError, SettingsError
 from appliance.kafka import sasl, versions
 from appliance.kafka.connection import BrokerConnection, Resolve, connect
 from appliance.settings.target import Target
@@ -39,10 +39,22 @@ async def open_session(
     Raises:
         Unreachable: it does not answer.
         IdentityRefused: its certificate is not accepted.
+        PeerError: what answers is not secured as the settings say.
         CredentialsRefused: it does not accept the API key.
         BrokerUnsupported: it is too old.
     """
-    connection = await connect(target, resolve, client_id, tls)
+    try:
+        connection = await connect(target, resolve, client_id, tls)
+        await _log_in(connection, cluster)
+    except IdentityRefused as error:
+        raise IdentityRefused(f"{error}: check {cluster.variable('CA_FILE')}") from error
+    except PeerError as error:
+        variable = cluster.variable("SECURITY_PROTOCOL")
+        raise PeerError(f"{error}: check {variable}={cluster.protocol}") from error
+    return connection
+
+
+async def _log_in(connection: BrokerConnection, cluster: ClusterSettings) -> None:
     try:
         await _agree_versions(connection)
         if cluster.protocol.authenticated:
@@ -50,7 +62,6 @@ async def open_session(
     except BaseException:
         await connection.close()
         raise
-    return connection
 
 
 async def _agree_versions(connection: BrokerConnection) -> None:

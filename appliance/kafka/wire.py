@@ -25,8 +25,8 @@ from appliance.errors import PeerError
 Response = TypeVar("Response", bound=ResponsePayload)
 
 SIZE = struct.Struct(">i")
-FRAME_MAX = 512 * 1024 * 1024
-"""A frame larger than this is taken for garbage, for example an HTTP answer."""
+FRAME_MAX = 128 * 1024 * 1024
+"""A frame larger than this is taken for garbage: a TLS alert, read as a size, is one of 336 MiB."""
 
 # Buffers from this size on are handed over as they are; smaller ones are joined.
 _WHOLE = 4096

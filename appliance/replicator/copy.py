@@ -69,8 +69,10 @@ class Copier:
         for replica in self.replicas:
             position = self.lane.positions[replica.source_topic, replica.partition]
             fault = _identity_fault(replica, position)
-            self.intake.read(replica, position.next_offset, self.arrived)
-            if fault is not None:
+            if fault is None:
+                self.intake.read(replica, position.next_offset, self.arrived)
+            else:
+                self.intake.forget([replica])
                 self.intake.stop(replica, fault)
 
     async def _first_positions(self) -> dict[Replica, Position]:

@@ -37,8 +37,8 @@ _HURRIED = FetchLimits(_PARTITION_BYTES, _RESPONSE_BYTES, wait=0.01)
 _BACKOFF = 0.2
 _METADATA_AGE = 30.0
 
-Notice = Callable[[Replica | None, ApplianceError | None], None]
-"""Told what went wrong with a replica, or with the whole source when None; with an error of None, that it is over."""
+Notice = Callable[[str, ApplianceError | None], None]
+"""Told what is wrong with what; with an error of None, that it is over."""
 
 
 @dataclass(slots=True)
@@ -69,6 +69,7 @@ class Intake:
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self._fetchers: dict[int, asyncio.Task[None]] = {}
+        self._failing: set[str] = set()
         self._router = asyncio.create_task(self._route(), name="intake-router")
 
     async def close(self) -> None:
@@ -81,6 +82,7 @@ class Intake:
     def read(self, replica: Replica, position: int, arrived: asyncio.Event) -> None:
         """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more."""
         self._buffers[_key(replica)] = _Buffer(replica, position, arrived)
+        self._well(_name(replica))
         self._changed.set()
         self._room.set()
 
@@ -109,20 +111,29 @@ class Intake:
         return any((b := self._buffers.get(_key(replica))) is not None and bool(b.portions) for replica in replicas)
 
     def stop(self, replica: Replica, reason: ApplianceError) -> None:
-        """Read a partition no more until it is read anew, and say why."""
+        """Read a partition no more, whether or not it was, until it is read anew; and say why."""
         buffer = self._buffers.get(_key(replica))
-        if buffer is not None and not buffer.stopped:
+        if buffer is not None:
             buffer.stopped = True
-            self._notice(replica, reason)
+        self._wrong(_name(replica), reason)
+
+    def _wrong(self, subject: str, error: ApplianceError) -> None:
+        self._failing.add(subject)
+        self._notice(subject, error)
+
+    def _well(self, subject: str) -> None:
+        if subject in self._failing:
+            self._failing.discard(subject)
+            self._notice(subject, None)
 
     async def _route(self) -> None:
         """Keep one fetcher for each broker that leads a partition."""
         while True:
             try:
                 await self._look_up()
-                self._notice(None, None)
+                self._well("source")
             except ApplianceError as error:
-                self._notice(None, error)
+                self._wrong("source", error)
                 await asyncio.sleep(_BACKOFF)
                 continue
             self._changed.clear()
@@ -167,9 +178,10 @@ class Intake:
             try:
                 await self._fetch(node, wanted, _IDLE if len(wanted) == len(led) else _HURRIED)
             except ApplianceError as error:
-                self._lost(error)
+                self._lost(f"source broker {node}", error)
                 await asyncio.sleep(_BACKOFF)
                 return
+            self._well(f"source broker {node}")
 
     async def _fetch(self, node: int, wanted: list[_Buffer], limits: FetchLimits) -> None:
         connection = await self._cluster.broker(node, "fetch")
@@ -194,6 +206,7 @@ class Intake:
             return
         if portion is None:
             return
+        self._well(f"{_name(buffer.replica)} at its leader")
         buffer.position = portion.next_offset
         buffer.portions.append(portion)
         buffer.bytes += portion.bytes
@@ -209,17 +222,17 @@ class Intake:
             log_range = f"its log holds {fetched.log_start} to {fetched.stable_end}"
             self.stop(buffer.replica, PartitionStopped(f"{topic}-{partition}: position {buffer.position}, {log_range}"))
         elif isinstance(error, BrokerBusy):
-            self._lost(error)
+            self._lost(f"{topic}-{partition} at its leader", error)
         else:
             self.stop(buffer.replica, error)
 
-    def _lost(self, error: ApplianceError) -> None:
+    def _lost(self, subject: str, error: ApplianceError) -> None:
         """A leader is gone, or leads no more: ask the metadata anew."""
         if time.monotonic() - self._metadata_at > _BACKOFF:
             self._metadata_at = time.monotonic()
             self._metadata = None
         self._changed.set()
-        self._notice(None, error)
+        self._wrong(subject, error)
 
 
 def _portion(buffer: _Buffer, fetched: Fetched) -> Portion | None:
@@ -232,6 +245,10 @@ def _portion(buffer: _Buffer, fetched: Fetched) -> Portion | None:
     copied = tuple(outgoing(committed(batches, fetched.aborted), buffer.position))
     last = batches[-1].header
     return Portion(buffer.replica, copied, last.last_offset + 1, last.leader_epoch)
+
+
+def _name(replica: Replica) -> str:
+    return f"{replica.source_topic}-{replica.partition}"
 
 
 def _key(replica: Replica) -> Partition:

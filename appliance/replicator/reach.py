@@ -7,9 +7,11 @@ from appliance.settings.values import Route, Settings
 
 def source_cluster(settings: Settings) -> KafkaCluster:
     """The source: its brokers' names are asked of the shim, which knows the tunnel's endpoints."""
-    by_tunnel = settings.route is Route.TUNNEL
-    resolve = StubResolver(settings.dns.listen).addresses if by_tunnel else system_addresses
-    return KafkaCluster(settings.source, resolve, settings.replicator)
+    if settings.route is Route.DIRECT:
+        return KafkaCluster(settings.source, system_addresses, settings.replicator)
+    shim = StubResolver(settings.dns.listen)
+    way = "; it is reached by the tunnel: see what `appliance destination` logs"
+    return KafkaCluster(settings.source, shim.addresses, settings.replicator, way)
 
 
 def destination_cluster(settings: Settings) -> KafkaCluster:

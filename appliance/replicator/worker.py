@@ -13,7 +13,6 @@ from appliance.replicator.copy import Copier
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
 from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.replicator.seating import Hello, Notice, Seat, decode_seat, encode_hello, encode_notice
@@ -90,7 +89,7 @@ class Worker:
 
     def _new_copier(self, lane: int) -> Copier:
         if self._intake is None:
-            self._intake = Intake(self._source, self._replica_notice)
+            self._intake = Intake(self._source, self._tell)
         timeout = self._settings.engine.transaction_timeout
         owned = Lane(lane, self._destination, self._naming, timeout)
         return Copier(owned, self._source, self._intake, self._settings.engine, self._lane_notice)
@@ -107,9 +106,6 @@ class Worker:
         self._stopping.set()
         for copier in self._copiers.values():
             copier.arrived.set()
-
-    def _replica_notice(self, replica: Replica | None, error: ApplianceError | None) -> None:
-        self._tell("source" if replica is None else f"{replica.source_topic}-{replica.partition}", error)
 
     def _lane_notice(self, lane: int, error: ApplianceError | None) -> None:
         self._tell(f"lane {lane}", error)

@@ -106,7 +106,7 @@ class Pair:
             KafkaCluster(_settings(self.grape, Side.DESTINATION), _as_is, self.tag) as destination,
         ):
             engine = Engine(self, source, destination)
-            engine.intake = Intake(source, engine.replica_notice)
+            engine.intake = Intake(source, engine.notice)
             try:
                 yield engine
             finally:
@@ -124,13 +124,10 @@ class Engine:
     faults: dict[str, ApplianceError] = field(default_factory=dict)
     intake: Intake = field(init=False)
 
-    def replica_notice(self, replica: Replica | None, error: ApplianceError | None) -> None:
-        self._notice("source" if replica is None else f"{replica.source_topic}-{replica.partition}", error)
-
     def lane_notice(self, lane: int, error: ApplianceError | None) -> None:
-        self._notice(f"lane {lane}", error)
+        self.notice(f"lane {lane}", error)
 
-    def _notice(self, subject: str, error: ApplianceError | None) -> None:
+    def notice(self, subject: str, error: ApplianceError | None) -> None:
         if error is None:
             self.faults.pop(subject, None)
         else:

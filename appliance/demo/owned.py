@@ -1,0 +1,30 @@
+"""Becomes another program that the kernel kills when the process that started it dies, however that dies.
+
+``python owned.py PARENT COMMAND...``: asks Linux for SIGKILL at the parent's death (prctl(2), PR_SET_PDEATHSIG), makes
+sure that the parent has not died before, and executes the command, which inherits the wish. The wish lies here, in a
+program of its own, because Python code between fork and exec can deadlock in a process with threads.
+
+"Parent" is the thread that forked: start children only from a thread that stays, such as the one of the event loop.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(parent: int, command: list[str]) -> None:
+    """Replaces this process by ``command``, which dies with the process ``parent``."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit("the process that wanted this one has died")
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2:])

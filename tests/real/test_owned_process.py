@@ -1,0 +1,142 @@
+"""Child processes: ready in time or an error that says why, and never left behind."""
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from appliance.demo.process import OwnedProcess
+from appliance.errors import ProcessFailed
+
+CHECKOUT = Path(__file__).parents[2]
+IGNORES_SIGTERM = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); "
+WAITS = "import time; time.sleep(600)"
+HAS_A_CHILD = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {WAITS!r}]).pid, flush=True); "
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from appliance.demo.process import OwnedProcess
+
+async def own():
+    process = await OwnedProcess.start("sleeper", ["sleep", "600"], Path(sys.argv[1]))
+    print(process.pid, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(own())
+"""
+
+
+async def start(tmp_path: Path, code: str) -> OwnedProcess:
+    return await OwnedProcess.start("program", [sys.executable, "-c", code], tmp_path / "program.log")
+
+
+def gone(pid: int) -> bool:
+    """Whether the process, which need not be our child, has ended within ten seconds."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    with open(descriptor) as file:
+        return bool(select.select([file], [], [], 10)[0])
+
+
+async def test_a_line_that_is_awaited_is_returned(tmp_path):
+    process = await start(tmp_path, f"print('starting'); print('ready on 7', flush=True); {WAITS}")
+    try:
+        assert await process.wait_for_line(r"ready on \d", timeout=10) == "ready on 7"
+    finally:
+        await process.kill()
+
+
+async def test_a_port_that_is_awaited_accepts_connections(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as chosen:
+        port = chosen.getsockname()[1]
+    process = await OwnedProcess.start(
+        "web server", [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(port)], tmp_path / "web.log"
+    )
+    try:
+        await process.wait_for_port("127.0.0.1", port, timeout=10)
+        socket.create_connection(("127.0.0.1", port)).close()
+    finally:
+        await process.stop()
+
+
+async def test_a_process_that_ends_early_is_reported_at_once_with_the_tail_of_its_log(tmp_path):
+    process = await start(tmp_path, "import sys; print('the cause'); sys.exit(3)")
+    with pytest.raises(ProcessFailed, match="program ended with status 3\n    the cause"):
+        await process.wait_for_line("never printed", timeout=60)
+
+
+async def test_a_process_that_is_not_ready_in_time_is_reported_with_what_it_did_not_do(tmp_path):
+    process = await start(tmp_path, WAITS)
+    try:
+        with pytest.raises(ProcessFailed, match=r"program did not print a line with 'ready' within 0.1 s"):
+            await process.wait_for_line("ready", timeout=0.1)
+    finally:
+        await process.kill()
+
+
+async def test_a_second_process_with_the_same_log_is_not_judged_by_the_first_ones_lines(tmp_path):
+    first = await start(tmp_path, "print('ready')")
+    await first.wait(timeout=10)
+    second = await start(tmp_path, WAITS)
+    try:
+        with pytest.raises(ProcessFailed):
+            await second.wait_for_line("ready", timeout=0.1)
+    finally:
+        await second.kill()
+
+
+async def test_a_program_that_does_not_exist_is_named(tmp_path):
+    process = await OwnedProcess.start("nothing", ["no-such-program"], tmp_path / "nothing.log")
+    with pytest.raises(ProcessFailed, match="no-such-program: No such file or directory"):
+        await process.wait_for_line("ready", timeout=10)
+
+
+async def test_stop_asks_first(tmp_path):
+    code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('up', flush=True); "
+    process = await start(tmp_path, code + "time.sleep(600)")
+    await process.wait_for_line("up", timeout=10)
+    await process.stop()
+    assert await process.wait(timeout=1) == 7
+
+
+async def test_stop_kills_a_process_that_is_deaf(tmp_path):
+    process = await start(tmp_path, IGNORES_SIGTERM + "time.sleep(600)")
+    await process.wait_for_line("deaf", timeout=10)
+    await process.stop(grace=0.1)
+    assert await process.wait(timeout=1) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("end", [OwnedProcess.stop, OwnedProcess.kill])
+async def test_a_process_takes_its_children_along(tmp_path, end):
+    process = await start(tmp_path, HAS_A_CHILD + WAITS)
+    child = int(await process.wait_for_line(r"^\d+$", timeout=10))
+    await end(process)
+    assert await asyncio.to_thread(gone, child)
+
+
+async def test_a_stop_that_is_cancelled_still_kills(tmp_path):
+    process = await start(tmp_path, IGNORES_SIGTERM + "time.sleep(600)")
+    await process.wait_for_line("deaf", timeout=10)
+    stopping = asyncio.create_task(process.stop(grace=600), name="stop")
+    await asyncio.sleep(0)
+    stopping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    assert not process.running
+
+
+def test_a_process_dies_with_its_owner_even_when_that_is_killed(tmp_path):
+    command = [sys.executable, "-c", OWNER, str(tmp_path / "sleeper.log")]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        sleeper = int(owner.stdout.readline())
+        owner.kill()
+    assert gone(sleeper)
