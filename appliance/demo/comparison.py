@@ -123,13 +123,14 @@ def _explain(source: Sequence[int], destination: Sequence[int]) -> list[tuple[Ki
 
     missing = _without(missing, (left for left, _ in moved))
     extra = _without(extra, (right for _, right in moved))
-    known = set(source)
+    known = {record: index for index, record in reversed(list(enumerate(source)))}
     strange = [right for right in extra if destination[right] not in known]
     changed = _same_places(kept, missing, strange)
     found += [(Kind.ALTERED, left, right) for left, right in changed]
 
     found += [(Kind.LOST, left, None) for left in _without(missing, (left for left, _ in changed))]
-    found += [(Kind.DUPLICATED, None, right) for right in _without(extra, (right for _, right in changed))]
+    surplus = _without(extra, (right for _, right in changed))
+    found += [(Kind.DUPLICATED, known.get(destination[right]), right) for right in surplus]
     return found
 
 

@@ -1,0 +1,17 @@
+"""The encrypted way between the two VMs.
+
+    connection -> mTLS -> CONNECT target -> relay
+
+Files, in the order in which a connection meets them:
+
+- ``identity``: who the two ends are to each other: certificates made from the shared secret;
+- ``tls``: TLS as a function of bytes, without IO, its two directions ending separately;
+- ``channel``: one TCP connection, plain or with TLS, as the rest of the room sees it;
+- ``connect``: the client names its target, the server answers; without IO;
+- ``access``: which targets and addresses may be dialled; pure;
+- ``dial``, ``listen``: from an address to a channel, and from a bound port to channels;
+- ``relay``: two channels become one way for bytes;
+- ``breaker``: when the server is worth another try; pure;
+- ``connections``: the tasks of one end, counted, drained, never orphaned;
+- ``server``, ``client``: the two ends, put together from the above.
+"""

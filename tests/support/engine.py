@@ -90,7 +90,7 @@ class Pair:
 
     def rows(self, cluster: Cluster, topic: str, partitions: int) -> list[list[Row]]:
         """All that a read_committed consumer sees of each partition."""
-        return [_rows(cluster, topic, partition) for partition in range(partitions)]
+        return [read_rows(cluster, topic, partition) for partition in range(partitions)]
 
     def compare(self, topic: str, partitions: int = 1) -> list[list[Row]]:
         """The source's rows, once they are found to be the destination's too."""
@@ -193,7 +193,8 @@ def end(cluster: Cluster, topic: str, partition: int) -> int:
         consumer.close()
 
 
-def _rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
+def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
+    """All that a read_committed consumer sees of a partition; nothing of a topic that is not there."""
     configuration = {
         **cluster.client_configuration(),
         "group.id": "reader",
@@ -201,6 +202,7 @@ def _rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
         "enable.partition.eof": True,
         "auto.offset.reset": "earliest",
         "check.crcs": True,
+        "topic.metadata.propagation.max.ms": 1,
     }
     consumer = Consumer(configuration)
     rows: list[Row] = []
@@ -210,7 +212,7 @@ def _rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
             message: Message | None = consumer.poll(SECONDS)
             assert message is not None, f"{topic}-{partition} cannot be read to its end"
             if message.error() is not None:
-                assert message.error().name() == "_PARTITION_EOF", message.error()
+                assert message.error().name() in ("_PARTITION_EOF", "UNKNOWN_TOPIC_OR_PART"), message.error()
                 return rows
             rows.append((partition, message.key(), message.value(), message.headers(), message.timestamp()))
     finally:

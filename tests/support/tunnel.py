@@ -15,12 +15,14 @@ from appliance.settings.values import Side, TunnelSettings
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
-from appliance.tunnel.server import TunnelServer
+from appliance.tunnel.server import Resolve, TunnelServer
 
 SECRET = "loopback-uYw0kTq3sVxG8mJb2nRz5cEa"
 LINK = "orange-grape"
 HOST = "b0.orange.example"
 PATTERN = TargetPattern("pattern.example", 9092)
+PATIENCE = 60.0
+"""Seconds after which a test that hangs fails."""
 LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -112,12 +114,12 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 @contextlib.asynccontextmanager
 async def running_server(
-    target: Target, resolver: Resolver | None = None, deadlines: Deadlines | None = None, **changes: object
+    target: Target, resolver: Resolve | None = None, deadlines: Deadlines | None = None, **changes: object
 ) -> AsyncIterator[TunnelServer]:
     """The source's end alone, which may dial ``target``."""
     settings = tunnel_settings(target, **changes)
     resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
-    async with TunnelServer(settings, identity(Side.SOURCE), resolve, deadlines) as server:
+    async with asyncio.timeout(PATIENCE), TunnelServer(settings, identity(Side.SOURCE), resolve, deadlines) as server:
         yield server
 
 

@@ -74,7 +74,8 @@ def test_each_kind_of_difference_is_counted_as_what_it_is(source, destination, l
     ("source", "destination", "said"),
     [
         ("abc", "ac", "lost: topic fruit partition 3, source offset 102"),
-        ("abc", "abbc", "duplicated: topic fruit partition 3, destination offset 502"),
+        ("abc", "abbc", "duplicated: topic fruit partition 3, source offset 102, destination offset 504"),
+        ("abc", "abcx", "duplicated: topic fruit partition 3, destination offset 506"),
         ("abc", "acb", "reordered: topic fruit partition 3, source offset 104, destination offset 502"),
         ("abc", "abx", "altered: topic fruit partition 3, source offset 104, destination offset 504"),
     ],

@@ -1,0 +1,151 @@
+"""What the demo produces: a table of topics, and records that follow from nothing but the topic and their number.
+
+All records differ from one another, so that a comparison can tell which one is missing or there twice.
+"""
+
+import enum
+import random
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+REGEX = r"orders\..+"
+SUFFIX = "copy"
+NOT_COPIED = ("orders", "reorders.bulk", "payments", f"orders.old.{SUFFIX}")
+"""Topics that the regex must not match, not even where a part of the name does, or that carry the suffix already."""
+
+PROBE_RECORDS = 400
+"""How many of all records are kept back to measure the latency with."""
+RECORDS_MIN = 1000
+
+_SEED = 4711
+_FILLER_BYTES = 1 << 18
+_HOUR = 3_600_000
+
+
+class Batching(enum.Enum):
+    """How large the producer's batches become."""
+
+    USUAL = "usual"
+    TINY = "tiny"
+    LARGE = "large"
+
+
+@dataclass(frozen=True, slots=True)
+class InputTopic:
+    """One topic that is copied.
+
+    ``share`` is how many of a thousand records go to it, ``size`` the middle length of its values in bytes; of its
+    records every ``tombstone_every``-th has no value (0: none). ``backdated`` records carry times of their own, out of
+    order.
+    """
+
+    name: str
+    share: int
+    partitions: int = 3
+    codec: str = "lz4"
+    size: int = 200
+    keyed: bool = True
+    tombstone_every: int = 0
+    headers: bool = False
+    backdated: bool = False
+    batching: Batching = Batching.USUAL
+    transactional: bool = False
+    log_append_time: bool = False
+
+    @property
+    def copy(self) -> str:
+        """What its copy is called."""
+        return f"{self.name}.{SUFFIX}"
+
+
+BULK = InputTopic("orders.bulk", 0, partitions=6, size=500)
+PROBE = InputTopic("orders.probe", 0, partitions=1)
+TOPICS = (
+    BULK,
+    *(InputTopic(f"orders.{codec}", 60, codec=codec) for codec in ("none", "gzip", "snappy", "lz4", "zstd")),
+    InputTopic("orders.keyless", 30, keyed=False),
+    InputTopic("orders.tombstones", 25, tombstone_every=3),
+    InputTopic("orders.headers", 25, headers=True, backdated=True),
+    InputTopic("orders.tiny-batches", 10, size=20, batching=Batching.TINY),
+    InputTopic("orders.large-batches", 1, size=100_000, batching=Batching.LARGE),
+    InputTopic("orders.log-append-time", 5, log_append_time=True),
+    InputTopic("orders.transactions", 24, transactional=True),
+)
+"""Bulk gets the records that the shares of the others leave; the probe's are produced by the latency measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputRecord:
+    """A record before it is produced; ``timestamp`` in milliseconds since the epoch, 0 for the producer's clock."""
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, str | bytes | None]]
+    timestamp: int
+
+
+class Input:
+    """All that is produced in one run.
+
+    Args:
+        records: how many, ``RECORDS_MIN`` or more, the probe's among them; those of aborted transactions come on top.
+        now: milliseconds since the epoch, from which backdated records count back.
+    """
+
+    def __init__(self, records: int, now: int) -> None:
+        self.records = records
+        self._now = now
+        self._filler = _filler()
+
+    def count(self, topic: InputTopic) -> int:
+        """How many records of ``topic`` a consumer will see."""
+        if topic is PROBE:
+            return PROBE_RECORDS
+        if topic is not BULK:
+            return self.records * topic.share // 1000
+        return self.records - PROBE_RECORDS - sum(self.count(other) for other in TOPICS if other is not BULK)
+
+    def half(self, topic: InputTopic, second: bool) -> range:
+        """The numbers of the topic's records in the first or the second half of the run."""
+        middle = self.count(topic) // 2
+        return range(middle, self.count(topic)) if second else range(middle)
+
+    def of(self, topic: InputTopic, numbers: Iterable[int], note: str = "") -> Iterator[InputRecord]:
+        """The topic's records of these numbers; ``note`` becomes part of their values."""
+        return (self._record(topic, number, note) for number in numbers)
+
+    def _record(self, topic: InputTopic, number: int, note: str) -> InputRecord:
+        # Three records in a row share a key, of which a tombstone is the first.
+        key = b"customer-%d" % (number // 3) if topic.keyed else None
+        is_tombstone = topic.tombstone_every and number % topic.tombstone_every == 0
+        return InputRecord(
+            partition=(zlib.crc32(key) if key else number) % topic.partitions,
+            key=key,
+            value=None if is_tombstone else self._value(topic, number, note),
+            headers=_headers(number) if topic.headers else [],
+            timestamp=self._now - _HOUR + number * 37 % 1000 if topic.backdated else 0,
+        )
+
+    def _value(self, topic: InputTopic, number: int, note: str) -> bytes:
+        length = topic.size // 2 + number * 31 % topic.size
+        begin = number * 7919 % (_FILLER_BYTES - length)
+        return f"{topic.name} {number} {note}".encode() + self._filler[begin : begin + length]
+
+
+def _headers(number: int) -> list[tuple[str, str | bytes | None]]:
+    kinds: tuple[list[tuple[str, str | bytes | None]], ...] = (
+        [],
+        [("trace", b"%016x" % number)],
+        [("größe", b"\x00\xff"), ("empty", b""), ("null", None)],
+        [("tag", b"a"), ("tag", b"b"), ("tag", b"a")],
+    )
+    return kinds[number % len(kinds)]
+
+
+def _filler() -> bytes:
+    """Text that compresses about as well as business data do."""
+    chance = random.Random(_SEED)
+    words = [chance.randbytes(chance.randint(1, 5)).hex() for _ in range(4000)]
+    return " ".join(chance.choices(words, k=_FILLER_BYTES // 4)).encode()[:_FILLER_BYTES]

@@ -1,0 +1,39 @@
+"""The source VM: a tunnel server that dials the source brokers, until it is told to stop."""
+
+import asyncio
+import logging
+
+from appliance.dns.stub import StubResolver, system_addresses
+from appliance.settings.values import Settings, Side, TunnelSettings
+from appliance.tunnel.identity import Identity
+from appliance.tunnel.server import Resolve, TunnelServer
+
+DRAIN_SECONDS = 5.0
+"""How long connections may go on after the stop: less than the ten seconds after which Docker kills."""
+
+log = logging.getLogger("appliance.gateway")
+
+
+async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
+    """Serve the tunnel until ``stopping`` is set, then drain it.
+
+    Raises:
+        SettingsError: the port cannot be had.
+    """
+    tunnel = settings.tunnel
+    server = TunnelServer(tunnel, Identity(tunnel.secret, tunnel.link, Side.SOURCE), _resolve(tunnel))
+    async with server:
+        fields = {
+            "listen": f"{tunnel.listen.host}:{server.port}",
+            "link": tunnel.link,
+            "targets": [str(target) for target in (*tunnel.allowed.exact, *tunnel.allowed.patterns)],
+            "resolver": str(tunnel.resolver or "the system's"),
+        }
+        log.info("ready", extra={"fields": fields})
+        await stopping.wait()
+        log.info("stopping", extra={"fields": {"drain_seconds": DRAIN_SECONDS}})
+        await server.drain(DRAIN_SECONDS)
+
+
+def _resolve(settings: TunnelSettings) -> Resolve:
+    return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses

@@ -1,0 +1,141 @@
+"""The link's certificates, made from the shared secret.
+
+Both VMs know SHARED_SECRET and the link's name, so both can make the link's certificate authority without copying a
+file:
+
+    scalar = 1 + scrypt(secret, salt=link, n=2**15, r=8, p=1, 48 bytes) mod (order - 1)          (RFC 7914)
+
+The scalar is the CA's private key on NIST P-256; taking 128 bits more than the order has leaves no measurable bias
+(FIPS 186-5, A.2.1). Each process then signs a leaf for itself: a fresh key that exists only in its memory, with its
+role and the link in the SAN as ``replicator-link://<link>/<role>``, good only for a TLS server (source) or only for a
+TLS client (destination).
+
+What the lifetimes are for: a leaf is valid from one hour ago, because the two VMs' clocks need not agree to the minute,
+and for ten years, because it has to outlive the process and an earlier end would protect nothing: whoever holds the
+secret can sign another. Revoking means changing the secret.
+
+Whoever can reach the port can read the server's certificate and try secrets against its signature. This is why the
+derivation is memory-hard (32 MiB, a tenth of a second for each guess) and why prepare refuses a weak secret.
+"""
+
+import datetime
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from appliance.settings.secret import Secret
+from appliance.settings.values import Side
+
+_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_CLOCK_SKEW = datetime.timedelta(hours=1)
+_LIFETIME = datetime.timedelta(days=3650)
+_COMMON_NAME_MAX = 64
+_EXTENDED_KEY_USAGE = {
+    Side.SOURCE: ExtendedKeyUsageOID.SERVER_AUTH,
+    Side.DESTINATION: ExtendedKeyUsageOID.CLIENT_AUTH,
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Credentials:
+    """What TLS needs, in PEM: the authority that it believes, and its own certificate behind its private key."""
+
+    authority: bytes
+    key_and_certificate: bytes
+
+
+def authority_key(secret: Secret, link: str) -> ec.EllipticCurvePrivateKey:
+    """The private key of the link's certificate authority: the same on both VMs, see above."""
+    derived = Scrypt(salt=link.encode(), length=48, n=2**15, r=8, p=1).derive(secret.reveal().encode())
+    return ec.derive_private_key(1 + int.from_bytes(derived, "big") % (_P256_ORDER - 1), ec.SECP256R1())
+
+
+def peer_name(link: str, role: Side) -> str:
+    """The URI by which an end names itself in its certificate."""
+    return f"replicator-link://{quote(link, safe='')}/{role}"
+
+
+def make_credentials(secret: Secret, link: str, role: Side) -> Credentials:
+    """Fresh credentials for one end of the link."""
+    authority = authority_key(secret, link)
+    leaf = ec.generate_private_key(ec.SECP256R1())
+    certificate = _leaf_certificate(leaf.public_key(), authority, link, role)
+    key = leaf.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Credentials(
+        authority=_authority_certificate(authority, link).public_bytes(Encoding.PEM),
+        key_and_certificate=key + certificate.public_bytes(Encoding.PEM),
+    )
+
+
+def names_in(certificate: bytes) -> list[str]:
+    """The URIs in the SAN of a certificate in DER; none when there is no telling."""
+    try:
+        extensions = x509.load_der_x509_certificate(certificate).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound):
+        return []
+    return [*names.get_values_for_type(x509.UniformResourceIdentifier)]
+
+
+def _authority_certificate(authority: ec.EllipticCurvePrivateKey, link: str) -> x509.Certificate:
+    public = authority.public_key()
+    return (
+        _dated(_name(link), _name(link), public)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .sign(authority, hashes.SHA256())
+    )
+
+
+def _leaf_certificate(
+    public: ec.EllipticCurvePublicKey, authority: ec.EllipticCurvePrivateKey, link: str, role: Side
+) -> x509.Certificate:
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
+    return (
+        _dated(_name(role), _name(link), public)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([_EXTENDED_KEY_USAGE[role]]), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.UniformResourceIdentifier(peer_name(link, role))]), False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+        .add_extension(issuer, critical=False)
+        .sign(authority, hashes.SHA256())
+    )
+
+
+def _dated(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return x509.CertificateBuilder(
+        subject_name=subject,
+        issuer_name=issuer,
+        public_key=public,
+        serial_number=x509.random_serial_number(),
+        not_valid_before=now - _CLOCK_SKEW,
+        not_valid_after=now + _LIFETIME,
+    )
+
+
+def _name(text: str) -> x509.Name:
+    """A distinguished name; cut where X.520 ends a common name, nothing depends on it."""
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:_COMMON_NAME_MAX])])
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,159 @@
+"""The destination VM's end: endpoints on loopback, each of which is one source broker for whoever connects to it.
+
+Every connection to an endpoint becomes one TLS connection to the server. While the server is away, connections are
+refused at once by a reset rather than left hanging, so that Kafka clients see at once what they understand: a broker
+that is down.
+"""
+
+import asyncio
+import logging
+import random
+from typing import Self
+
+from appliance.errors import ApplianceError, IdentityRefused, PeerError, TargetRefused, TimedOut, Unreachable
+from appliance.settings.target import Target
+from appliance.settings.values import TunnelSettings
+from appliance.tunnel.breaker import Breaker
+from appliance.tunnel.channel import Channel
+from appliance.tunnel.connect import Answer, ConnectClient
+from appliance.tunnel.connections import Connections
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.dial import dial
+from appliance.tunnel.identity import REMEDY, Identity
+from appliance.tunnel.listen import listen, port_of
+from appliance.tunnel.relay import relay
+from appliance.tunnel.report import Report
+from appliance.tunnel.tls_channel import TlsChannel
+
+log = logging.getLogger("appliance.tunnel")
+
+_SERVER_LINES = (
+    (IdentityRefused, f"tunnel refused, the two VMs do not believe each other: {REMEDY}"),
+    (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
+    (
+        Unreachable,
+        "tunnel server unreachable: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT, that the source VM is up, "
+        "and that its firewall lets this VM in",
+    ),
+)
+_TARGET_LINES = (
+    (
+        TargetRefused,
+        "target refused by the tunnel server: check SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN "
+        "and TUNNEL_TARGET_NETWORKS on the source VM",
+    ),
+    (PeerError, "tunnel server speaks another CONNECT: both VMs must run the same version of the appliance"),
+    (Unreachable, "target not reached from the source VM: check that it resolves and reaches the source brokers"),
+)
+
+
+class TunnelClient:
+    """Carries connections from ``open_endpoint`` to ``close``, or as a context manager.
+
+    Args:
+        settings: where the server is, how many connections.
+        identity: the destination's.
+    """
+
+    def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines | None = None) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._deadlines = deadlines or Deadlines()
+        self._connections = Connections(settings.connections_max)
+        self._breaker = Breaker(random.random)
+        self._servers = Report("server", _SERVER_LINES, "tunnel server reached again")
+        self._targets = Report("target", _TARGET_LINES, "target reached again")
+        self._listeners: list[asyncio.Server] = []
+
+    async def open_endpoint(self, target: Target, address: str, port: int) -> int:
+        """Carry what connects to ``address`` and ``port`` (0 for any) to ``target``; the port that it got.
+
+        Raises:
+            SettingsError: the system does not give it.
+        """
+        listener = await listen("TUNNEL_ENDPOINT_NETWORK", Target(address, port), lambda: self._channel(target))
+        self._listeners.append(listener)
+        return port_of(listener)
+
+    async def close(self) -> None:
+        """Close every endpoint and every connection."""
+        for listener in self._listeners:
+            listener.close()
+        await self._connections.drain(0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    def _channel(self, target: Target) -> Channel:
+        return Channel(lambda channel: self._accept(channel, target))
+
+    def _accept(self, near: Channel, target: Target) -> None:
+        if self._connections.full:
+            log.warning(
+                "endpoint connection refused, too many: raise TUNNEL_CONNECTIONS_MAX",
+                extra={"fields": {"target": str(target), "connections": self._settings.connections_max}},
+            )
+            near.reset()
+        elif self._breaker.admits(asyncio.get_running_loop().time()):
+            self._connections.start(near, self._carry(near, target), f"tunnel connection to {target}")
+        else:
+            near.reset()
+
+    async def _carry(self, near: Channel, target: Target) -> None:
+        try:
+            far = await self._dial_server()
+        except ApplianceError as error:
+            self._server_failed(error)
+            return
+        try:
+            if await self._connect(far, target):
+                summary = await relay(near, far, self._deadlines.linger)
+                log.debug("tunnel connection closed", extra={"fields": {"target": str(target), **summary.fields()}})
+            else:
+                near.reset()
+                await far.finish(self._deadlines.last_word)
+        finally:
+            far.reset()
+
+    async def _dial_server(self) -> TlsChannel:
+        server = self._settings.server
+        return await dial(
+            (server.host.strip("[]"),), server.port, self._deadlines.dial, lambda: TlsChannel(self._identity.context)
+        )
+
+    async def _connect(self, far: TlsChannel, target: Target) -> bool:
+        """Whether the server has connected ``far`` to ``target``; if not, the log says why."""
+        try:
+            answer = await self._ask(far, target)
+        except ApplianceError as error:
+            self._server_failed(error)
+            return False
+        self._breaker.succeeded()
+        self._servers.succeeded(str(self._settings.server))
+        failure = answer.error()
+        if failure:
+            self._targets.failed(str(target), failure)
+            return False
+        self._targets.succeeded(str(target))
+        return True
+
+    async def _ask(self, far: TlsChannel, target: Target) -> Answer:
+        self._identity.check(await far.handshake(self._deadlines.handshake))
+        connect = ConnectClient(target)
+        far.send(connect.request())
+        answer = None
+        try:
+            async with asyncio.timeout(self._deadlines.answer):
+                while answer is None:
+                    answer = connect.receive(await far.receive())
+        except TimeoutError as error:
+            raise TimedOut(f"no answer to CONNECT within {self._deadlines.answer:g} s") from error
+        far.unread(connect.first_bytes)
+        return answer
+
+    def _server_failed(self, error: ApplianceError) -> None:
+        self._breaker.failed(asyncio.get_running_loop().time())
+        self._servers.failed(str(self._settings.server), error)

@@ -1,0 +1,156 @@
+"""How the client names its target and how the server answers, inside the TLS: HTTP/1.1 CONNECT, without IO.
+
+    client: CONNECT b0.orange.example:9093 HTTP/1.1           server: HTTP/1.1 200 connected
+            Host: b0.orange.example:9093
+
+After a 200 the connection is the target's (RFC 9110, section 9.3.6); after anything else it ends. The reason phrase
+says in one line what is wrong; the status says whose error it is, in both directions by one table:
+
+    400 PeerError    403 TargetRefused    502 Unreachable, NameUnresolved    504 TimedOut
+
+The server is strict, since the only client it serves is ours: the target is a name and a port, the head is bounded,
+there is no body, and nothing follows the head before the answer, where it could be taken for the next request or for
+the target's bytes by somebody who reads HTTP differently (request smuggling).
+"""
+
+from dataclasses import dataclass
+
+import h11
+
+from appliance.errors import ApplianceError, PeerError, TargetRefused, TimedOut, Unreachable
+from appliance.settings.target import Target, is_ip_literal
+
+HEAD_SIZE_MAX = 4096
+"""Bytes of a head, at most: a host name has 253."""
+
+_REASON_LENGTH_MAX = 200
+_CONNECTED = 200
+
+_STATUS_OF: tuple[tuple[type[ApplianceError], int], ...] = (
+    (PeerError, 400),
+    (TargetRefused, 403),
+    (TimedOut, 504),
+    (Unreachable, 502),
+)
+"""The first that an error is an instance of, is its status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server says to a CONNECT: an HTTP status and one line."""
+
+    status: int
+    reason: str
+
+    @classmethod
+    def to(cls, error: ApplianceError) -> "Answer":
+        """The answer that tells the client of ``error``."""
+        status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), 400)
+        return cls(status, _one_line(str(error)))
+
+    def error(self) -> ApplianceError | None:
+        """The error that it tells of; None when the target is connected."""
+        if self.status == _CONNECTED:
+            return None
+        kind = next((kind for kind, status in _STATUS_OF if status == self.status), PeerError)
+        return kind(f"{self.reason} ({self.status})")
+
+
+CONNECTED = Answer(_CONNECTED, "connected")
+
+
+class ConnectServer:
+    """The server's end of one CONNECT."""
+
+    def __init__(self) -> None:
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE_MAX)
+        self._received = 0
+
+    def receive(self, data: bytes) -> Target | None:
+        """The target, once all of the head is here; ``data`` is empty when the client has ended its direction.
+
+        Raises:
+            PeerError: this is no CONNECT as our client sends it.
+            TargetRefused: the target is an address instead of a name.
+        """
+        self._received += len(data)
+        try:
+            self._http.receive_data(data)
+            request = self._http.next_event()
+            if request is h11.NEED_DATA:
+                return None
+            end = self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            raise PeerError(f"no CONNECT request: {error}") from error
+        if not isinstance(request, h11.Request) or request.method != b"CONNECT":
+            raise PeerError("no CONNECT request")
+        if not isinstance(end, h11.EndOfMessage) or _announces_body(request):
+            raise PeerError("a CONNECT request has no body")
+        if self._http.trailing_data[0]:
+            raise PeerError("bytes after the CONNECT request, before its answer")
+        if self._received > HEAD_SIZE_MAX:
+            raise PeerError("the CONNECT request is too long")
+        return _target(request.target)
+
+    def answer(self, answer: Answer) -> bytes:
+        """The answer's bytes; none when the client has hung up without a request."""
+        if self._http.our_state is h11.MUST_CLOSE:
+            return b""
+        headers = [] if answer.status == _CONNECTED else [("Content-Length", "0"), ("Connection", "close")]
+        head = h11.Response(status_code=answer.status, headers=headers, reason=answer.reason.encode())
+        return self._http.send(head) or b""
+
+
+class ConnectClient:
+    """The client's end of one CONNECT."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_SIZE_MAX)
+
+    def request(self) -> bytes:
+        """The request's bytes."""
+        name = str(self._target)
+        head = h11.Request(method="CONNECT", target=name, headers=[("Host", name)])
+        return (self._http.send(head) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
+
+    def receive(self, data: bytes) -> Answer | None:
+        """The answer, once all of its head is here; ``data`` is empty when the server has ended its direction.
+
+        Raises:
+            PeerError: this is no answer to a CONNECT.
+        """
+        try:
+            self._http.receive_data(data)
+            event = self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            raise PeerError(f"no answer to CONNECT: {error}") from error
+        if event is h11.NEED_DATA:
+            return None
+        if not isinstance(event, h11.Response):
+            raise PeerError("no answer to CONNECT")
+        return Answer(event.status_code, _one_line(bytes(event.reason).decode("ascii", "replace")))
+
+    @property
+    def first_bytes(self) -> bytes:
+        """The target's first bytes, which came together with the answer 200."""
+        return self._http.trailing_data[0]
+
+
+def _announces_body(request: h11.Request) -> bool:
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in request.headers)
+
+
+def _target(text: bytes) -> Target:
+    try:
+        target = Target.parse(text.decode("ascii"))
+    except ValueError as error:
+        raise PeerError("the CONNECT request names no host:port") from error
+    if is_ip_literal(target.host):
+        raise TargetRefused(f"{target} is an address: the tunnel goes to names only")
+    return target
+
+
+def _one_line(text: str) -> str:
+    """``text`` as an HTTP reason phrase can hold it, and a log can show it."""
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in text)[:_REASON_LENGTH_MAX]

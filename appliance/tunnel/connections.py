@@ -1,0 +1,51 @@
+"""The connections of one end: each has a task, each task an owner."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+
+from appliance.tunnel.channel import Channel
+
+log = logging.getLogger("appliance.tunnel")
+
+
+class Connections:
+    """The tasks that carry connections, from their start to the drain.
+
+    Args:
+        limit: how many there may be at once.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def full(self) -> bool:
+        """Whether one more would be too many."""
+        return len(self._tasks) >= self._limit
+
+    def start(self, channel: Channel, work: Coroutine[None, None, None], name: str) -> None:
+        """Do ``work``, to which ``channel`` belongs: when it is over, so is the channel."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        # Not in the task: one that is cancelled before its first step would leave its channel open.
+        task.add_done_callback(lambda _task: channel.reset())
+        task.add_done_callback(self._ended)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until all have ended, and end those that have not after ``seconds``."""
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=seconds)
+        finally:
+            remaining = list(self._tasks)
+            for task in remaining:
+                task.cancel()
+            await asyncio.gather(*remaining, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error:
+            log.error("tunnel connection failed", exc_info=error, extra={"fields": {"task": task.get_name()}})

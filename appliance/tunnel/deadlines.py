@@ -1,0 +1,20 @@
+"""How long each step of a connection may take."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds. ``answer`` is the client's patience with all that the server does between CONNECT and its answer.
+
+    ``linger`` is how long a relay of which one direction has ended may be silent in the other, ``last_word`` how long a
+    refused peer has to read why.
+    """
+
+    dial: float = 5.0
+    handshake: float = 10.0
+    head: float = 10.0
+    resolve: float = 11.0
+    answer: float = 20.0
+    linger: float = 60.0
+    last_word: float = 2.0

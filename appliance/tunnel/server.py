@@ -1,0 +1,151 @@
+"""The source VM's end: accept, believe, understand, decide, dial, relay; in this order, each step under a deadline.
+
+Nothing is resolved or dialled for a peer that has not proved its identity, and no name is resolved that is not on the
+allow-list.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Self
+
+from appliance.errors import ApplianceError, IdentityRefused, PeerError, TargetRefused, TimedOut, Unreachable
+from appliance.settings.target import Target
+from appliance.settings.values import TunnelSettings
+from appliance.tunnel.access import check_target, dialable
+from appliance.tunnel.channel import Channel
+from appliance.tunnel.connect import CONNECTED, Answer, ConnectServer
+from appliance.tunnel.connections import Connections
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.dial import dial
+from appliance.tunnel.identity import REMEDY, Identity
+from appliance.tunnel.listen import listen, port_of
+from appliance.tunnel.relay import relay
+from appliance.tunnel.report import Report
+from appliance.tunnel.tls_channel import TlsChannel
+
+log = logging.getLogger("appliance.tunnel")
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+"""The addresses of a host; raises NameUnresolved or Unreachable."""
+
+_PEER_LINES = (
+    (IdentityRefused, f"tunnel client refused: {REMEDY}"),
+    (TargetRefused, "target refused: the tunnel goes to names only"),
+    (PeerError, "tunnel port dialled by something else than the tunnel client of the same version"),
+    (Unreachable, "tunnel port dialled by somebody who hung up before naming a target"),
+)
+_TARGET_LINES = (
+    (TargetRefused, "target refused: check SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN and TUNNEL_TARGET_NETWORKS"),
+    (Unreachable, "target not reached: check that this VM resolves and reaches the source brokers"),
+)
+
+
+class TunnelServer:
+    """Listens from ``start`` to ``drain``, or as a context manager.
+
+    Args:
+        settings: where to listen (port 0 for any), what may be dialled, how many connections.
+        identity: the source's.
+        resolve: finds the addresses of an allowed target.
+    """
+
+    def __init__(
+        self, settings: TunnelSettings, identity: Identity, resolve: Resolve, deadlines: Deadlines | None = None
+    ) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._resolve = resolve
+        self._deadlines = deadlines or Deadlines()
+        self._connections = Connections(settings.connections_max)
+        self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
+        self._targets = Report("target", _TARGET_LINES, "target reached again")
+        self._listener: asyncio.Server | None = None
+        self.port = settings.listen.port
+
+    async def start(self) -> None:
+        """Listen; ``port`` is known then.
+
+        Raises:
+            SettingsError: the system does not give the port.
+        """
+        self._listener = await listen("TUNNEL_LISTEN, TUNNEL_PORT", self._settings.listen, self._channel)
+        self.port = port_of(self._listener)
+
+    async def drain(self, seconds: float) -> None:
+        """Accept no more, let what runs end within ``seconds``, end the rest."""
+        if self._listener:
+            self._listener.close()
+        await self._connections.drain(seconds)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.drain(0)
+
+    def _channel(self) -> Channel:
+        channel = TlsChannel(self._identity.context, lambda _channel: self._accept(channel))
+        return channel
+
+    def _accept(self, channel: TlsChannel) -> None:
+        if self._connections.full:
+            log.warning(
+                "tunnel connection refused, too many: raise TUNNEL_CONNECTIONS_MAX",
+                extra={"fields": {"peer": channel.peer, "connections": self._settings.connections_max}},
+            )
+            channel.reset()
+            return
+        self._connections.start(channel, self._serve(channel), f"tunnel connection from {channel.peer}")
+
+    async def _serve(self, near: TlsChannel) -> None:
+        host = near.peer.rpartition(":")[0]
+        connect = ConnectServer()
+        try:
+            self._identity.check(await near.handshake(self._deadlines.handshake))
+            target = await self._read_target(near, connect)
+        except ApplianceError as error:
+            self._peers.failed(host, error)
+            await self._refuse(near, connect, error)
+            return
+        self._peers.succeeded(host)
+        try:
+            far = await self._dial(target)
+        except ApplianceError as error:
+            self._targets.failed(str(target), error)
+            await self._refuse(near, connect, error)
+            return
+        self._targets.succeeded(str(target))
+        near.send(connect.answer(CONNECTED))
+        await self._relay(near, far, target)
+
+    async def _refuse(self, near: TlsChannel, connect: ConnectServer, error: ApplianceError) -> None:
+        """Say why, if TLS stands; if it does not, its alert has said so."""
+        near.send(connect.answer(Answer.to(error)))
+        await near.finish(self._deadlines.last_word)
+
+    async def _read_target(self, near: TlsChannel, connect: ConnectServer) -> Target:
+        try:
+            async with asyncio.timeout(self._deadlines.head):
+                target = None
+                while target is None:
+                    target = connect.receive(await near.receive())
+        except TimeoutError as error:
+            raise PeerError(f"no CONNECT request within {self._deadlines.head:g} s") from error
+        return target
+
+    async def _dial(self, target: Target) -> Channel:
+        check_target(target, self._settings)
+        try:
+            async with asyncio.timeout(self._deadlines.resolve):
+                addresses = await self._resolve(target.host)
+        except TimeoutError as error:
+            raise TimedOut(f"{target.host} not resolved within {self._deadlines.resolve:g} s") from error
+        return await dial(dialable(target, addresses, self._settings), target.port, self._deadlines.dial, Channel)
+
+    async def _relay(self, near: TlsChannel, far: Channel, target: Target) -> None:
+        log.info("tunnel connection opened", extra={"fields": {"peer": near.peer, "target": str(target)}})
+        summary = await relay(near, far, self._deadlines.linger)
+        fields = {"peer": near.peer, "target": str(target), **summary.fields()}
+        log.info("tunnel connection closed", extra={"fields": fields})

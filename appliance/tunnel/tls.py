@@ -1,0 +1,117 @@
+"""TLS as a function of bytes: ciphertext and plaintext in and out, no IO.
+
+asyncio's own TLS transport cannot end one direction: it has no ``write_eof``, and it answers the peer's close_notify
+by closing. TLS 1.3 can: a close_notify ends only the direction in which it travels (RFC 8446, section 6.1). OpenSSL
+does it too, with one trap: ``SSL_shutdown``, which ``unwrap`` calls a second time to look for the peer's
+close_notify, throws away any application data that it finds on the way. It finds none here, because ``receive``
+decrypts everything that it is given at once, so that OpenSSL never holds a whole record when ``send_eof`` is called.
+On a real socket this could not be promised, therefore the memory BIOs; they also cost no more than asyncio's, which
+uses the same.
+"""
+
+import ssl
+from typing import NoReturn
+
+from appliance.errors import ApplianceError, IdentityRefused, PeerError
+
+_RECORD_SIZE = 16384
+"""The most plaintext that one TLS record holds (RFC 8446, section 5.1), so that one read empties a record."""
+
+_IDENTITY_REASONS = ("CERTIFICATE", "UNKNOWN_CA", "DECRYPT_ERROR", "ACCESS_DENIED")
+"""What OpenSSL's names of errors and alerts have in common when they are about who somebody is.
+
+DECRYPT_ERROR is among them: with it OpenSSL answers a signature that does not verify (RFC 8446, section 6.2).
+"""
+
+
+class TlsLayer:
+    """One TLS connection between two streams of bytes.
+
+    ``handshaken`` is true once this end is satisfied with the handshake; in TLS 1.3 a client learns only by its first
+    read whether the server was. ``ended`` is true once the peer's close_notify has arrived.
+    """
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        server_side = context.protocol == ssl.PROTOCOL_TLS_SERVER
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side)
+        self.handshaken = False
+        self.ended = False
+
+    def start(self) -> None:
+        """Begin the handshake: a client has its hello to send then."""
+        self._shake_hands()
+
+    def receive(self, ciphertext: bytes | memoryview) -> bytes:
+        """All the plaintext that ``ciphertext`` completes.
+
+        Raises:
+            IdentityRefused: one end does not accept the other's certificate.
+            PeerError: these bytes are not TLS 1.3, or were changed on the way.
+        """
+        self._incoming.write(ciphertext)
+        if not self.handshaken:
+            self._shake_hands()
+        return self._decrypt() if self.handshaken else b""
+
+    def send(self, plaintext: bytes | memoryview) -> None:
+        """Encrypt ``plaintext`` for ``outgoing``.
+
+        Raises:
+            PeerError: the peer has broken the connection's state.
+        """
+        view = memoryview(plaintext)
+        try:
+            while view:
+                view = view[self._object.write(view) :]
+        except ssl.SSLError as error:
+            _translate(error)
+
+    def send_eof(self) -> None:
+        """End this direction by a close_notify; the other one goes on."""
+        try:
+            self._object.unwrap()
+        except ssl.SSLWantReadError:
+            return  # the peer has not ended its direction yet
+        except ssl.SSLError as error:
+            _translate(error)
+
+    def outgoing(self) -> bytes:
+        """The ciphertext that has to be sent now; there may be some after any other call, also one that raised."""
+        return self._outgoing.read()
+
+    def peer_certificate(self) -> bytes | None:
+        """The peer's certificate in DER."""
+        return self._object.getpeercert(binary_form=True)
+
+    def _shake_hands(self) -> None:
+        try:
+            self._object.do_handshake()
+        except ssl.SSLWantReadError:
+            return
+        except ssl.SSLError as error:
+            _translate(error)
+        self.handshaken = True
+
+    def _decrypt(self) -> bytes:
+        pieces = []
+        try:
+            while self._incoming.pending and not self.ended:
+                piece = self._object.read(_RECORD_SIZE)
+                pieces.append(piece)
+                self.ended = not piece
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self.ended = True
+        except ssl.SSLError as error:
+            _translate(error)
+        return b"".join(pieces)
+
+
+def _translate(error: ssl.SSLError) -> NoReturn:
+    reason = error.reason or "unknown"
+    refused = any(word in reason for word in _IDENTITY_REASONS)
+    kind: type[ApplianceError] = IdentityRefused if refused else PeerError
+    raise kind(f"TLS: {reason.lower().replace('_', ' ')}") from error

@@ -1,0 +1,94 @@
+"""A channel with TLS inside: what is sent and received is the plaintext, and still each direction ends on its own."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+
+from appliance.errors import ApplianceError, TimedOut, Unreachable
+from appliance.tunnel.channel import Channel
+from appliance.tunnel.tls import TlsLayer
+
+
+class TlsChannel(Channel):
+    """A TCP connection that speaks TLS; what is sent and received is the plaintext.
+
+    Args:
+        context: says which role it takes, and whom it believes.
+        made: called when the TCP connection stands, before the handshake.
+    """
+
+    def __init__(self, context: ssl.SSLContext, made: Callable[[Channel], None] | None = None) -> None:
+        super().__init__(made)
+        self._tls = TlsLayer(context)
+        self._shaken = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio: the TCP connection stands; a client says hello."""
+        super().connection_made(transport)
+        self._tls.start()
+        self._flush()
+
+    async def handshake(self, seconds: float) -> bytes | None:
+        """Wait until TLS stands; the peer's certificate in DER.
+
+        Raises:
+            IdentityRefused: one end does not accept the other's certificate.
+            PeerError: the other end does not speak TLS 1.3.
+            Unreachable: it hung up, or took longer than ``seconds``.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self._shaken.wait()
+        except TimeoutError as error:
+            raise TimedOut(f"no TLS handshake within {seconds:g} s") from error
+        if self._inbox.error:
+            raise self._inbox.error
+        return self._tls.peer_certificate()
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Encrypt and send ``data``."""
+        if not self._lost:
+            self._attempt(lambda: self._tls.send(data))
+
+    def send_eof(self) -> None:
+        """End our direction by a close_notify.
+
+        TCP's own direction stays open until both have ended: firewalls on the way forget a half-closed connection soon.
+        """
+        if not self._lost:
+            self._attempt(self._tls.send_eof)
+
+    def _arrived(self, data: memoryview) -> None:
+        self._attempt(lambda: self._decrypted(self._tls.receive(data)))
+
+    def _decrypted(self, plaintext: bytes) -> None:
+        if self._tls.handshaken:
+            self._shaken.set()
+        if plaintext:
+            self._deliver(plaintext)
+        if self._tls.ended:
+            self._end()
+
+    def _tcp_ended(self) -> None:
+        # Without a close_notify this may be an attacker's cut, not the peer's end: it is never passed on as one.
+        if not self._tls.ended:
+            self._fail(Unreachable("connection lost: closed without TLS's goodbye"))
+
+    def _fail(self, error: ApplianceError) -> None:
+        super()._fail(error)
+        self._shaken.set()
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        """Do what may yield ciphertext, or break the connection: then the ciphertext is an alert, and is sent too."""
+        try:
+            step()
+        except ApplianceError as error:
+            self._flush()
+            self._fail(error)
+        else:
+            self._flush()
+
+    def _flush(self) -> None:
+        ciphertext = self._tls.outgoing()
+        if ciphertext:
+            super().send(ciphertext)

@@ -1,0 +1,184 @@
+"""The replicator as a user runs it: through shim and tunnel, and with everything a user can get wrong."""
+
+import asyncio
+import ipaddress
+import signal
+import time
+from collections.abc import AsyncIterator
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from appliance.demo.cluster import Cluster
+from appliance.demo.process import OwnedProcess
+from tests.support.engine import read_rows
+from tests.support.link import SECONDS, Link, lines, link
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+POSITIONS = "replicator-orange.positions"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
+    async with link(tmp_path_factory.mktemp("link")) as made:
+        yield made
+
+
+@pytest.fixture
+def orders(shared: Link) -> Link:
+    """The link with an empty past and one source topic, ``orders``."""
+    shared.clear()
+    shared.make_topic(shared.orange, "orders", 2)
+    return shared
+
+
+async def until_copied(on: Link, topic: str, count: int, partition: int = 0) -> None:
+    async with asyncio.timeout(SECONDS):
+        while await copied(on.grape, f"{topic}.copy", partition) < count:
+            await asyncio.sleep(0.1)
+
+
+async def copied(cluster: Cluster, topic: str, partition: int = 0) -> int:
+    return len(await asyncio.to_thread(read_rows, cluster, topic, partition))
+
+
+def peers(process: OwnedProcess) -> set[ipaddress.IPv4Address]:
+    """To which addresses the process and its children are connected."""
+    root = psutil.Process(process.pid)
+    connections = [c for p in [root, *root.children(recursive=True)] for c in p.net_connections("inet")]
+    return {ipaddress.IPv4Address(c.raddr.ip.removeprefix("::ffff:")) for c in connections if c.raddr}
+
+
+async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(orders: Link) -> None:
+    orders.produce("orders", 100)
+    async with orders.running("source") as source, orders.running("replicate") as replicator:
+        await source.wait_for_line("ready", SECONDS)
+        async with orders.running("destination") as destination:
+            await destination.wait_for_line("ready", SECONDS)
+            await until_copied(orders, "orders", 100)
+            endpoints = ipaddress.IPv4Network("127.64.0.0/10")
+            home = {ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127.0.5.1")}
+            met = peers(replicator)
+            assert any(address in endpoints for address in met)
+            assert {address for address in met if address not in endpoints} <= home
+        orders.produce("orders", 50)
+        await replicator.wait_for_line("appliance destination", SECONDS)
+        await asyncio.sleep(2)
+        assert await copied(orders.grape, "orders.copy") == 100
+        async with orders.running("destination"):
+            await until_copied(orders, "orders", 150)
+    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_ends_in_seconds(orders: Link) -> None:
+    orders.produce("orders", 1000)
+    async with orders.tunnel():
+        async with orders.running("replicate"):
+            await until_copied(orders, "orders", 1)
+        orders.produce("orders", 1000)
+        async with orders.running("replicate") as replicator:
+            await until_copied(orders, "orders", 2000)
+            began = time.monotonic()
+            psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
+            assert await replicator.wait(SECONDS) == 0
+            assert time.monotonic() - began < SECONDS / 2
+    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+@pytest.mark.parametrize("wrong_end", ["source", "destination"])
+async def test_a_wrong_secret_at_one_end_is_named_at_both_and_nothing_is_written(orders: Link, wrong_end: str) -> None:
+    wrong = {"SHARED_SECRET": "another-" + orders.secret}
+    async with (
+        orders.running("source", **(wrong if wrong_end == "source" else {})) as source,
+        orders.running("destination", **(wrong if wrong_end == "destination" else {})) as destination,
+    ):
+        await source.wait_for_line("ready", SECONDS)
+        await destination.wait_for_line("ready", SECONDS)
+        async with orders.running("replicate") as replicator:
+            line = await replicator.wait_for_line("no broker of the source cluster answers", SECONDS)
+            assert "appliance destination" in line
+            assert "SHARED_SECRET" in await destination.wait_for_line("SHARED_SECRET", SECONDS)
+            assert "SHARED_SECRET" in await source.wait_for_line("SHARED_SECRET", SECONDS)
+    assert orders.topics(orders.grape) == set()
+
+
+@pytest.mark.parametrize("side", ["SOURCE", "DESTINATION"])
+async def test_a_wrong_api_key_ends_it_with_one_line_and_nothing_is_written(orders: Link, side: str) -> None:
+    async with orders.tunnel(), orders.running("replicate", **{f"{side}_API_SECRET": "wrong"}) as replicator:
+        assert await replicator.wait(SECONDS) == 1
+    (line,) = lines(replicator)
+    assert f"{side}_API_KEY=" in line
+    assert f"{side}_API_SECRET" in line
+    assert "wrong" not in line
+    assert orders.topics(orders.grape) == set()
+
+
+async def test_a_broker_that_nobody_answers_for_is_named_and_asked_again(orders: Link) -> None:
+    nowhere = {"DESTINATION_BROKER_SERVERS": "127.0.5.9:9"}
+    async with orders.tunnel(), orders.running("replicate", **nowhere) as replicator:
+        line = await replicator.wait_for_line("no broker of the destination cluster answers", SECONDS)
+        assert "127.0.5.9:9" in line
+        assert "DESTINATION_BROKER_SERVERS" in line
+        psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
+        assert await replicator.wait(SECONDS) == 0
+    assert sum("no broker of the destination" in line for line in lines(replicator)) == 1
+
+
+async def test_a_certificate_that_nobody_trusted_signed_names_the_ca_file(orders: Link) -> None:
+    other = {"SOURCE_CA_FILE": str(orders.grape.ca_file)}
+    async with orders.tunnel(), orders.running("replicate", **other) as replicator:
+        assert await replicator.wait(SECONDS) == 1
+    (line,) = lines(replicator)
+    assert "SOURCE_CA_FILE" in line
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("REPLICA_TOPICS_SOURCE_REGEX", "orders(["), ("REPLICA_TOPICS_DEST_SUFFIX", "my copy")],
+)
+async def test_settings_that_cannot_be_used_are_named_before_anything_runs(
+    orders: Link, variable: str, value: str
+) -> None:
+    async with orders.running("replicate", **{variable: value}) as replicator:
+        assert await replicator.wait(SECONDS) == 2
+    (line,) = lines(replicator)
+    assert f"{variable}={value}" in line
+    assert orders.topics(orders.grape) == set()
+
+
+async def test_a_regex_that_matches_nothing_is_named_and_a_topic_that_comes_later_is_copied(orders: Link) -> None:
+    async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_SOURCE_REGEX="late.*") as replicator:
+        await replicator.wait_for_line("REPLICA_TOPICS_SOURCE_REGEX=late.* matches no topic", SECONDS)
+        orders.make_topic(orders.orange, "late")
+        orders.produce("late", 10)
+        await until_copied(orders, "late", 10)
+    assert orders.topics(orders.grape) == {"late.copy", POSITIONS}
+
+
+async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_topics_are_copied(orders: Link) -> None:
+    orders.make_topic(orders.grape, "orders.copy", 1)
+    orders.make_topic(orders.orange, "orders-eu", 1)
+    orders.produce("orders", 10)
+    orders.produce("orders-eu", 10)
+    async with orders.tunnel(), orders.running("replicate") as replicator:
+        line = await replicator.wait_for_line("orders.copy has 1 partitions", SECONDS)
+        assert "give orders.copy 2 partitions" in line
+        await until_copied(orders, "orders-eu", 10)
+    assert await copied(orders.grape, "orders.copy") == 0
+
+
+async def test_start_latest_copies_what_comes_after_and_later_topics_whole(orders: Link) -> None:
+    orders.produce("orders", 10)
+    async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_START="latest") as replicator:
+        await replicator.wait_for_line("topics to copy", SECONDS)
+        async with asyncio.timeout(SECONDS):
+            while await copied(orders.grape, POSITIONS, 2) == 0:  # lane 2 of 12 has orders-0
+                await asyncio.sleep(0.1)
+        orders.produce("orders", 5)
+        orders.make_topic(orders.orange, "orders-later")
+        orders.produce("orders-later", 7)
+        await until_copied(orders, "orders", 5)
+        await until_copied(orders, "orders-later", 7)
+    assert await copied(orders.grape, "orders.copy") == 5

@@ -1,0 +1,311 @@
+"""Whom and what the tunnel refuses, who is told why, and that a refusal costs no dial."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from dataclasses import dataclass
+
+import pytest
+
+from appliance.errors import IdentityRefused
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import Side
+from appliance.tunnel.certificates import Credentials, make_credentials
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.identity import tls_context
+from appliance.tunnel.server import TunnelServer
+from tests.support.tunnel import (
+    HOST,
+    LINK,
+    SECRET,
+    Resolver,
+    ask_connect,
+    connect_request,
+    echo,
+    identity,
+    link_to,
+    logged,
+    running_client,
+    running_server,
+    target_server,
+    tunnel_settings,
+)
+
+OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
+UNUSED = Target(HOST, 9093)
+
+
+@pytest.fixture(autouse=True)
+def no_secret_in_the_log(caplog):
+    caplog.set_level(logging.DEBUG)
+    yield
+    log = logged(caplog.get_records("call"))
+    assert SECRET not in log
+    assert OTHER_SECRET not in log
+
+
+async def refused(endpoint):
+    """Whether a connection to an endpoint ends by a reset, before any byte."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
+        await reader.read(-1)
+    except ConnectionError:
+        return True
+    writer.close()
+    return False
+
+
+@dataclass(frozen=True)
+class Trusting:
+    """An end with a certificate of its own, which leaves it to TLS to mind who the other one is."""
+
+    context: ssl.SSLContext
+
+    def check(self, _certificate):
+        pass
+
+
+def lax_server(credentials):
+    end = Trusting(tls_context(credentials, ssl.PROTOCOL_TLS_SERVER))
+    return TunnelServer(tunnel_settings(UNUSED), end, Resolver({}))
+
+
+def careless(context):
+    """The same TLS client, which accepts any server."""
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def stranger_context(**changes):
+    stranger = {"secret": Secret(SECRET), "link": LINK, "role": Side.DESTINATION} | changes
+    return careless(tls_context(make_credentials(**stranger), ssl.PROTOCOL_TLS_CLIENT))
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        {"side": Side.DESTINATION, "secret": OTHER_SECRET},
+        {"side": Side.DESTINATION, "link": "orange-melon"},
+    ],
+    ids=["another secret", "another link"],
+)
+async def test_a_stranger_is_refused_at_both_ends_and_both_name_the_remedy(stranger, caplog):
+    resolver = Resolver({HOST: ["127.0.0.1"]})
+    async with (
+        running_server(UNUSED, resolver) as server,
+        running_client(UNUSED, server.port, identity(**stranger)) as (_, endpoint),
+    ):
+        assert await refused(endpoint)
+        await server.drain(10)
+    told = [message for message in caplog.messages if "SHARED_SECRET" in message]
+    assert sorted(message.partition(",")[0].partition(":")[0] for message in told) == [
+        "tunnel client refused",
+        "tunnel refused",
+    ]
+    assert all("SOURCE_CLUSTER_ID" in message for message in told)
+    assert resolver.asked == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"secret": Secret(OTHER_SECRET)}, {"link": "orange-melon"}, {"role": Side.SOURCE}],
+    ids=["another secret", "another link", "same role"],
+)
+async def test_the_server_refuses_a_stranger_who_accepts_it(changes, caplog):
+    resolver = Resolver({HOST: ["127.0.0.1"]})
+    async with running_server(UNUSED, resolver) as server:
+        with pytest.raises(ssl.SSLError, match="ALERT"):
+            await ask_connect(server.port, connect_request(UNUSED), stranger_context(**changes))
+        await server.drain(10)
+    assert any(message.startswith("tunnel client refused: SHARED_SECRET") for message in caplog.messages)
+    assert resolver.asked == []
+
+
+async def test_the_client_refuses_a_server_of_its_own_role(caplog):
+    other_destination = make_credentials(Secret(SECRET), LINK, Side.DESTINATION)
+    async with lax_server(other_destination) as server, running_client(UNUSED, server.port) as (_, endpoint):
+        assert await refused(endpoint)
+    assert any(message.startswith("tunnel refused") and "SHARED_SECRET" in message for message in caplog.messages)
+
+
+async def test_a_client_whose_certificate_alone_is_refused_says_so_too(caplog):
+    """In TLS 1.3 it learns that only after its own handshake is done."""
+    ours, others = (make_credentials(Secret(secret), LINK, Side.SOURCE) for secret in (SECRET, OTHER_SECRET))
+    doubting = Credentials(others.authority, ours.key_and_certificate)
+    async with lax_server(doubting) as server, running_client(UNUSED, server.port) as (_, endpoint):
+        assert await refused(endpoint)
+    (told,) = [record for record in caplog.records if record.message.startswith("tunnel refused")]
+    assert "SHARED_SECRET" in told.message
+    assert "alert" in told.fields["cause"]
+
+
+@dataclass(frozen=True)
+class Doubting(Trusting):
+    """An end that does not like anybody's name."""
+
+    def check(self, _certificate):
+        raise IdentityRefused("an unlikely name")
+
+
+async def test_the_name_in_the_clients_certificate_is_checked_though_tls_believes_it(caplog):
+    resolver = Resolver({})
+    doubting = Doubting(identity(Side.SOURCE).context)
+    async with TunnelServer(tunnel_settings(UNUSED), doubting, resolver) as server:
+        status, _, writer = await ask_connect(server.port, connect_request(UNUSED))
+        writer.close()
+    assert status == b"HTTP/1.1 400 an unlikely name"
+    assert any(message.startswith("tunnel client refused: SHARED_SECRET") for message in caplog.messages)
+    assert resolver.asked == []
+
+
+async def test_the_name_in_the_servers_certificate_is_checked_though_tls_believes_it(caplog):
+    doubting = Doubting(identity(Side.DESTINATION).context)
+    async with running_server(UNUSED) as server, running_client(UNUSED, server.port, doubting) as (_, endpoint):
+        assert await refused(endpoint)
+    (told,) = [record for record in caplog.records if record.message.startswith("tunnel refused")]
+    assert told.fields["cause"] == "an unlikely name"
+
+
+async def test_tls_without_a_certificate_is_refused():
+    resolver = Resolver({HOST: ["127.0.0.1"]})
+    anonymous = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    anonymous.check_hostname = False
+    async with running_server(UNUSED, resolver) as server:
+        with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"):
+            await ask_connect(server.port, connect_request(UNUSED), careless(anonymous))
+    assert resolver.asked == []
+
+
+async def test_tls_1_2_is_refused():
+    old = stranger_context()
+    old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2
+    async with running_server(UNUSED) as server:
+        with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+            await ask_connect(server.port, connect_request(UNUSED), old)
+
+
+async def test_plain_text_is_refused(caplog):
+    resolver = Resolver({HOST: ["127.0.0.1"]})
+    async with running_server(UNUSED, resolver) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(connect_request(UNUSED))
+        assert not (await reader.read(-1)).startswith(b"HTTP")
+        writer.close()
+        await server.drain(10)
+    assert resolver.asked == []
+    assert any(message.startswith("tunnel port dialled by something else") for message in caplog.messages)
+
+
+@pytest.mark.parametrize("first", [b"", b"\x16\x03\x01"], ids=["silence", "half a hello"])
+async def test_a_handshake_that_is_never_finished_is_ended(first):
+    async with running_server(UNUSED, deadlines=Deadlines(handshake=0.1, last_word=0.1)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(first)
+        with contextlib.suppress(ConnectionError):
+            await reader.read(-1)
+        await server.drain(10)
+        writer.close()
+
+
+async def test_a_peer_that_never_names_a_target_is_ended():
+    async with running_server(UNUSED, deadlines=Deadlines(head=0.1)) as server:
+        status, _, writer = await ask_connect(server.port, b"CONNECT b0.or")
+        assert status.startswith(b"HTTP/1.1 400 no CONNECT request within")
+        writer.close()
+
+
+async def answer_to(request, resolver=None, **changes):
+    """The status line that a server gives, which may dial HOST port 9093."""
+    async with running_server(UNUSED, resolver, **changes) as server:
+        status, _, writer = await ask_connect(server.port, request)
+        writer.close()
+        return status
+
+
+async def test_a_refused_peer_that_goes_on_talking_still_hears_why():
+    async with running_server(UNUSED) as server:
+        status, reader, writer = await ask_connect(server.port, connect_request(UNUSED) + bytes(3_000_000))
+        assert status.startswith(b"HTTP/1.1 400 bytes after the CONNECT request")
+        assert await reader.read(-1) == b""
+        writer.close()
+
+
+@pytest.mark.parametrize("target", ["b0.orange.example:22", "b1.orange.example:9093", "10.0.0.1:9093"])
+async def test_a_target_off_the_list_is_refused_without_being_resolved(target):
+    resolver = Resolver({})
+    assert (await answer_to(connect_request(target), resolver)).startswith(b"HTTP/1.1 403 ")
+    assert resolver.asked == []
+
+
+async def test_a_name_that_resolves_to_loopback_is_refused_unless_permitted():
+    resolver = Resolver({HOST: ["127.0.0.1"]})
+    status = await answer_to(connect_request(UNUSED), resolver, target_networks=())
+    assert status == b"HTTP/1.1 403 b0.orange.example resolves to 127.0.0.1: loopback"
+
+
+async def test_an_unresolvable_name_is_a_bad_gateway():
+    status = await answer_to(connect_request(UNUSED), Resolver({}))
+    assert status == b"HTTP/1.1 502 no address for b0.orange.example"
+
+
+async def test_a_refused_dial_is_a_bad_gateway():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        target = Target(HOST, closed.getsockname()[1])
+        async with running_server(target) as server:
+            status, _, writer = await ask_connect(server.port, connect_request(target))
+            writer.close()
+    assert status == f"HTTP/1.1 502 127.0.0.1 port {target.port}: connection refused".encode()
+
+
+async def test_a_resolver_that_is_silent_is_a_gateway_timeout():
+    async def silent(_host):
+        await asyncio.Event().wait()
+
+    status = await answer_to(connect_request(UNUSED), silent, deadlines=Deadlines(resolve=0.1))
+    assert status.startswith(b"HTTP/1.1 504 b0.orange.example not resolved")
+
+
+async def test_a_target_that_is_silent_is_a_gateway_timeout():
+    # A full backlog makes Linux drop further connection requests, as a firewall would.
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as stack:
+        target = Target(HOST, full.getsockname()[1])
+        for _ in range(2):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+        async with running_server(target, deadlines=Deadlines(dial=0.3)) as server:
+            status, _, writer = await ask_connect(server.port, connect_request(target))
+            writer.close()
+    assert status.startswith(b"HTTP/1.1 504 no answer from 127.0.0.1")
+
+
+async def test_the_second_address_of_a_name_is_dialled_when_the_first_refuses():
+    async with target_server(echo) as port:
+        target = Target(HOST, port)
+        async with running_server(target, Resolver({HOST: ["127.0.0.9", "127.0.0.1"]})) as server:
+            status, _, writer = await ask_connect(server.port, connect_request(target))
+            writer.transport.abort()
+    assert status == b"HTTP/1.1 200 connected"
+
+
+async def test_a_refused_target_resets_the_client_and_names_the_variables(caplog):
+    async with running_server(UNUSED) as server, running_client(Target(HOST, 22), server.port) as (_, endpoint):
+        assert [await refused(endpoint) for _ in range(3)] == [True] * 3
+    (told,) = [message for message in caplog.messages if message.startswith("target refused by the tunnel server")]
+    assert "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN" in told
+
+
+async def test_a_connection_too_many_is_refused_and_names_the_variable(caplog):
+    async with link_to(echo, connections_max=1) as link:
+        reader, writer = await link.connect()
+        writer.write(b"x")
+        await reader.readexactly(1)
+        assert await refused(link.endpoint)
+        writer.write(b"y")
+        assert await reader.readexactly(1) == b"y"
+        writer.close()
+    assert any("TUNNEL_CONNECTIONS_MAX" in message for message in caplog.messages)

@@ -1,0 +1,155 @@
+"""A whole link as a user runs it: two secured clusters, and the appliance's commands as processes of their own."""
+
+import contextlib
+import os
+import secrets
+import shlex
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from appliance.demo.cluster import Cluster
+from appliance.demo.plan import ApiKey, ClusterPlan
+from appliance.demo.process import OwnedProcess
+from appliance.dns.server import DnsServer
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target, normal_host
+from appliance.settings.values import DnsSettings
+
+SECONDS = 40.0
+ORANGE_KEY = ApiKey("ORANGE", Secret("orange-api-secret"))
+GRAPE_KEY = ApiKey("GRAPE", Secret("grape-api-secret"))
+
+
+def free_port(address: str = "127.0.0.1") -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(slots=True)
+class Link:
+    """Both clusters, the source VPC's DNS, and a folder for settings and logs."""
+
+    orange: Cluster
+    grape: Cluster
+    vpc_dns: DnsServer
+    directory: Path
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(33), repr=False)
+    tunnel_port: int = field(default_factory=free_port)
+    shim: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
+
+    def variables(self) -> dict[str, str]:
+        """A good setenv.sh."""
+        first, *_ = self.orange.vpc_targets
+        domain = first.host.partition(".")[2]
+        return {
+            "SOURCE_CLUSTER_ID": "orange",
+            "SOURCE_BROKER_SERVERS": str(first),
+            "SOURCE_BROKER_PATTERN": f"*.{domain}:{first.port}",
+            "SOURCE_API_KEY": ORANGE_KEY.key,
+            "SOURCE_API_SECRET": ORANGE_KEY.secret.reveal(),
+            "SOURCE_CA_FILE": str(self.orange.ca_file),
+            "DESTINATION_CLUSTER_ID": "grape",
+            "DESTINATION_BROKER_SERVERS": self.grape.home_bootstrap,
+            "DESTINATION_API_KEY": GRAPE_KEY.key,
+            "DESTINATION_API_SECRET": GRAPE_KEY.secret.reveal(),
+            "DESTINATION_CA_FILE": str(self.grape.ca_file),
+            "REPLICA_TOPICS_SOURCE_REGEX": "orders.*",
+            "REPLICA_TOPICS_DEST_SUFFIX": "copy",
+            "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
+            "DESTINATION_SIDE_TUNNEL_IP": "127.0.0.1",
+            "SHARED_SECRET": self.secret,
+            "TUNNEL_PORT": str(self.tunnel_port),
+            "TUNNEL_LISTEN": "127.0.0.1",
+            "TUNNEL_RESOLVER": f"127.0.0.1:{self.vpc_dns.port}",
+            "TUNNEL_TARGET_NETWORKS": "127.0.0.0/16",
+            "DNS_LISTEN": self.shim,
+            "DISCOVERY_SECONDS": "1",
+            "TASKS": "1",
+        }
+
+    async def start(self, command: str, **changed: str) -> OwnedProcess:
+        """One of the appliance's commands, with settings of its own."""
+        name = f"{command}-{time.monotonic_ns()}"
+        env_file = self.directory / f"{name}.sh"
+        variables = self.variables() | changed
+        env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
+        env_file.chmod(0o600)
+        command_line = [sys.executable, "-m", "appliance.cli", command, "--env-file", str(env_file)]
+        environment = os.environ | {"SPARK_LOCAL_DIRS": str(self.directory), "TMPDIR": str(self.directory)}
+        return await OwnedProcess.start(name, command_line, self.directory / f"{name}.log", environment)
+
+    @contextlib.asynccontextmanager
+    async def running(self, command: str, **changed: str) -> AsyncIterator[OwnedProcess]:
+        """The same, ended with the block."""
+        process = await self.start(command, **changed)
+        try:
+            yield process
+        finally:
+            await process.kill()
+
+    @contextlib.asynccontextmanager
+    async def tunnel(self) -> AsyncIterator[tuple[OwnedProcess, OwnedProcess]]:
+        """Both ends, ready."""
+        async with self.running("source") as source, self.running("destination") as destination:
+            await source.wait_for_line("ready", SECONDS)
+            await destination.wait_for_line("ready", SECONDS)
+            yield source, destination
+
+    def make_topic(self, cluster: Cluster, name: str, partitions: int = 1) -> None:
+        admin = AdminClient(cluster.client_configuration())
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(SECONDS)
+
+    def topics(self, cluster: Cluster) -> set[str]:
+        """What topics a cluster has, Kafka's own left out."""
+        listed = AdminClient(cluster.client_configuration()).list_topics(timeout=SECONDS).topics
+        return {name for name in listed if not name.startswith("__")}
+
+    def produce(self, topic: str, count: int, partition: int = 0) -> None:
+        producer = Producer(self.orange.client_configuration())
+        for number in range(count):
+            producer.produce(topic, b"value %d" % number, b"key %d" % number, partition)
+        assert producer.flush(SECONDS) == 0
+
+    def clear(self) -> None:
+        """Delete every topic of ours on both sides, so that the next test begins with a new link."""
+        for cluster in (self.orange, self.grape):
+            admin = AdminClient(cluster.client_configuration())
+            names = sorted(self.topics(cluster))
+            for deletion in admin.delete_topics(names).values() if names else ():
+                deletion.result(SECONDS)
+            while self.topics(cluster):
+                time.sleep(0.05)
+
+
+@contextlib.asynccontextmanager
+async def link(directory: Path) -> AsyncIterator[Link]:
+    """Both clusters with one broker each; the source's name resolves in its own DNS alone."""
+    orange = Cluster(ClusterPlan.secure("orange", size=1, first_address="127.0.4.1", api_keys=(ORANGE_KEY,)), directory)
+    grape = Cluster(ClusterPlan.secure("grape", size=1, first_address="127.0.5.1", api_keys=(GRAPE_KEY,)), directory)
+    async with orange, grape:
+        addresses = {target.host: IPv4Address(f"127.0.4.{n}") for n, target in enumerate(orange.vpc_targets, 1)}
+
+        async def lookup(host: str) -> IPv4Address | None:
+            return addresses.get(normal_host(host))
+
+        dns = DnsServer(DnsSettings(Target("127.0.0.1", 0), None), lookup)
+        await dns.start()
+        try:
+            yield Link(orange, grape, dns, directory)
+        finally:
+            await dns.close()
+
+
+def lines(process: OwnedProcess) -> Iterator[str]:
+    """What it has printed."""
+    yield from process.log_file.read_text().splitlines()

@@ -1,0 +1,95 @@
+import asyncio
+import ipaddress
+import logging
+
+import pytest
+
+from appliance.dns.addresses import AddressBook
+from appliance.errors import SettingsError
+from appliance.gateway import endpoints as endpoints_module
+from appliance.gateway.endpoints import Endpoints
+from appliance.settings.target import AllowedTargets, Target, TargetPattern
+
+EXACT = (Target("b0.orange.example", 9093), Target("b0.orange.example", 9094), Target("b1.orange.example", 9093))
+ALLOWED = AllowedTargets(EXACT, (TargetPattern("pattern.example", 9092),))
+
+
+class Client:
+    """Notes what it is asked to open, in place of the tunnel's client; ``fault`` is what it raises."""
+
+    def __init__(self):
+        self.opened = []
+        self.fault = None
+
+    async def open_endpoint(self, target, address, port):
+        await asyncio.sleep(0)
+        if self.fault:
+            raise self.fault
+        self.opened.append((str(target), address, port))
+        return port
+
+
+@pytest.fixture
+def client():
+    return Client()
+
+
+@pytest.fixture
+def book():
+    return AddressBook(ipaddress.IPv4Network("127.64.0.0/10"))
+
+
+@pytest.fixture
+def endpoints(book, client):
+    return Endpoints(ALLOWED, book, client)
+
+
+async def test_each_name_has_one_address_with_all_its_ports(endpoints, book, client):
+    await endpoints.open_exact()
+    b0, b1 = (str(book.address_of(f"{name}.orange.example")) for name in ("b0", "b1"))
+    assert sorted(client.opened) == [
+        ("b0.orange.example:9093", b0, 9093),
+        ("b0.orange.example:9094", b0, 9094),
+        ("b1.orange.example:9093", b1, 9093),
+    ]
+
+
+async def test_a_name_of_the_pattern_is_open_before_it_is_answered(endpoints, client):
+    address = await endpoints.lookup("B7.Pattern.Example.")
+    assert client.opened == [("b7.pattern.example:9092", str(address), 9092)]
+
+
+async def test_a_name_asked_for_many_times_at_once_is_opened_once(endpoints, client):
+    addresses = await asyncio.gather(*(endpoints.lookup("b7.pattern.example") for _ in range(10)))
+    assert len(set(addresses)) == len(client.opened) == 1
+
+
+@pytest.mark.parametrize("host", ["orange.example", "b2.orange.example", "pattern.example", "localhost"])
+async def test_a_name_that_is_not_ours_is_nobodys(endpoints, client, host):
+    assert await endpoints.lookup(host) is None
+    assert client.opened == []
+
+
+async def test_an_endpoint_that_cannot_be_opened_is_told_and_tried_again(endpoints, client, caplog):
+    client.fault = SettingsError(["TUNNEL_ENDPOINT_NETWORK: cannot listen"])
+    address = await endpoints.lookup("b7.pattern.example")
+    assert caplog.records[0].fields == {"host": "b7.pattern.example", "cause": "TUNNEL_ENDPOINT_NETWORK: cannot listen"}
+    client.fault = None
+    assert await endpoints.lookup("b7.pattern.example") == address
+    assert client.opened == [("b7.pattern.example:9092", str(address), 9092)]
+
+
+async def test_an_exact_endpoint_that_cannot_be_opened_stops_the_start(endpoints, client):
+    client.fault = SettingsError(["TUNNEL_ENDPOINT_NETWORK: cannot listen"])
+    with pytest.raises(SettingsError):
+        await endpoints.open_exact()
+
+
+async def test_invented_names_get_only_so_many_endpoints(endpoints, client, monkeypatch, caplog):
+    caplog.set_level(logging.WARNING)
+    monkeypatch.setattr(endpoints_module, "HOSTS_MAX", 3)
+    addresses = [await endpoints.lookup(f"b{index}.pattern.example") for index in range(5)]
+    assert addresses[3:] == [None, None]
+    assert await endpoints.lookup("b0.pattern.example") == addresses[0]
+    assert len(client.opened) == 3
+    assert "SOURCE_BROKER_PATTERN" in caplog.messages[0]

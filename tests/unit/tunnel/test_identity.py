@@ -1,0 +1,106 @@
+import datetime
+import ssl
+import tempfile
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from appliance.errors import IdentityRefused
+from appliance.settings.secret import Secret
+from appliance.settings.values import Side
+from appliance.tunnel.certificates import authority_key, make_credentials, peer_name
+from appliance.tunnel.identity import tls_context
+from tests.support.tunnel import LINK, SECRET, identity
+
+OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
+
+
+def leaf_of(side, link=LINK):
+    pem = make_credentials(Secret(SECRET), link, side).key_and_certificate
+    return x509.load_pem_x509_certificate(pem)
+
+
+def der(certificate):
+    return certificate.public_bytes(Encoding.DER)
+
+
+def scalar(secret, link):
+    return authority_key(Secret(secret), link).private_numbers().private_value
+
+
+def test_both_vms_derive_the_same_authority_and_every_version_will():
+    assert scalar(SECRET, LINK) == 0x40B45BC978D1629F010785E80DFED01979D04D4D45A98058D7B9C0956FDC56BA
+
+
+@pytest.mark.parametrize(("secret", "link"), [(OTHER_SECRET, LINK), (SECRET, "orange-melon")])
+def test_another_secret_or_link_has_another_authority(secret, link):
+    assert scalar(secret, link) != scalar(SECRET, LINK)
+
+
+@pytest.mark.parametrize(
+    ("side", "usage"),
+    [(Side.SOURCE, ExtendedKeyUsageOID.SERVER_AUTH), (Side.DESTINATION, ExtendedKeyUsageOID.CLIENT_AUTH)],
+)
+def test_a_leaf_is_good_for_its_role_only(side, usage):
+    extensions = leaf_of(side).extensions
+    names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [usage]
+    assert [name.value for name in names] == [f"replicator-link://orange-grape/{side.value}"]
+    assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+
+
+def test_a_leaf_bears_with_clocks_that_differ_and_outlives_the_process():
+    leaf, now = leaf_of(Side.SOURCE), datetime.datetime.now(datetime.UTC)
+    assert leaf.not_valid_before_utc <= now - datetime.timedelta(minutes=59)
+    assert leaf.not_valid_after_utc >= now + datetime.timedelta(days=3649)
+
+
+def test_each_process_has_a_key_of_its_own():
+    assert leaf_of(Side.SOURCE).public_key() != leaf_of(Side.SOURCE).public_key()
+
+
+def test_a_link_of_any_name_can_have_certificates():
+    assert peer_name("a/b c", Side.SOURCE) == "replicator-link://a%2Fb%20c/source"
+    assert leaf_of(Side.SOURCE, link="x" * 201).issuer
+
+
+@pytest.mark.parametrize("side", Side)
+def test_the_opposite_role_of_the_same_link_is_accepted(side):
+    opposite = Side.SOURCE if side is Side.DESTINATION else Side.DESTINATION
+    identity(side).check(der(leaf_of(opposite)))
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [der(leaf_of(Side.SOURCE)), der(leaf_of(Side.DESTINATION, "orange-melon")), None, b"", b"no certificate"],
+    ids=["same role", "another link", "none", "empty", "garbage"],
+)
+def test_everybody_else_is_refused(certificate):
+    with pytest.raises(IdentityRefused, match="instead of replicator-link://orange-grape/destination"):
+        identity(Side.SOURCE).check(certificate)
+
+
+@pytest.mark.parametrize("side", Side)
+def test_tls_is_1_3_with_a_certificate_demanded_and_nothing_resumed(side):
+    context = identity(side).context
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_3
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert side is Side.DESTINATION or context.num_tickets == 0
+
+
+def test_without_files_in_memory_the_key_passes_through_a_private_file_that_is_removed(monkeypatch, tmp_path):
+    modes = []
+    monkeypatch.delattr("os.memfd_create")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    load = ssl.SSLContext.load_cert_chain
+
+    def spy(context, path):
+        modes.extend(file.stat().st_mode & 0o777 for file in tmp_path.iterdir())
+        load(context, path)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", spy)
+    tls_context(make_credentials(Secret(SECRET), LINK, Side.SOURCE), ssl.PROTOCOL_TLS_SERVER)
+    assert modes == [0o600]
+    assert list(tmp_path.iterdir()) == []

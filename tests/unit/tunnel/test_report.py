@@ -1,0 +1,48 @@
+import logging
+
+import pytest
+
+from appliance.errors import IdentityRefused, PeerError, TimedOut, Unreachable
+from appliance.tunnel.report import Report
+
+LINES = ((IdentityRefused, "refused: check SHARED_SECRET"), (Unreachable, "unreachable: check TUNNEL_PORT"))
+
+
+@pytest.fixture
+def report(caplog):
+    caplog.set_level(logging.INFO)
+    return Report("server", LINES, "reached again")
+
+
+def test_a_state_is_told_once_and_its_change_again(report, caplog):
+    for error in [Unreachable("a"), Unreachable("b"), TimedOut("c"), IdentityRefused("d"), Unreachable("e")]:
+        report.failed("s", error)
+    assert caplog.messages == ["unreachable: check TUNNEL_PORT", "refused: check SHARED_SECRET", LINES[1][1]]
+    assert caplog.records[0].fields == {"server": "s", "cause": "a"}
+
+
+def test_the_cure_is_told_once_and_the_healthy_are_not_mentioned(report, caplog):
+    report.succeeded("s")
+    report.failed("s", Unreachable("a"))
+    report.succeeded("s")
+    report.succeeded("s")
+    assert caplog.messages == ["unreachable: check TUNNEL_PORT", "reached again"]
+
+
+def test_subjects_have_states_of_their_own(report, caplog):
+    report.failed("s", Unreachable("a"))
+    report.failed("t", Unreachable("a"))
+    report.succeeded("s")
+    report.failed("t", Unreachable("a"))
+    assert [record.fields["server"] for record in caplog.records] == ["s", "t", "s"]
+
+
+def test_an_error_without_a_line_of_its_own_is_told_all_the_same(report, caplog):
+    report.failed("s", PeerError("odd"))
+    assert caplog.records[0].fields["cause"] == "odd"
+
+
+def test_any_number_of_subjects_takes_bounded_memory(report):
+    for index in range(5000):
+        report.failed(str(index), Unreachable("a"))
+    assert len(report._suffering) == 1000
