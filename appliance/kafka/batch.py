@@ -20,14 +20,13 @@ from typing import NamedTuple
 
 import crc32c
 
-from appliance.errors import BatchCorrupt, PartitionStopped
+from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
 LOG_OVERHEAD = 12
 """Base offset and length: what batchLength does not count."""
 
-_LENGTH_AND_MAGIC = struct.Struct(">8xi4xb")
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
 _CHECKED_FROM = 21
@@ -83,16 +82,20 @@ def split(records: bytes | memoryview) -> Iterator[Batch]:
     view = memoryview(records)
     at, end = 0, len(view)
     while end - at >= HEADER_SIZE:
-        length, magic = _LENGTH_AND_MAGIC.unpack_from(view, at)
-        if magic < 2:
-            raise PartitionStopped(f"messages of magic {magic}, written by clients before Kafka 0.11, cannot be copied")
-        size = LOG_OVERHEAD + length
-        if magic > 2 or size < HEADER_SIZE:
-            raise BatchCorrupt(f"a record batch of magic {magic} and length {length}")
+        header = Header._make(HEADER.unpack_from(view, at))
+        size = LOG_OVERHEAD + header.length
+        if header.magic != 2 or size < HEADER_SIZE:
+            raise _unreadable(header)
         if size > end - at:
             return
-        yield Batch(Header._make(HEADER.unpack_from(view, at)), view[at : at + size])
+        yield Batch(header, view[at : at + size])
         at += size
+
+
+def _unreadable(header: Header) -> ApplianceError:
+    if header.magic in (0, 1):  # the magic is at the same place in each of them
+        return PartitionStopped(f"messages of magic {header.magic}, of clients before Kafka 0.11, cannot be copied")
+    return BatchCorrupt(f"a record batch of magic {header.magic} and length {header.length}")
 
 
 def verify(batch: Batch) -> None:
@@ -105,7 +108,9 @@ def verify(batch: Batch) -> None:
         raise BatchCorrupt(f"the CRC of the batch at offset {batch.header.base_offset} does not fit its bytes")
 
 
-def restamp(data: memoryview | bytes, producer_id: int, producer_epoch: int, base_sequence: int) -> bytearray:
+def restamp(
+    data: memoryview | bytes | bytearray, producer_id: int, producer_epoch: int, base_sequence: int
+) -> bytearray:
     """The same records as a transactional batch of another producer, at base offset 0; the bytes of ``data`` stay."""
     header = Header._make(HEADER.unpack_from(data))
     stamped = bytearray(data)

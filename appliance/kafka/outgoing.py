@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from appliance.kafka.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, verify
-from appliance.kafka.records import Record, pack, unpack
+from appliance.kafka.rebuild import rebuild
 
 TINY_RECORDS = 32
 """Up to this many records, rebuilding costs less than a Produce of its own."""
@@ -28,7 +28,7 @@ class Outgoing:
     ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one.
     """
 
-    data: memoryview | bytes
+    data: memoryview | bytes | bytearray
     records: int
     first_offset: int
     next_offset: int
@@ -80,14 +80,14 @@ def _written(run: list[Batch], position: int) -> Iterator[Outgoing]:
             raw=True,
         )
         return
-    records: list[Record] = [record for batch in run for record in unpack(batch, position)]
-    if records:
+    rebuilt = rebuild(run, position)
+    if rebuilt is not None:
         yield Outgoing(
-            data=pack(records, run[0].header.attributes & CODEC_MASK),
-            records=len(records),
-            first_offset=records[0].offset,
+            data=rebuilt.data,
+            records=rebuilt.records,
+            first_offset=rebuilt.first_offset,
             next_offset=run[-1].header.last_offset + 1,
-            max_timestamp=max(record.timestamp for record in records),
+            max_timestamp=rebuilt.max_timestamp,
             raw=False,
         )
 

@@ -8,7 +8,7 @@ Key, value and headers stay as they are, whatever is in them; only what stands b
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from aiokafka import codec
@@ -34,7 +34,6 @@ _DECOMPRESS: dict[int, Callable[[memoryview], bytes]] = {
 }
 # The levels are those of Kafka's own producer, not the library's slower ones.
 _COMPRESS: dict[int, Callable[[bytes], bytes]] = {
-    0: bytes,
     1: functools.partial(codec.gzip_encode, compresslevel=6),
     2: codec.snappy_encode,
     3: functools.partial(codec.lz4_encode, level=1),
@@ -85,19 +84,17 @@ def unpack(batch: Batch, position: int) -> list[Record]:
     return records
 
 
-def pack(records: Iterable[Record], codec_bits: int) -> bytes:
-    """The records as one batch without holes, from base offset 0, to be restamped; none of their order is changed."""
-    records = list(records)
+def pack(records: Sequence[Record], codec_bits: int) -> bytes | bytearray:
+    """The records as one batch without holes, from base offset 0, to be restamped; their order stays."""
     base = records[0].timestamp
     payload = b"".join(_encoded(record, delta, base) for delta, record in enumerate(records))
-    compressed = _COMPRESS[codec_bits](payload)
     header = Header(
         base_offset=0,
-        length=HEADER_SIZE - LOG_OVERHEAD + len(compressed),
+        length=HEADER_SIZE - LOG_OVERHEAD + len(payload),
         leader_epoch=-1,
         magic=2,
         crc=0,
-        attributes=codec_bits,
+        attributes=0,
         last_offset_delta=len(records) - 1,
         base_timestamp=base,
         max_timestamp=max(record.timestamp for record in records),
@@ -106,7 +103,17 @@ def pack(records: Iterable[Record], codec_bits: int) -> bytes:
         base_sequence=-1,
         records=len(records),
     )
-    return HEADER.pack(*header) + compressed
+    return compressed(HEADER.pack(*header) + payload, codec_bits)
+
+
+def compressed(data: bytes | bytearray, codec_bits: int) -> bytes | bytearray:
+    """A batch that is not compressed, as one that is; its CRC is left for ``restamp``."""
+    if not codec_bits:
+        return data
+    payload = _COMPRESS[codec_bits](bytes(data[HEADER_SIZE:]))
+    header = Header._make(HEADER.unpack_from(data))
+    length = HEADER_SIZE - LOG_OVERHEAD + len(payload)
+    return HEADER.pack(*header._replace(length=length, attributes=codec_bits)) + payload
 
 
 def body(key: bytes | None, value: bytes | None) -> bytes:

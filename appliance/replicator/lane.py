@@ -152,7 +152,7 @@ class Lane:
         transaction.on(TransactionEvent.COMMIT_ANSWERED)
 
     async def _send(
-        self, batches: Collection[tuple[Partition, memoryview | bytes, int]]
+        self, batches: Collection[tuple[Partition, memoryview | bytes | bytearray, int]]
     ) -> list[asyncio.Future[ProduceResponse]]:
         """One Produce for each leader."""
         producer, metadata = self._producer, self._metadata
@@ -170,7 +170,7 @@ class Lane:
             answers.append(await produce(connection, producer, led, _ANSWER_TIMEOUT))
         return answers
 
-    def _positions_batch(self, after: Mapping[Replica, Position]) -> tuple[Partition, bytes, int]:
+    def _positions_batch(self, after: Mapping[Replica, Position]) -> tuple[Partition, bytes | bytearray, int]:
         now = _now()
         records = [position.encode((r.source_topic, r.partition), after[r], now) for r in after]
         return self._positions_partition, pack(records, 0), len(records)

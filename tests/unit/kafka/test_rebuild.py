@@ -1,0 +1,55 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from appliance.kafka import rebuild
+from appliance.kafka.batch import restamp
+from appliance.kafka.records import Record, pack, unpack
+from tests.support.batches import made, only, patched
+
+NOW = 1_700_000_000_000
+field = st.none() | st.binary(max_size=40)
+headers = st.lists(st.tuples(st.text(max_size=4), st.none() | st.binary(max_size=4)), max_size=3)
+rows = st.lists(st.tuples(st.integers(-1, 2**45), field, field, headers), min_size=1, max_size=8)
+
+
+def test_a_header_key_that_is_not_utf_8_is_kept_as_it_is() -> None:
+    body = b"\x01\x02v" + b"\x02" + b"\x04\xff\xfe" + b"\x02x"  # null key, value v, one header
+    batch = only(bytes(restamp(pack([Record(0, NOW, body)], 0), 1, 0, 0)))
+    rebuilt = rebuild.rebuild([batch, batch], 0)
+    assert rebuilt is not None
+    assert [record.body for record in unpack(only(bytes(restamp(rebuilt.data, 1, 0, 0))), 0)] == [body, body]
+
+
+def test_case_1_a_first_timestamp_of_minus_1_is_not_replaced_by_the_next_one() -> None:
+    records = [Record(0, -1, b"\x01\x01\x00"), Record(1, NOW, b"\x01\x01\x00")]
+    batch = only(bytes(restamp(pack(records, 0), 1, 0, 0)))
+    rebuilt = rebuild.rebuild([batch], 0)
+    assert rebuilt is not None
+    assert unpack(only(bytes(restamp(rebuilt.data, 1, 0, 0))), 0) == records
+
+
+@settings(deadline=None)
+@given(st.lists(rows, min_size=1, max_size=4), st.sampled_from([0, 1, 2, 3, 4]), st.booleans(), st.data())
+def test_the_compiled_way_and_the_plain_way_write_the_same_records(
+    parts: list[list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]]],
+    codec: int,
+    append_time: bool,
+    data: st.DataObject,
+) -> None:
+    batches, offset = [], 0
+    for part in parts:
+        batch = made(part, offset, codec)
+        if append_time:
+            batch = patched(batch, attributes=codec | 0x08, max_timestamp=NOW)
+        batches.append(only(batch))
+        offset += len(part)
+    position = data.draw(st.integers(0, offset))
+    compiled, plain = rebuild._compiled(batches, position), rebuild._plain(batches, position)
+    if compiled is None or plain is None:
+        assert compiled is plain
+        return
+    assert compiled[1:] == plain[1:]
+    one, other = (only(bytes(restamp(r.data, 1, 0, 0))) for r in (compiled, plain))
+    assert unpack(one, 0) == unpack(other, 0)
+    assert one.header.max_timestamp == other.header.max_timestamp
+    assert one.header.attributes == other.header.attributes
