@@ -128,6 +128,9 @@ async def _wait(progress: _Progress, outward: _Direction, inward: _Direction, li
 
 
 async def _close(near: Channel, far: Channel, seconds: float) -> None:
+    near.close()
+    far.close()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            await asyncio.gather(near.close(), far.close())
+            await near.closed()
+            await far.closed()

@@ -10,12 +10,16 @@ import psutil
 import pytest
 
 from appliance.settings.target import Target
+from appliance.settings.values import Side
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.tls import TlsLayer
 from tests.support.tunnel import (
+    HOST,
     SECRET,
     ask_connect,
     connect_request,
     echo,
+    identity,
     link_to,
     logged,
     running_server,
@@ -152,7 +156,7 @@ async def test_tls_that_is_cut_off_is_a_reset_for_the_target_and_not_an_end():
             fate.set_result(error)
 
     async with target_server(tell_fate) as port:
-        target = Target("b0.orange.example", port)
+        target = Target(HOST, port)
         async with running_server(target) as server:
             status, _, writer = await ask_connect(server.port, connect_request(target))
             assert status == b"HTTP/1.1 200 connected"
@@ -161,6 +165,38 @@ async def test_tls_that_is_cut_off_is_a_reset_for_the_target_and_not_an_end():
             writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
             assert isinstance(await fate, ConnectionResetError)
             writer.transport.abort()
+
+
+async def test_bytes_behind_the_end_of_a_direction_do_not_end_the_other():
+    ended = asyncio.Event()
+
+    async def answer_late(reader, writer):
+        await reader.read(-1)
+        ended.set()
+        await asyncio.sleep(0.2)
+        writer.write(b"answer")
+
+    async with target_server(answer_late) as port:
+        target = Target(HOST, port)
+        async with running_server(target) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            tls = TlsLayer(identity(Side.DESTINATION).context)
+            tls.start()
+
+            async def take_turn():
+                writer.write(tls.outgoing())
+                return tls.receive(await reader.read(2**16))
+
+            while not tls.handshaken:
+                await take_turn()
+            tls.send(connect_request(target))
+            assert (await take_turn()).startswith(b"HTTP/1.1 200 ")
+            tls.send_eof()
+            writer.write(tls.outgoing())
+            await ended.wait()
+            writer.write(b"\x17\x03\x03\x00\x04junk")
+            assert await take_turn() == b"answer"
+            writer.close()
 
 
 async def test_a_slow_reader_slows_its_writer_down_and_no_memory_grows():
@@ -195,14 +231,13 @@ async def test_a_slow_reader_slows_its_writer_down_and_no_memory_grows():
 
 async def test_what_a_client_sends_before_the_tunnel_stands_waits_outside_of_the_process():
     data = bytes(40 * MEGABYTE)
-    async with link_to(echo) as link:
-        find, may_resolve = link.resolver, asyncio.Event()
+    may_resolve = asyncio.Event()
 
-        async def find_late(host):
-            await may_resolve.wait()
-            return await find(host)
+    async def find_late(_host):
+        await may_resolve.wait()
+        return ["127.0.0.1"]
 
-        link.server._resolve = find_late
+    async with link_to(echo, resolve=find_late) as link:
         before = psutil.Process().memory_info().rss
         exchanging = asyncio.create_task(exchange(link, data))
         done, _ = await asyncio.wait([exchanging], timeout=0.5)

@@ -134,13 +134,15 @@ async def running_client(
 
 
 @contextlib.asynccontextmanager
-async def link_to(handler: Handler, deadlines: Deadlines | None = None, **changes: object) -> AsyncIterator[Link]:
+async def link_to(
+    handler: Handler, deadlines: Deadlines | None = None, resolve: Resolve | None = None, **changes: object
+) -> AsyncIterator[Link]:
     """A tunnel to a target that treats its connections with ``handler``."""
     async with target_server(handler) as port:
         target = Target(HOST, port)
         resolver = Resolver({HOST: ["127.0.0.1"]})
         async with (
-            running_server(target, resolver, deadlines, **changes) as server,
+            running_server(target, resolve or resolver, deadlines, **changes) as server,
             running_client(target, server.port, deadlines=deadlines) as (client, endpoint),
         ):
             yield Link(server, client, resolver, target, endpoint)
