@@ -14,19 +14,22 @@ leader epoch without computing it again. Attributes: codec in bits 0-2, 3 LogApp
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import crc32c
 
-from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped
+from appliance.errors import BatchCorrupt
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
 LOG_OVERHEAD = 12
 """Base offset and length: what batchLength does not count."""
 
+_ENTRY = struct.Struct(">qi")
+_MAGIC_AT = 16
+_LEGACY_SIZE = 26
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
 _CHECKED_FROM = 21
@@ -72,30 +75,34 @@ class Batch:
     data: memoryview
 
 
-def split(records: bytes | memoryview) -> Iterator[Batch]:
+Converter = Callable[[memoryview, int, int], Batch]
+"""From the bytes of a message of magic 0 or 1, its offset and its magic."""
+
+
+def split(records: bytes | memoryview, convert: Converter | None = None) -> Iterator[Batch]:
     """The whole batches in what a Fetch brought; a broker may cut the last one short (KIP-74), which is left out.
 
+    ``convert`` makes a batch of a message of magic 0 or 1.
+
     Raises:
-        BatchCorrupt: a length that cannot be.
-        PartitionStopped: a message of magic 0 or 1.
+        BatchCorrupt: a length or a magic that cannot be, or is not expected.
     """
     view = memoryview(records)
     at, end = 0, len(view)
-    while end - at >= HEADER_SIZE:
-        header = Header._make(HEADER.unpack_from(view, at))
-        size = LOG_OVERHEAD + header.length
-        if header.magic != 2 or size < HEADER_SIZE:
-            raise _unreadable(header)
+    while end - at > _MAGIC_AT:
+        offset, length = _ENTRY.unpack_from(view, at)
+        magic, size = view[at + _MAGIC_AT], LOG_OVERHEAD + length
+        legacy = convert is not None and magic < 2
+        if size < (_LEGACY_SIZE if legacy else HEADER_SIZE) or (magic != 2 and not legacy):
+            raise BatchCorrupt(f"a record batch of magic {magic} and length {length} at offset {offset}")
         if size > end - at:
             return
-        yield Batch(header, view[at : at + size])
+        data = view[at : at + size]
+        if convert is not None and legacy:
+            yield convert(data, offset, magic)
+        else:
+            yield Batch(Header._make(HEADER.unpack_from(data)), data)
         at += size
-
-
-def _unreadable(header: Header) -> ApplianceError:
-    if header.magic in (0, 1):  # the magic is at the same place in each of them
-        return PartitionStopped(f"messages of magic {header.magic}, of clients before Kafka 0.11, cannot be copied")
-    return BatchCorrupt(f"a record batch of magic {header.magic} and length {header.length}")
 
 
 def verify(batch: Batch) -> None:
@@ -126,8 +133,13 @@ def restamp(
             base_sequence=base_sequence,
         ),
     )
-    _CRC.pack_into(stamped, _CRC_AT, crc32c.crc32c(memoryview(stamped)[_CHECKED_FROM:]))
+    stamp_crc(stamped)
     return stamped
+
+
+def stamp_crc(data: bytearray) -> None:
+    """Put the CRC that fits the bytes into the header."""
+    _CRC.pack_into(data, _CRC_AT, crc32c.crc32c(memoryview(data)[_CHECKED_FROM:]))
 
 
 def next_sequence(sequence: int, count: int) -> int:

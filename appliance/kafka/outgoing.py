@@ -4,6 +4,7 @@ A batch goes raw, its records neither decompressed nor decoded, unless
 
 - it has holes, since a producer's batch must count lastOffsetDelta + 1 records;
 - it starts before the position, of which the records before are copied already;
+- it is larger than the destination allows, and is split;
 - it has LogAppendTime, which no producer may set: each record then carries that time as its own;
 - it is one of several tiny ones in a row, which become one, since a Produce takes one batch a partition.
 """
@@ -12,10 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from appliance.kafka.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, verify
-from appliance.kafka.rebuild import rebuild
+from appliance.kafka.rebuild import rebuild, within
 
 TINY_RECORDS = 32
 """Up to this many records, rebuilding costs less than a Produce of its own."""
+
+UNLIMITED = 2**31 - 1
 
 COALESCED_BYTES = 256 * 1024
 """A coalesced batch takes up to this many bytes of its parts; below every sensible max.message.bytes."""
@@ -36,8 +39,10 @@ class Outgoing:
     raw: bool
 
 
-def outgoing(batches: Iterable[Batch], position: int) -> Iterator[Outgoing]:
+def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) -> Iterator[Outgoing]:
     """What to write for the committed batches of one partition, from offset ``position`` on, in order.
+
+    ``limit`` is the destination topic's max.message.bytes.
 
     Raises:
         BatchCorrupt: a checksum or a record is wrong; what was given before is right.
@@ -48,16 +53,16 @@ def outgoing(batches: Iterable[Batch], position: int) -> Iterator[Outgoing]:
         if batch.header.records == 0 or batch.header.last_offset < position:
             continue
         if run and not (_tiny(batch) and _joins(run[-1], batch) and run_size + len(batch.data) <= COALESCED_BYTES):
-            yield from _written(run, position)
+            yield from _written(run, position, limit)
             run, run_size = [], 0
         verify(batch)
         run.append(batch)
         run_size += len(batch.data)
         if not _tiny(batch):
-            yield from _written(run, position)
+            yield from _written(run, position, limit)
             run, run_size = [], 0
     if run:
-        yield from _written(run, position)
+        yield from _written(run, position, limit)
 
 
 def _tiny(batch: Batch) -> bool:
@@ -68,8 +73,8 @@ def _joins(before: Batch, after: Batch) -> bool:
     return before.header.attributes & CODEC_MASK == after.header.attributes & CODEC_MASK
 
 
-def _written(run: list[Batch], position: int) -> Iterator[Outgoing]:
-    if len(run) == 1 and _can_go_raw(run[0], position):
+def _written(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
+    if len(run) == 1 and _can_go_raw(run[0], position, limit):
         header = run[0].header
         yield Outgoing(
             data=run[0].data,
@@ -81,21 +86,19 @@ def _written(run: list[Batch], position: int) -> Iterator[Outgoing]:
         )
         return
     rebuilt = rebuild(run, position)
-    if rebuilt is not None:
-        yield Outgoing(
-            data=rebuilt.data,
-            records=rebuilt.records,
-            first_offset=rebuilt.first_offset,
-            next_offset=run[-1].header.last_offset + 1,
-            max_timestamp=rebuilt.max_timestamp,
-            raw=False,
-        )
+    if rebuilt is None:
+        return
+    parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, position, limit))
+    ends = [*(part.first_offset for part in parts[1:]), run[-1].header.last_offset + 1]
+    for part, end in zip(parts, ends, strict=True):
+        yield Outgoing(part.data, part.records, part.first_offset, end, part.max_timestamp, raw=False)
 
 
-def _can_go_raw(batch: Batch, position: int) -> bool:
+def _can_go_raw(batch: Batch, position: int, limit: int) -> bool:
     header = batch.header
     return (
         header.records == header.last_offset_delta + 1
         and header.base_offset >= position
+        and len(batch.data) <= limit
         and not header.attributes & LOG_APPEND_TIME
     )

@@ -5,13 +5,13 @@ nobody promised. Whatever they will not read, our own slower code does, which le
 and tells what is corrupt from what is merely unusual.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from appliance.kafka.batch import CODEC_MASK, Batch
-from appliance.kafka.records import compressed, pack, unpack
+from appliance.kafka.records import Record, compressed, pack, unpack
 
 _UNBOUNDED = 2**31 - 1
 
@@ -68,11 +68,40 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
 
 
 def _plain(batches: Sequence[Batch], position: int) -> Rebuilt | None:
-    records = [record for batch in batches for record in unpack(batch, position)]
+    records = _records(batches, position)
+    return _of(records, _codec(batches)) if records else None
+
+
+def within(batches: Sequence[Batch], position: int, limit: int) -> Iterator[Rebuilt]:
+    """The same records as ``rebuild``, in as many batches as it takes for none to be above ``limit`` bytes.
+
+    A record that is too large by itself is given all the same: the broker has the last word.
+
+    Raises:
+        BatchCorrupt: as ``rebuild``.
+    """
+    return _split(_records(batches, position), _codec(batches), limit)
+
+
+def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[Rebuilt]:
     if not records:
-        return None
+        return
+    whole = _of(records, codec_bits)
+    if len(whole.data) <= limit or len(records) == 1:
+        yield whole
+        return
+    middle = len(records) // 2
+    yield from _split(records[:middle], codec_bits, limit)
+    yield from _split(records[middle:], codec_bits, limit)
+
+
+def _records(batches: Sequence[Batch], position: int) -> list[Record]:
+    return [record for batch in batches for record in unpack(batch, position)]
+
+
+def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:
     newest = max(record.timestamp for record in records)
-    return Rebuilt(pack(records, _codec(batches)), len(records), records[0].offset, newest)
+    return Rebuilt(pack(records, codec_bits), len(records), records[0].offset, newest)
 
 
 def _codec(batches: Sequence[Batch]) -> int:

@@ -22,6 +22,7 @@ from appliance.kafka.batch import (
     LOG_OVERHEAD,
     Batch,
     Header,
+    stamp_crc,
 )
 from appliance.kafka.varint import read_varint, varint
 
@@ -86,16 +87,28 @@ def unpack(batch: Batch, position: int) -> list[Record]:
 
 def pack(records: Sequence[Record], codec_bits: int) -> bytes | bytearray:
     """The records as one batch without holes, from base offset 0, to be restamped; their order stays."""
+    return compressed(_packed(records, range(len(records)), 0), codec_bits)
+
+
+def placed(records: Sequence[Record]) -> Batch:
+    """The records as a batch with each at its own offset, as a broker would keep it, with the CRC that fits."""
+    base = records[0].offset
+    data = bytearray(_packed(records, [record.offset - base for record in records], base))
+    stamp_crc(data)
+    return Batch(Header._make(HEADER.unpack_from(data)), memoryview(data))
+
+
+def _packed(records: Sequence[Record], deltas: Sequence[int], base_offset: int) -> bytes:
     base = records[0].timestamp
-    payload = b"".join(_encoded(record, delta, base) for delta, record in enumerate(records))
+    payload = b"".join(_encoded(record, delta, base) for record, delta in zip(records, deltas, strict=True))
     header = Header(
-        base_offset=0,
+        base_offset=base_offset,
         length=HEADER_SIZE - LOG_OVERHEAD + len(payload),
         leader_epoch=-1,
         magic=2,
         crc=0,
         attributes=0,
-        last_offset_delta=len(records) - 1,
+        last_offset_delta=deltas[-1],
         base_timestamp=base,
         max_timestamp=max(record.timestamp for record in records),
         producer_id=-1,
@@ -103,7 +116,7 @@ def pack(records: Sequence[Record], codec_bits: int) -> bytes | bytearray:
         base_sequence=-1,
         records=len(records),
     )
-    return compressed(HEADER.pack(*header) + payload, codec_bits)
+    return HEADER.pack(*header) + payload
 
 
 def compressed(data: bytes | bytearray, codec_bits: int) -> bytes | bytearray:

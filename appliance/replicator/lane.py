@@ -18,7 +18,7 @@ from appliance.kafka import batch
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Partition
-from appliance.kafka.records import pack
+from appliance.kafka.records import Record, pack
 from appliance.kafka.transactions import (
     Producer,
     add_partitions,
@@ -27,12 +27,12 @@ from appliance.kafka.transactions import (
     init_producer_id,
     produce,
 )
-from appliance.replicator import position
+from appliance.replicator.memory import Gap, Memory, Owner, encode_gap, encode_owner, encode_position
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow, Portion, advanced, by_partition, ledger, rounds
 from appliance.replicator.position import Position
-from appliance.replicator.remembered import read_positions
+from appliance.replicator.recall import read_memory
 from appliance.replicator.states import (
     LANE,
     TRANSACTION,
@@ -55,12 +55,15 @@ _ANSWER_TIMEOUT = 30.0
 class Lane:
     """One lane in one process; see the module for what it owns."""
 
-    def __init__(self, index: int, destination: KafkaCluster, naming: Naming, transaction_timeout: float) -> None:
+    def __init__(
+        self, index: int, destination: KafkaCluster, naming: Naming, owner: Owner, transaction_timeout: float
+    ) -> None:
         self.index = index
-        self.positions: dict[Partition, Position] = {}
+        self.memory = Memory()
         self._cluster = destination
         self._positions_partition: Partition = (naming.positions_topic, index)
         self._transactional_id = naming.transactional_id(index)
+        self._owner = owner
         self._timeout = transaction_timeout
         self._machine = Machine(LANE, LaneState.COLD)
         self._producer: Producer | None = None
@@ -73,7 +76,7 @@ class Lane:
         return self._machine.state
 
     async def start(self, destination_topics: Collection[str]) -> None:
-        """Fence the predecessor, then read the positions (invariant C).
+        """Fence the predecessor, then read what is remembered (invariant C), and leave one's name.
 
         Raises:
             Fenced: somebody newer has the lane.
@@ -84,8 +87,9 @@ class Lane:
             self._producer = await _until_free(self._take_id, _LOADING)
             self._sequences.clear()
             self._machine.on(LaneEvent.EPOCH_GRANTED)
-            self.positions = await read_positions(self._cluster, *self._positions_partition)
+            self.memory = await read_memory(self._cluster, *self._positions_partition)
             self._metadata = await self._cluster.metadata([*destination_topics, self._positions_partition[0]])
+            await self._write({}, [encode_owner(self.index, self._owner, _now())])
             self._machine.on(LaneEvent.POSITIONS_READ)
         except BaseException as error:
             self._fall(error)
@@ -95,28 +99,35 @@ class Lane:
         """Other partitions are the lane's from now on: it starts anew, and reads their positions."""
         self._machine.on(LaneEvent.REASSIGNED)
 
-    async def commit(self, portions: Sequence[Portion], initial: Mapping[Replica, Position]) -> list[LedgerRow]:
+    async def commit(
+        self, portions: Sequence[Portion], base: Mapping[Replica, Position], gaps: Sequence[Gap] = ()
+    ) -> list[LedgerRow]:
         """Write the portions, and the positions past them, in one transaction (invariant A).
 
-        ``initial`` holds the positions of replicas that have none yet; they are written too.
+        ``base`` holds positions that take the place of the remembered ones first: of replicas that have none yet, that
+        stop, or that leave a gap behind, which ``gaps`` writes down in the same transaction (invariant F).
 
         Raises:
             Fenced: somebody newer has the lane, which is over for us.
             Unreachable, BrokerBusy, BrokerRefused: doubtful; the lane is cold again.
         """
-        transaction = Machine(TRANSACTION, TransactionState.EMPTY)
         taken = by_partition(portions)
-        before = {**initial, **{r: self.positions[r.source_topic, r.partition] for r in taken if r not in initial}}
-        after = {replica: advanced(before[replica], taken.get(replica, ())) for replica in before}
+        before = {
+            r: base[r] if r in base else self.memory.positions[r.source_topic, r.partition] for r in {*base, *taken}
+        }
+        after = {(r.source_topic, r.partition): advanced(before[r], taken.get(r, ())) for r in before}
+        now = _now()
+        records = [encode_position(partition, held, now) for partition, held in after.items()]
+        records += [encode_gap(gap, now) for gap in gaps]
         try:
-            await self._write(transaction, taken, after)
+            await self._write(taken, records)
         except BaseException as error:
-            transaction.on(TransactionEvent.DOUBT)
             self._fall(error)
             raise
-        self.positions.update({(replica.source_topic, replica.partition): after[replica] for replica in after})
-        starts = {replica: held.next_offset for replica, held in before.items()}
-        return ledger(taken, self.index, starts, _now())
+        self.memory.positions.update(after)
+        for gap in gaps:
+            self.memory.add(gap)
+        return ledger(taken, self.index, {replica: held.next_offset for replica, held in before.items()}, now)
 
     async def _take_id(self) -> Producer:
         # A question that was answered with an error has changed nothing: it may be asked again, of another broker.
@@ -124,32 +135,30 @@ class Lane:
         coordinator = await self._cluster.coordinator(self._transactional_id)
         return await init_producer_id(coordinator, self._transactional_id, self._timeout)
 
-    async def _write(
-        self,
-        transaction: "Machine[TransactionState, TransactionEvent]",
-        taken: Mapping[Replica, Sequence[Portion]],
-        after: Mapping[Replica, Position],
-    ) -> None:
+    async def _write(self, taken: Mapping[Replica, Sequence[Portion]], remembered: Sequence[Record]) -> None:
+        """One transaction: the copies and what is to be remembered."""
+        transaction = Machine(TRANSACTION, TransactionState.EMPTY)
         producer = self._producer
         assert producer is not None
-        coordinator = await self._cluster.coordinator(self._transactional_id)
-        turns = rounds(taken)
-        written = {to for turn in turns for to, _ in turn}
-        await _until_free(
-            lambda: add_partitions(coordinator, producer, [*written, self._positions_partition]), _COMPLETING
-        )
-        transaction.on(TransactionEvent.PARTITIONS_ADDED)
-
-        answers: list[asyncio.Future[ProduceResponse]] = []
-        for turn in turns:
-            answers += await self._send([(to, outgoing.data, outgoing.records) for to, outgoing in turn])
-        transaction.on(TransactionEvent.COPIES_SENT)
-        answers += await self._send([self._positions_batch(after)])
-        transaction.on(TransactionEvent.POSITIONS_SENT)
-        await _all_written(answers)
-        transaction.on(TransactionEvent.ACKNOWLEDGED)
-        await end_transaction(coordinator, producer, self._timeout)
-        transaction.on(TransactionEvent.COMMIT_ANSWERED)
+        try:
+            coordinator = await self._cluster.coordinator(self._transactional_id)
+            turns = rounds(taken)
+            written = [*{to for turn in turns for to, _ in turn}, self._positions_partition]
+            await _until_free(lambda: add_partitions(coordinator, producer, written), _COMPLETING)
+            transaction.on(TransactionEvent.PARTITIONS_ADDED)
+            answers: list[asyncio.Future[ProduceResponse]] = []
+            for turn in turns:
+                answers += await self._send([(to, outgoing.data, outgoing.records) for to, outgoing in turn])
+            transaction.on(TransactionEvent.COPIES_SENT)
+            answers += await self._send([(self._positions_partition, pack(remembered, 0), len(remembered))])
+            transaction.on(TransactionEvent.POSITIONS_SENT)
+            await _all_written(answers)
+            transaction.on(TransactionEvent.ACKNOWLEDGED)
+            await end_transaction(coordinator, producer, self._timeout)
+            transaction.on(TransactionEvent.COMMIT_ANSWERED)
+        except BaseException:
+            transaction.on(TransactionEvent.DOUBT)
+            raise
 
     async def _send(
         self, batches: Collection[tuple[Partition, memoryview | bytes | bytearray, int]]
@@ -169,11 +178,6 @@ class Lane:
             connection = await self._cluster.broker(leader, "produce")
             answers.append(await produce(connection, producer, led, _ANSWER_TIMEOUT))
         return answers
-
-    def _positions_batch(self, after: Mapping[Replica, Position]) -> tuple[Partition, bytes | bytearray, int]:
-        now = _now()
-        records = [position.encode((r.source_topic, r.partition), after[r], now) for r in after]
-        return self._positions_partition, pack(records, 0), len(records)
 
     def _fall(self, error: BaseException) -> None:
         self._producer = None

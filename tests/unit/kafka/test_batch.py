@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.errors import BatchCorrupt, PartitionStopped
+from appliance.errors import BatchCorrupt
 from appliance.kafka import batch
 from tests.support.batches import made, only, patched
 
@@ -16,13 +16,6 @@ def test_split_gives_each_whole_batch_and_leaves_a_cut_one() -> None:
 
 def test_split_leaves_a_cut_header() -> None:
     assert len(list(batch.split(made(THREE) + made(THREE)[:30]))) == 1
-
-
-def test_a_batch_of_magic_1_stops_the_partition() -> None:
-    old = bytearray(made(THREE))
-    old[16] = 1
-    with pytest.raises(PartitionStopped, match="magic 1"):
-        list(batch.split(bytes(old)))
 
 
 @pytest.mark.parametrize("length", [-1, 0, 48])

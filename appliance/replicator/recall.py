@@ -11,14 +11,14 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import unpack
-from appliance.replicator.position import Position, decode
+from appliance.replicator.memory import Memory, decode
 
 _LIMITS = fetch.FetchLimits(partition_bytes=4 * 1024 * 1024, response_bytes=4 * 1024 * 1024, wait=0.1)
 _PATIENCE = 10.0
 
 
-async def read_positions(cluster: KafkaCluster, topic: str, lane: int) -> dict[Partition, Position]:
-    """The newest committed position of each source partition of a lane.
+async def read_memory(cluster: KafkaCluster, topic: str, lane: int) -> Memory:
+    """What the destination remembers of a lane, as far as it is committed.
 
     The caller has fenced the lane's predecessor (invariant C), so nothing is open any more in this partition and all
     of it up to its end is decided. A last stable offset that stays below the end is a hanging transaction
@@ -34,7 +34,7 @@ async def read_positions(cluster: KafkaCluster, topic: str, lane: int) -> dict[P
     await _all_decided(cluster, partition, end)
     at = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     connection = await cluster.broker(metadata.leader(topic, lane), "positions")
-    positions: dict[Partition, Position] = {}
+    memory = Memory()
     while at < end:
         response = await connection.call(fetch.request([(partition, at)], _LIMITS), FetchResponse)
         check(response.error_code, f"fetch {topic}-{lane}")
@@ -43,9 +43,10 @@ async def read_positions(cluster: KafkaCluster, topic: str, lane: int) -> dict[P
         batches = list(batch.split(answer.records))
         for data in committed(batches, answer.aborted):
             batch.verify(data)
-            positions.update(decode(record) for record in unpack(data, at))
+            for record in unpack(data, at):
+                memory.add(decode(record))
         at = batches[-1].header.last_offset + 1 if batches else at
-    return positions
+    return memory
 
 
 async def _all_decided(cluster: KafkaCluster, partition: Partition, end: int) -> None:

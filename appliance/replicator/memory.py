@@ -1,0 +1,134 @@
+"""What the destination remembers of a lane: the records of its partition of the positions topic, as values.
+
+The topic is compacted: of each key the newest record holds. Keys and values are JSON, so that any consumer can read
+them. Three kinds of key::
+
+    {"topic", "partition"}          how far a source partition is copied
+    {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger, kept for ever
+    {"lane"}                        who took the lane last
+"""
+
+import dataclasses
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from appliance.errors import PeerError
+from appliance.kafka.offsets import Partition
+from appliance.kafka.records import Record, body, key_and_value
+from appliance.replicator.position import Position
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Source offsets that will never be copied: from ``first`` up to but without ``next``; ``found`` in milliseconds.
+
+    ``next`` is -1 where nobody can know it: the log that held them is gone.
+    """
+
+    partition: Partition
+    source_id: uuid.UUID
+    first: int
+    next: int
+    cause: str
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who took a lane: a run of the replicator and one of its workers, or the operator; ``since`` in milliseconds."""
+
+    run: str
+    worker: str
+    host: str
+    since: int
+
+    def __str__(self) -> str:
+        return f"{self.run} on {self.host}"
+
+
+Remembered = tuple[Partition, Position] | Gap | tuple[int, Owner]
+"""What one record says."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """All that one lane's partition holds."""
+
+    positions: dict[Partition, Position] = field(default_factory=dict)
+    gaps: dict[tuple[Partition, int, int], Gap] = field(default_factory=dict)
+    owner: Owner | None = None
+
+    def add(self, remembered: Remembered) -> None:
+        """Take in one record; the newest of a key holds."""
+        match remembered:
+            case Gap() as gap:
+                self.gaps[gap.partition, gap.first, gap.found] = gap
+            case (int(), Owner() as owner):
+                self.owner = owner
+            case (tuple() as partition, Position() as position):
+                self.positions[partition] = position
+
+
+def encode_position(partition: Partition, position: Position, now: int) -> Record:
+    """The record that remembers a position; ``now`` is its timestamp in milliseconds."""
+    return _record(_partition_key(partition), dataclasses.asdict(position), now)
+
+
+def encode_gap(gap: Gap, now: int) -> Record:
+    """The record that remembers a gap."""
+    value = dataclasses.asdict(gap)
+    del value["partition"]
+    return _record({**_partition_key(gap.partition), "gap": [gap.first, gap.found]}, value, now)
+
+
+def encode_owner(lane: int, owner: Owner, now: int) -> Record:
+    """The record that remembers who has a lane."""
+    return _record({"lane": lane}, dataclasses.asdict(owner), now)
+
+
+def decode(record: Record) -> Remembered:
+    """What a record remembers.
+
+    Raises:
+        PeerError: somebody else has written to the positions topic, or a newer appliance has.
+    """
+    key_bytes, value_bytes = key_and_value(record.body)
+    try:
+        key, value = json.loads(key_bytes or b""), json.loads(value_bytes or b"")
+        version = value.pop("version")
+        if version != _VERSION:
+            raise PeerError(
+                f"the positions topic holds version {version} at offset {record.offset}: a newer appliance's"
+            )
+        return _remembered(key, value)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PeerError(f"the positions topic holds something else at offset {record.offset}: {error!r}") from error
+
+
+def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
+    if "lane" in key:
+        return int(key["lane"]), Owner(**value)
+    partition = (str(key["topic"]), int(key["partition"]))
+    value["source_id"] = uuid.UUID(value["source_id"])
+    if "gap" in key:
+        return Gap(partition=partition, **value)
+    value["destination_id"] = uuid.UUID(value["destination_id"])
+    return partition, Position(**value)
+
+
+def _partition_key(partition: Partition) -> dict[str, Any]:
+    return {"topic": partition[0], "partition": partition[1]}
+
+
+def _record(key: Mapping[str, Any], value: Mapping[str, Any], now: int) -> Record:
+    whole = {"version": _VERSION, **value}
+    return Record(0, now, body(_json(key), _json(whole)))
+
+
+def _json(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), default=lambda unique: unique.hex).encode()
