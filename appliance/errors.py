@@ -3,7 +3,7 @@
 Foreign exceptions are translated where they enter, with their cause kept (``raise ... from``). Three questions are
 answered by the type, so that nobody needs to parse a message:
 
-- *whose fault is it*: ``SettingsError`` is the user's, ``PeerError`` the other end's, everything else ours or the world's;
+- *whose fault is it*: ``SettingsError`` is the user's, ``PeerError`` the other end's, all else ours or the world's;
 - *does trying again help*: ``retriable``;
 - *what does the process exit with*: ``exit_code``.
 
