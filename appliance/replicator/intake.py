@@ -129,6 +129,8 @@ class Intake:
     async def _route(self) -> None:
         """Keep one fetcher for each broker that leads a partition."""
         while True:
+            # Before the look, so that what comes while it waits for an answer is looked at again.
+            self._changed.clear()
             try:
                 await self._look_up()
                 self._well("source")
@@ -136,7 +138,6 @@ class Intake:
                 self._wrong("source", error)
                 await asyncio.sleep(_BACKOFF)
                 continue
-            self._changed.clear()
             leaders = {self._leader(buffer) for buffer in self._buffers.values()} - {-1}
             for node in leaders:
                 fetcher = self._fetchers.get(node)
@@ -180,6 +181,8 @@ class Intake:
             except ApplianceError as error:
                 self._lost(f"source broker {node}", error)
                 await asyncio.sleep(_BACKOFF)
+                # Only a fetcher that has ended is followed by another one, and it does so now.
+                self._changed.set()
                 return
             self._well(f"source broker {node}")
 
