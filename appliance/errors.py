@@ -109,5 +109,39 @@ class PartitionStopped(ApplianceError):
     """A partition cannot go on until the operator chooses: invariant F, nothing is skipped in silence."""
 
 
+class GapFound(PartitionStopped):
+    """The source no longer holds what comes next: going on leaves a gap, which has to be chosen and written down.
+
+    Args:
+        first: the offset at which the copy is.
+        next: where it can go on; -1 when the log that held ``first`` is gone.
+        cause: why, in a few words.
+    """
+
+    def __init__(self, message: str, first: int, next: int, cause: str) -> None:  # noqa: A002
+        self.first = first
+        self.next = next
+        self.cause = cause
+        super().__init__(message)
+
+
+class CopyRefused(BrokerRefused):
+    """The destination will not take a batch of one partition.
+
+    Args:
+        partition: the destination's topic and partition.
+        first_offset: the source's, of the batch's first record; -1 as long as nobody has looked it up.
+    """
+
+    def __init__(self, message: str, code: str, partition: tuple[str, int], first_offset: int = -1) -> None:
+        self.partition = partition
+        self.first_offset = first_offset
+        super().__init__(message, code)
+
+
+class Superseded(ApplianceError):
+    """Another task of the same replicator has taken this lane: invariant B."""
+
+
 class DestinationUnfit(ApplianceError):
     """A destination topic cannot hold the copy of its source topic."""

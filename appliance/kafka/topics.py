@@ -7,6 +7,7 @@ from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsRespons
 from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
@@ -18,6 +19,7 @@ from appliance.kafka.transactions import milliseconds
 
 _TOPIC_RESOURCE = i8(2)
 _SET_ON_TOPIC = 1
+_LARGEST = "max.message.bytes"
 _TIMEOUT = 30.0
 
 
@@ -52,29 +54,47 @@ async def create_topics(cluster: KafkaCluster, topics: Collection[NewTopic]) -> 
     return failures
 
 
+async def largest_batches(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, int]:
+    """How many bytes a batch may have, by topic: max.message.bytes, set there or by default.
+
+    Raises:
+        BrokerRefused, BrokerBusy, Unreachable: as everywhere.
+    """
+    described = await _describe(cluster, topics, (_LARGEST,))
+    return {name: int(entries[_LARGEST].value or 0) for name, entries in described.items()}
+
+
 async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
     """What was set on each topic itself, by topic and key; the broker's defaults are left out.
 
     Raises:
         BrokerRefused, BrokerBusy, Unreachable: as everywhere.
     """
+    described = await _describe(cluster, topics, None)
+    return {
+        name: {
+            key: entry.value
+            for key, entry in entries.items()
+            if entry.config_source == _SET_ON_TOPIC and entry.value is not None
+        }
+        for name, entries in described.items()
+    }
+
+
+async def _describe(
+    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
+) -> dict[str, dict[str, DescribeConfigsResourceResult]]:
     connection = await cluster.any_broker()
     request = DescribeConfigsRequest(
         resources=tuple(
-            DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None)
+            DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
             for name in topics
         )
     )
     answer = await connection.call(request, DescribeConfigsResponse)
-    described = {}
     for result in answer.results:
         check(result.error_code, f"describe the configuration of {result.resource_name}")
-        described[result.resource_name] = {
-            entry.name: entry.value
-            for entry in result.configs
-            if entry.config_source == _SET_ON_TOPIC and entry.value is not None
-        }
-    return described
+    return {result.resource_name: {entry.name: entry for entry in result.configs} for result in answer.results}
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

@@ -13,17 +13,31 @@ from typing import cast
 from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnTopic
 from kio.schema.end_txn.v3 import EndTxnRequest, EndTxnResponse
+from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
 from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
 from kio.schema.produce.v9.request import PartitionProduceData, TopicProduceData
 from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import Records, i16, i32, i32Timedelta
 
-from appliance.kafka.answer import check
+from appliance.errors import BrokerRefused, CopyRefused
+from appliance.kafka.answer import check, failure
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
 
 _ALL_IN_SYNC_REPLICAS = i16(-1)
+
+_OF_THE_PRODUCER = frozenset(
+    {
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "DUPLICATE_SEQUENCE_NUMBER",
+        "INVALID_TXN_STATE",
+        "INVALID_PRODUCER_ID_MAPPING",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "UNKNOWN_PRODUCER_ID",
+    }
+)
+"""Refusals that are about the producer's state, which a new epoch mends, and not about the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +123,17 @@ def check_produced(response: ProduceResponse) -> None:
     """Nothing, when every partition took its batch.
 
     Raises:
-        Fenced, BrokerBusy, BrokerRefused: by the first that did not.
+        CopyRefused: by the first that will never take it.
+        Fenced, BrokerBusy: by the first that did not.
     """
     for topic in response.responses:
         for answer in topic.partition_responses:
-            detail = f" ({answer.error_message})" if answer.error_message else ""
-            check(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
+            if answer.error_code is not ErrorCode.none:
+                detail = f" ({answer.error_message})" if answer.error_message else ""
+                error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
+                if type(error) is BrokerRefused and error.code not in _OF_THE_PRODUCER:
+                    raise CopyRefused(str(error), error.code, (str(topic.name), int(answer.index)))
+                raise error
 
 
 async def end_transaction(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:

@@ -4,24 +4,27 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from appliance.errors import ApplianceError, PartitionStopped
+from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.offsets import Bound, list_offsets
-from appliance.replicator.intake import Intake
+from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.kafka.topics import largest_batches
+from appliance.replicator.intake import Intake, Limits
 from appliance.replicator.lane import Lane
+from appliance.replicator.memory import Gap
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.position import Position
 from appliance.replicator.states import LaneState
-from appliance.settings.values import EngineSettings
+from appliance.settings.values import EngineSettings, OnGap
 
 _BACKOFF_MAX = 5.0
+_TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 
-LaneNotice = Callable[[int, ApplianceError | None], None]
-"""Told what went wrong with a lane; with None, that it is over."""
+LaneNotice = Callable[[str, ApplianceError | None], None]
+"""Told what is wrong with what; with an error of None, that it is over."""
 
 
 @dataclass(slots=True)
@@ -30,12 +33,15 @@ class Copier:
 
     lane: Lane
     source: KafkaCluster
+    destination: KafkaCluster
     intake: Intake
     engine: EngineSettings
     notice: LaneNotice
     replicas: tuple[Replica, ...] = ()
     latest: frozenset[str] = frozenset()
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _refused: dict[Replica, tuple[int, str]] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict)
     _failures: int = 0
 
     def assign(self, replicas: Sequence[Replica], latest: frozenset[str]) -> None:
@@ -52,33 +58,45 @@ class Copier:
             try:
                 if self.lane.state is LaneState.COLD:
                     await self._start()
-                    self.notice(self.lane.index, None)
+                    self.notice(self._name, None)
                 rows += await self._transact()
                 self._failures = 0
+            except CopyRefused as error:
+                self._refuse(error)
+            except Fenced:
+                await self._find_out_by_whom()
             except ApplianceError as error:
-                self.notice(self.lane.index, error)
+                self.notice(self._name, error)
                 await self._back_off(stopping)
         return rows
 
+    @property
+    def _name(self) -> str:
+        return f"lane {self.lane.index}"
+
     async def _start(self) -> None:
-        """Fence, read the positions, and have the intake read on from there."""
+        """Fence, read what is remembered, and have the intake read on from there."""
+        self.intake.forget(self.replicas)
         await self.lane.start({replica.destination_topic for replica in self.replicas})
         initial = await self._first_positions()
         if initial:
             await self.lane.commit([], initial)
+        self._sizes = await largest_batches(self.destination, {replica.destination_topic for replica in self.replicas})
         for replica in self.replicas:
-            position = self.lane.positions[replica.source_topic, replica.partition]
-            fault = _identity_fault(replica, position)
+            fault = _identity_fault(replica, self._position(replica))
             if fault is None:
-                self.intake.read(replica, position.next_offset, self.arrived)
+                self._read(replica, self._position(replica).next_offset)
             else:
-                self.intake.forget([replica])
-                self.intake.stop(replica, fault)
+                await self._settle([(replica, fault)])
+
+    def _read(self, replica: Replica, position: int) -> None:
+        refusal = self._refused.get(replica)
+        limits = Limits(self._sizes[replica.destination_topic], *(refusal or ()))
+        self.intake.read(replica, position, self.arrived, limits)
 
     async def _first_positions(self) -> dict[Replica, Position]:
         """Where partitions begin that have no position yet: remembered before the first record is copied."""
-        new = {(r.source_topic, r.partition): r for r in self.replicas}
-        new = {key: replica for key, replica in new.items() if key not in self.lane.positions}
+        new = {_key(replica): replica for replica in self.replicas if _key(replica) not in self.lane.memory.positions}
         if not new:
             return {}
         metadata = await self.source.metadata(sorted({topic for topic, _ in new}))
@@ -92,15 +110,69 @@ class Copier:
         await self.arrived.wait()
         self.arrived.clear()
         portions = self.intake.take(self.replicas, self.engine.commit_bytes)
-        if not portions:
-            return []
-        began = time.monotonic()
-        rows = await self.lane.commit(portions, {})
-        # What comes in a trickle is collected for a moment, rather than committed record by record.
-        await asyncio.sleep(self.engine.commit_interval - (time.monotonic() - began))
+        rows: list[LedgerRow] = []
+        if portions:
+            began = time.monotonic()
+            rows = await self.lane.commit(portions, self._moving({portion.replica for portion in portions}))
+            # What comes in a trickle is collected for a moment, rather than committed record by record.
+            await asyncio.sleep(self.engine.commit_interval - (time.monotonic() - began))
+        await self._settle(self.intake.stopped(self.replicas))
         if self.intake.waiting(self.replicas):
             self.arrived.set()
         return rows
+
+    def _moving(self, replicas: Iterable[Replica]) -> dict[Replica, Position]:
+        """The positions of those replicas that were stopped and move again."""
+        held = {replica: self._position(replica) for replica in replicas}
+        for replica in [replica for replica, position in held.items() if position.stopped]:
+            self.notice(_label(replica), None)
+        return {replica: position.go_on() for replica, position in held.items() if position.stopped}
+
+    async def _settle(self, stops: Sequence[tuple[Replica, PartitionStopped]]) -> None:
+        """Remember why partitions stop; or go on after a gap and write it down, if the operator has chosen that."""
+        for replica, reason in stops:
+            if isinstance(reason, GapFound) and self.engine.on_gap is OnGap.RECORD:
+                await self._go_on_after(replica, reason)
+                continue
+            self.notice(_label(replica), reason)
+            held = self._position(replica)
+            stopped = held.stop(str(reason), _now())
+            if stopped is not held:
+                await self.lane.commit([], {replica: stopped})
+
+    async def _go_on_after(self, replica: Replica, gap: GapFound) -> None:
+        """The gap and the position past it commit together (invariants A and F)."""
+        start = gap.next
+        if start < 0:
+            metadata = await self.source.metadata([replica.source_topic])
+            start = (await list_offsets(self.source, metadata, [_key(replica)], Bound.START))[_key(replica)]
+        held = self._position(replica)
+        entry = Gap(_key(replica), held.source_id, gap.first, gap.next, gap.cause, _now())
+        moved = replace(
+            held.go_on(), source_id=replica.source_id, destination_id=replica.destination_id, next_offset=start
+        )
+        await self.lane.commit([], {replica: moved}, [entry])
+        self.notice(f"{_label(replica)} gap", gap)
+        self._read(replica, start)
+
+    def _refuse(self, error: CopyRefused) -> None:
+        """A batch that the destination will not take: read up to it the next time, and stop there."""
+        by_copy = {(replica.destination_topic, replica.partition): replica for replica in self.replicas}
+        replica = by_copy[error.partition]
+        at = error.first_offset
+        remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
+        self._refused[replica] = (at, f"{_label(replica)} offset {at} is refused: {error}{remedy}")
+
+    async def _find_out_by_whom(self) -> None:
+        """Fenced: by another replicator, or by nobody but the coordinator's clock and the operator?"""
+        error = await self.lane.taken_by()
+        if error is None:
+            self._refused.clear()
+        else:
+            self.notice(self._name, error)
+
+    def _position(self, replica: Replica) -> Position:
+        return self.lane.memory.positions[_key(replica)]
 
     async def _back_off(self, stopping: asyncio.Event) -> None:
         self._failures += 1
@@ -110,15 +182,26 @@ class Copier:
                 await stopping.wait()
 
 
-def _identity_fault(replica: Replica, position: Position) -> PartitionStopped | None:
+def _identity_fault(replica: Replica, position: Position) -> GapFound | None:
     """Why a position does not belong to the topics of today (invariant G)."""
-    name = f"{replica.source_topic}-{replica.partition}"
-    if position.source_id != replica.source_id:
-        return PartitionStopped(
-            f"{name}: source topic {replica.source_topic} was deleted and made anew since it was copied"
-        )
-    if position.destination_id != replica.destination_id:
-        return PartitionStopped(
-            f"{name}: destination topic {replica.destination_topic} was deleted and made anew since it was copied"
-        )
+    changed: Mapping[str, bool] = {
+        f"source topic {replica.source_topic}": position.source_id != replica.source_id,
+        f"destination topic {replica.destination_topic}": position.destination_id != replica.destination_id,
+    }
+    for what, is_changed in changed.items():
+        if is_changed:
+            cause = f"{what} was deleted and made anew"
+            return GapFound(f"{_label(replica)}: {cause} since it was copied", position.next_offset, -1, cause)
     return None
+
+
+def _key(replica: Replica) -> Partition:
+    return replica.source_topic, replica.partition
+
+
+def _label(replica: Replica) -> str:
+    return f"{replica.source_topic}-{replica.partition}"
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

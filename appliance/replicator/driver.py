@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -67,6 +68,7 @@ class Replicator:
         self._discovery = Discovery()
         self._changed = asyncio.Event()
         self._fenced: str | None = None
+        self._run = uuid.uuid4().hex[:12]
         self._slice = 0
 
     async def run(self) -> None:
@@ -92,7 +94,7 @@ class Replicator:
             await asyncio.to_thread(spark.stop)
         if self._fenced is not None:
             raise Fenced(
-                f"another {self._settings.replicator} has taken over {self._fenced}: this one stops, a link has one"
+                f"another {self._settings.replicator} has taken {self._fenced}: this one stops, a link has one"
             )
 
     def _start_spark(self) -> Spark:
@@ -138,7 +140,7 @@ class Replicator:
         """Slice after slice. What is there when the link is new may begin at its end; all else at its first record."""
         host, port = self._seats.address
         latest: frozenset[str] = frozenset()
-        invitation = Invitation(host, port, self._seats.token)
+        invitation = Invitation(host, port, self._seats.token, self._run)
         while not self._stopping.is_set() and self._fenced is None:
             self._changed.clear()
             dealt = lanes_of(self._discovery.replicas, lanes)
@@ -190,7 +192,7 @@ class Replicator:
 
     def _noticed(self, notice: Notice) -> None:
         if notice.kind == Fenced.__name__:
-            self._fenced = notice.subject
+            self._fenced = notice.fault
             self._changed.set()
         elif notice.fault:
             self._troubles.tell(notice.subject, notice.fault)

@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12 import FetchResponse
 
-from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, PartitionStopped
+from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, GapFound, PartitionStopped
 from appliance.kafka import batch, fetch
 from appliance.kafka.answer import check, failure
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
 from appliance.kafka.fetch import Fetched, FetchLimits
+from appliance.kafka.legacy import convert
 from appliance.kafka.metadata import Metadata
-from appliance.kafka.offsets import Partition
-from appliance.kafka.outgoing import outgoing
+from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.kafka.outgoing import UNLIMITED, outgoing
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import Portion
 
@@ -41,6 +42,15 @@ Notice = Callable[[str, ApplianceError | None], None]
 """Told what is wrong with what; with an error of None, that it is over."""
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a partition may be read: batches of at most so many bytes, and not to the offset of a refused one."""
+
+    batch_bytes: int = UNLIMITED
+    refused_at: int | None = None
+    refusal: str = ""
+
+
 @dataclass(slots=True)
 class _Buffer:
     """One partition: where the next Fetch begins, and what waits to be taken."""
@@ -48,13 +58,14 @@ class _Buffer:
     replica: Replica
     position: int
     arrived: asyncio.Event
+    limits: Limits
     portions: deque[Portion] = field(default_factory=deque)
     bytes: int = 0
-    stopped: bool = False
+    stopped: PartitionStopped | None = None
 
     @property
     def wants(self) -> bool:
-        return not self.stopped and self.bytes < _BUFFER_BYTES
+        return self.stopped is None and self.bytes < _BUFFER_BYTES
 
 
 class Intake:
@@ -79,10 +90,12 @@ class Intake:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def read(self, replica: Replica, position: int, arrived: asyncio.Event) -> None:
-        """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more."""
-        self._buffers[_key(replica)] = _Buffer(replica, position, arrived)
-        self._well(_name(replica))
+    def read(self, replica: Replica, position: int, arrived: asyncio.Event, limits: Limits) -> None:
+        """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more.
+
+        ``arrived`` is set whenever there is something to ``take``, or to be told by ``stopped``.
+        """
+        self._buffers[_key(replica)] = _Buffer(replica, position, arrived, limits)
         self._changed.set()
         self._room.set()
 
@@ -110,12 +123,19 @@ class Intake:
         """Whether anything of these partitions can be taken now."""
         return any((b := self._buffers.get(_key(replica))) is not None and bool(b.portions) for replica in replicas)
 
-    def stop(self, replica: Replica, reason: ApplianceError) -> None:
-        """Read a partition no more, whether or not it was, until it is read anew; and say why."""
-        buffer = self._buffers.get(_key(replica))
-        if buffer is not None:
-            buffer.stopped = True
-        self._wrong(_name(replica), reason)
+    def stopped(self, replicas: Iterable[Replica]) -> list[tuple[Replica, PartitionStopped]]:
+        """Of these partitions the ones that can be read no further, all that was read before taken; each told once."""
+        told = []
+        for replica in replicas:
+            buffer = self._buffers.get(_key(replica))
+            if buffer is not None and buffer.stopped is not None and not buffer.portions:
+                del self._buffers[_key(replica)]
+                told.append((replica, buffer.stopped))
+        return told
+
+    def _stop(self, buffer: _Buffer, reason: PartitionStopped) -> None:
+        buffer.stopped = reason
+        buffer.arrived.set()
 
     def _wrong(self, subject: str, error: ApplianceError) -> None:
         self._failing.add(subject)
@@ -138,13 +158,13 @@ class Intake:
                 self._wrong("source", error)
                 await asyncio.sleep(_BACKOFF)
                 continue
-            leaders = {self._leader(buffer) for buffer in self._buffers.values()} - {-1}
-            for node in leaders:
+            leaders = {self._leader(buffer) for buffer in self._buffers.values() if buffer.stopped is None}
+            for node in leaders - {-1}:
                 fetcher = self._fetchers.get(node)
                 if fetcher is None or fetcher.done():
                     self._fetchers[node] = asyncio.create_task(self._fetch_from(node), name=f"intake-{node}")
             try:
-                async with asyncio.timeout(_METADATA_AGE):
+                async with asyncio.timeout(_BACKOFF if -1 in leaders else _METADATA_AGE):
                     await self._changed.wait()
             except TimeoutError:
                 self._metadata = None
@@ -156,16 +176,12 @@ class Intake:
             return
         self._metadata = await self._cluster.metadata(sorted(topics))
         for buffer in self._buffers.values():
-            self._check_identity(buffer.replica)
-
-    def _check_identity(self, replica: Replica) -> None:
-        assert self._metadata is not None
-        topic = self._metadata.topics.get(replica.source_topic)
-        if topic is not None and topic.id != replica.source_id:
-            self.stop(replica, PartitionStopped(f"source topic {topic.name} was deleted and made anew: id {topic.id}"))
+            topic = self._metadata.topics.get(buffer.replica.source_topic)
+            if topic is not None and topic.id != buffer.replica.source_id:
+                self._stop(buffer, PartitionStopped(f"source topic {topic.name} was deleted and made anew"))
 
     def _leader(self, buffer: _Buffer) -> int:
-        if self._metadata is None or buffer.stopped:
+        if self._metadata is None or buffer.stopped is not None:
             return -1
         return self._metadata.leader(*_key(buffer.replica))
 
@@ -194,7 +210,11 @@ class Intake:
         asked = {_key(buffer.replica): buffer for buffer in wanted}
         for fetched in fetch.fetched(response):
             buffer = asked[fetched.partition]
-            if self._buffers.get(fetched.partition) is buffer:
+            if self._buffers.get(fetched.partition) is not buffer:
+                continue
+            if fetched.error is ErrorCode.offset_out_of_range:
+                self._stop(buffer, await self._out_of_range(buffer))
+            else:
                 self._absorb(buffer, fetched)
 
     def _absorb(self, buffer: _Buffer, fetched: Fetched) -> None:
@@ -203,13 +223,16 @@ class Intake:
             return
         try:
             portion = _portion(buffer, fetched)
-        except (BatchCorrupt, PartitionStopped) as error:
-            topic, partition = fetched.partition
-            self.stop(buffer.replica, PartitionStopped(f"{topic}-{partition} from offset {buffer.position}: {error}"))
+        except BatchCorrupt as error:
+            self._stop(buffer, PartitionStopped(f"{_name(buffer.replica)} from offset {buffer.position}: {error}"))
             return
         if portion is None:
             return
         self._well(f"{_name(buffer.replica)} at its leader")
+        refused_at = buffer.limits.refused_at
+        if refused_at is not None and portion.next_offset > refused_at:
+            portion = portion.before(refused_at)
+            self._stop(buffer, PartitionStopped(buffer.limits.refusal))
         buffer.position = portion.next_offset
         buffer.portions.append(portion)
         buffer.bytes += portion.bytes
@@ -219,15 +242,22 @@ class Intake:
         self._buffers[key] = self._buffers.pop(key)
 
     def _failed(self, buffer: _Buffer, fetched: Fetched) -> None:
-        topic, partition = fetched.partition
-        error = failure(fetched.error, f"fetch {topic}-{partition} from offset {buffer.position}")
-        if fetched.error is ErrorCode.offset_out_of_range:
-            log_range = f"its log holds {fetched.log_start} to {fetched.stable_end}"
-            self.stop(buffer.replica, PartitionStopped(f"{topic}-{partition}: position {buffer.position}, {log_range}"))
-        elif isinstance(error, BrokerBusy):
-            self._lost(f"{topic}-{partition} at its leader", error)
+        name = _name(buffer.replica)
+        error = failure(fetched.error, f"fetch {name} from offset {buffer.position}")
+        if isinstance(error, BrokerBusy):
+            self._lost(f"{name} at its leader", error)
         else:
-            self.stop(buffer.replica, error)
+            self._stop(buffer, PartitionStopped(str(error)))
+
+    async def _out_of_range(self, buffer: _Buffer) -> PartitionStopped:
+        """Which end of the log the position lies beyond."""
+        name, position, key = _name(buffer.replica), buffer.position, _key(buffer.replica)
+        assert self._metadata is not None
+        start = (await list_offsets(self._cluster, self._metadata, [key], Bound.START))[key]
+        if position < start:
+            what = f"offsets {position} to {start - 1} were deleted at the source before they were copied"
+            return GapFound(f"{name}: {what}", position, start, "deleted at the source")
+        return PartitionStopped(f"{name}: the source's log was truncated: it ends before {position}, which was copied")
 
     def _lost(self, subject: str, error: ApplianceError) -> None:
         """A leader is gone, or leads no more: ask the metadata anew."""
@@ -240,12 +270,12 @@ class Intake:
 
 def _portion(buffer: _Buffer, fetched: Fetched) -> Portion | None:
     """What a partition's share of an answer brings; None when that is nothing new."""
-    batches = list(batch.split(fetched.records))
+    batches = list(batch.split(fetched.records, convert))
     while batches and batches[0].header.last_offset < buffer.position:
         batches.pop(0)
     if not batches:
         return None
-    copied = tuple(outgoing(committed(batches, fetched.aborted), buffer.position))
+    copied = tuple(outgoing(committed(batches, fetched.aborted), buffer.position, buffer.limits.batch_bytes))
     last = batches[-1].header
     return Portion(buffer.replica, copied, last.last_offset + 1, last.leader_epoch)
 

@@ -9,11 +9,11 @@ a new epoch, which aborts what was open, fences what was delayed, and then reads
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.errors import BrokerBusy, Fenced, Unreachable
+from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, CopyRefused, Fenced, Superseded, Unreachable
 from appliance.kafka import batch
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
@@ -27,12 +27,12 @@ from appliance.kafka.transactions import (
     init_producer_id,
     produce,
 )
-from appliance.replicator.memory import Gap, Memory, Owner, encode_gap, encode_owner, encode_position
+from appliance.replicator.memory import OPERATOR, Gap, Memory, Owner, encode_gap, encode_owner, encode_position
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow, Portion, advanced, by_partition, ledger, rounds
 from appliance.replicator.position import Position
-from appliance.replicator.recall import read_memory
+from appliance.replicator.recall import peek_memory, read_memory
 from appliance.replicator.states import (
     LANE,
     TRANSACTION,
@@ -50,6 +50,8 @@ _LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAIL
 _PATIENCE = 30.0
 _PAUSE = 0.003
 _ANSWER_TIMEOUT = 30.0
+_NAME_PATIENCE = 3.0
+_NAME_PAUSE = 0.1
 
 
 class Lane:
@@ -94,6 +96,28 @@ class Lane:
         except BaseException as error:
             self._fall(error)
             raise
+
+    async def taken_by(self) -> ApplianceError | None:
+        """After ``Fenced``: who has the lane now, as an error to be shown.
+
+        None when nobody has: the coordinator had given up our transaction, or the operator has changed a position;
+        the lane is cold again. A new owner leaves its name as soon as it has read what is remembered.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: it cannot be found out; the lane stays fenced.
+        """
+        deadline = time.monotonic() + _NAME_PATIENCE
+        while time.monotonic() < deadline:
+            owner = (await peek_memory(self._cluster, *self._positions_partition)).owner
+            if owner is not None and owner.run == OPERATOR:
+                break
+            if owner is not None and owner != self._owner:
+                if owner.run == self._owner.run:
+                    return Superseded(f"lane {self.index} was taken by another task of this replicator")
+                return Fenced(f"lane {self.index} by {owner}")
+            await asyncio.sleep(_NAME_PAUSE)
+        self._machine.on(LaneEvent.NOBODY_ELSE)
+        return None
 
     def reassign(self) -> None:
         """Other partitions are the lane's from now on: it starts anew, and reads their positions."""
@@ -146,11 +170,14 @@ class Lane:
             written = [*{to for turn in turns for to, _ in turn}, self._positions_partition]
             await _until_free(lambda: add_partitions(coordinator, producer, written), _COMPLETING)
             transaction.on(TransactionEvent.PARTITIONS_ADDED)
-            answers: list[asyncio.Future[ProduceResponse]] = []
+            answers: list[_Sent] = []
             for turn in turns:
-                answers += await self._send([(to, outgoing.data, outgoing.records) for to, outgoing in turn])
+                firsts = {to: outgoing.first_offset for to, outgoing in turn}
+                sent = await self._send([(to, outgoing.data, outgoing.records) for to, outgoing in turn])
+                answers += [_Sent(answer, firsts) for answer in sent]
             transaction.on(TransactionEvent.COPIES_SENT)
-            answers += await self._send([(self._positions_partition, pack(remembered, 0), len(remembered))])
+            sent = await self._send([(self._positions_partition, pack(remembered, 0), len(remembered))])
+            answers += [_Sent(answer, {}) for answer in sent]
             transaction.on(TransactionEvent.POSITIONS_SENT)
             await _all_written(answers)
             transaction.on(TransactionEvent.ACKNOWLEDGED)
@@ -185,11 +212,24 @@ class Lane:
         self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced) else LaneEvent.DOUBT)
 
 
-async def _all_written(answers: Collection[asyncio.Future[ProduceResponse]]) -> None:
+class _Sent(NamedTuple):
+    """A Produce under way: its answer, and the first source offset of each partition's batch in it."""
+
+    answer: asyncio.Future[ProduceResponse]
+    first_offsets: Mapping[Partition, int]
+
+
+async def _all_written(sent: Collection[_Sent]) -> None:
     try:
         async with asyncio.timeout(_ANSWER_TIMEOUT):
-            for answer in answers:
-                check_produced(await answer)
+            for answer, first_offsets in sent:
+                try:
+                    check_produced(await answer)
+                except CopyRefused as error:
+                    if error.partition in first_offsets:
+                        error.first_offset = first_offsets[error.partition]
+                        raise
+                    raise BrokerRefused(str(error), error.code) from error
     except TimeoutError as error:
         raise Unreachable(f"the destination did not answer a Produce within {_ANSWER_TIMEOUT:g} s") from error
 

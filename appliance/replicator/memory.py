@@ -20,6 +20,9 @@ from appliance.kafka.offsets import Partition
 from appliance.kafka.records import Record, body, key_and_value
 from appliance.replicator.position import Position
 
+OPERATOR = "operator"
+"""The run of an owner that is no replicator: a command that changed a position."""
+
 _VERSION = 1
 
 

@@ -22,6 +22,12 @@ class Portion:
     next_offset: int
     leader_epoch: int
 
+    def before(self, offset: int) -> "Portion":
+        """The batches of it that begin before a source offset."""
+        batches = tuple(batch for batch in self.batches if batch.first_offset < offset)
+        end = max(offset, batches[-1].next_offset) if batches else offset
+        return replace(self, batches=batches, next_offset=min(self.next_offset, end))
+
     @property
     def records(self) -> int:
         """How many records it copies."""

@@ -9,6 +9,7 @@ from appliance.kafka import batch, fetch
 from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
+from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import unpack
 from appliance.replicator.memory import Memory, decode
@@ -32,6 +33,23 @@ async def read_memory(cluster: KafkaCluster, topic: str, lane: int) -> Memory:
     metadata = await cluster.metadata([topic])
     end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
     await _all_decided(cluster, partition, end)
+    return await _read(cluster, metadata, partition, end)
+
+
+async def peek_memory(cluster: KafkaCluster, topic: str, lane: int) -> Memory:
+    """What is committed now, without fencing anybody: it may have changed by the time it is looked at.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    partition = (topic, lane)
+    metadata = await cluster.metadata([topic])
+    end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
+    return await _read(cluster, metadata, partition, end)
+
+
+async def _read(cluster: KafkaCluster, metadata: Metadata, partition: Partition, end: int) -> Memory:
+    topic, lane = partition
     at = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     connection = await cluster.broker(metadata.leader(topic, lane), "positions")
     memory = Memory()

@@ -1,7 +1,8 @@
 """The states of a lane and of a transaction, as tables: the look-up is the check, the documentation is drawn from them.
 
 A lane's life: it fences its predecessor, and only then reads its positions (invariant C); it copies until something
-is doubtful, and then begins anew with a new epoch, whatever the doubt was. Fenced is the end: the lane is another's.
+is doubtful, and then begins anew with a new epoch, whatever the doubt was. Fenced is the end, unless nobody else has
+the lane: then it was the coordinator that gave up our transaction, or the operator who changed a position.
 
 A transaction's life: whatever is not ``COMMITTED`` is doubtful, and what is doubtful is aborted by the next epoch,
 unless the coordinator had decided it; the positions, read after that, say which.
@@ -30,7 +31,8 @@ class LaneEvent(enum.Enum):
     POSITIONS_READ = "positions read"
     REASSIGNED = "reassigned"
     DOUBT = "doubt"
-    FENCED = "fenced by another"
+    FENCED = "fenced"
+    NOBODY_ELSE = "nobody else has it"
 
 
 class TransactionState(enum.Enum):
@@ -73,7 +75,7 @@ LANE: Mapping[LaneState, Mapping[LaneEvent, LaneState]] = {
         LaneEvent.DOUBT: LaneState.COLD,
         LaneEvent.FENCED: LaneState.FENCED,
     },
-    LaneState.FENCED: {LaneEvent.REASSIGNED: LaneState.FENCED},
+    LaneState.FENCED: {LaneEvent.NOBODY_ELSE: LaneState.COLD, LaneEvent.REASSIGNED: LaneState.FENCED},
 }
 
 TRANSACTION: Mapping[TransactionState, Mapping[TransactionEvent, TransactionState]] = {

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import os
+import socket
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from appliance.errors import ApplianceError
 from appliance.replicator.copy import Copier
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
+from appliance.replicator.memory import Owner
 from appliance.replicator.naming import Naming
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.reach import destination_cluster, source_cluster
@@ -29,11 +32,12 @@ _LINE_MAX = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """Where a task asks for its seat."""
+    """Where a task asks for its seat; ``run`` names the replicator's process."""
 
     host: str
     port: int
     token: str
+    run: str
 
 
 class Worker:
@@ -43,6 +47,7 @@ class Worker:
         self._settings = settings
         self._naming = Naming.of(settings)
         self._name = uuid.uuid4().hex
+        self._run = ""
         self._runner = asyncio.Runner()
         self._source = source_cluster(settings)
         self._destination = destination_cluster(settings)
@@ -64,6 +69,7 @@ class Worker:
             if not line:
                 return []
             self._driver, self._stopping = writer, asyncio.Event()
+            self._run = invitation.run
             await self._take(decode_seat(line))
             watch = asyncio.create_task(self._watch(reader), name="driver-watch")
             rows = await self._copy()
@@ -90,9 +96,10 @@ class Worker:
     def _new_copier(self, lane: int) -> Copier:
         if self._intake is None:
             self._intake = Intake(self._source, self._tell)
-        timeout = self._settings.engine.transaction_timeout
-        owned = Lane(lane, self._destination, self._naming, timeout)
-        return Copier(owned, self._source, self._intake, self._settings.engine, self._lane_notice)
+        engine = self._settings.engine
+        owner = Owner(self._run, self._name, socket.gethostname(), time.time_ns() // 1_000_000)
+        owned = Lane(lane, self._destination, self._naming, owner, engine.transaction_timeout)
+        return Copier(owned, self._source, self._destination, self._intake, engine, self._tell)
 
     async def _copy(self) -> list[LedgerRow]:
         results = await asyncio.gather(*(copier.run(self._stopping) for copier in self._copiers.values()))
@@ -106,9 +113,6 @@ class Worker:
         self._stopping.set()
         for copier in self._copiers.values():
             copier.arrived.set()
-
-    def _lane_notice(self, lane: int, error: ApplianceError | None) -> None:
-        self._tell(f"lane {lane}", error)
 
     def _tell(self, subject: str, error: ApplianceError | None) -> None:
         if self._driver is not None:

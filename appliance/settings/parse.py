@@ -132,6 +132,7 @@ def _engine(reading: _Reading) -> EngineSettings:
         commit_interval=reading.value(variables.COMMIT_INTERVAL_MS) / 1000,
         commit_bytes=reading.value(variables.COMMIT_BYTES),
         transaction_timeout=reading.value(variables.TRANSACTION_TIMEOUT_SECONDS),
+        on_gap=reading.value(variables.ON_GAP),
         spark_master=reading.value(variables.SPARK_MASTER),
         spark_driver_memory=reading.value(variables.SPARK_DRIVER_MEMORY),
     )

@@ -50,6 +50,13 @@ class Start(enum.StrEnum):
     LATEST = "latest"
 
 
+class OnGap(enum.StrEnum):
+    """What happens where the source no longer holds what comes next."""
+
+    STOP = "stop"
+    RECORD = "record"
+
+
 class Route(enum.StrEnum):
     """How the replicator reaches the source brokers."""
 
@@ -138,6 +145,7 @@ class EngineSettings:
     commit_interval: float
     commit_bytes: int
     transaction_timeout: float
+    on_gap: OnGap
     spark_master: str
     spark_driver_memory: str
 

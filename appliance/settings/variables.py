@@ -32,7 +32,7 @@ from appliance.settings.parsers import (
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, TargetPattern
-from appliance.settings.values import LogFormat, Route, SaslMechanism, SecurityProtocol, Side, Start
+from appliance.settings.values import LogFormat, OnGap, Route, SaslMechanism, SecurityProtocol, Side, Start
 from appliance.settings.variable import Variable
 
 _T = TypeVar("_T")
@@ -150,6 +150,13 @@ REPLICA_TOPICS_START = _define(
     Role.REPLICATOR,
     choice(Start),
     "earliest",
+)
+ON_GAP = _define(
+    "ON_GAP",
+    "Where the source no longer holds what comes next: stop, or record the gap and go on.",
+    Role.REPLICATOR,
+    choice(OnGap),
+    "stop",
 )
 REPLICATION_FACTOR = _define(
     "REPLICATION_FACTOR",

@@ -7,8 +7,10 @@ import pytest
 from confluent_kafka import Producer
 
 from appliance.errors import Fenced, PartitionStopped
+from appliance.kafka.transactions import add_partitions
 from appliance.replicator.states import LaneState
-from tests.support.engine import SECONDS, Pair, end
+from appliance.settings.values import OnGap
+from tests.support.engine import SECONDS, Engine, Pair, end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -175,6 +177,22 @@ async def test_engines_that_are_cut_off_at_any_await_lose_and_double_nothing(pai
     assert [len(rows) for rows in pair.compare(topic, 2)] == [3600, 3600], f"seed {seed}"
 
 
+async def until_stopped(engine: Engine, subject: str) -> PartitionStopped:
+    """Copy until the partition has stopped, and that is remembered."""
+
+    async def stopped() -> None:
+        while not (held := (await engine.positions()).get(key)) or not held.stopped:
+            await asyncio.sleep(0.05)
+
+    topic, _, partition = subject.rpartition("-")
+    key = (topic, int(partition))
+    await engine.copy_until(asyncio.create_task(stopped()))
+    fault = engine.faults[subject]
+    assert isinstance(fault, PartitionStopped)
+    assert (await engine.positions())[key].stopped == str(fault)
+    return fault
+
+
 async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: Pair) -> None:  # invariant G
     topic = pair.topic("anew")
     produce(pair.producer(), topic, 10)
@@ -185,11 +203,82 @@ async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: P
     produce(pair.producer(), topic, 20)
     async with pair.engine() as engine:
         await engine.prepare()
-
-        async def stopped() -> None:
-            while not any(isinstance(fault, PartitionStopped) for fault in engine.faults.values()):
-                await asyncio.sleep(0.02)
-
-        await engine.copy_until(asyncio.create_task(stopped()))
-        assert "deleted and made anew" in str(engine.faults[f"{topic}-0"])
+        assert "deleted and made anew" in str(await until_stopped(engine, f"{topic}-0"))
     assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 10
+    async with pair.engine(on_gap=OnGap.RECORD) as engine:
+        await engine.copy_all()
+        (gap,) = await engine.gaps()
+        assert (gap.partition, gap.first, gap.next) == ((topic, 0), 10, -1)
+    assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 30
+
+
+async def test_a_gap_stops_the_partition_or_is_written_down_as_the_operator_has_chosen(pair: Pair) -> None:
+    topic = pair.topic("gap", 2)
+    for partition in range(2):
+        produce(pair.producer(), topic, 10, partition)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    for partition in range(2):
+        produce(pair.producer(), topic, 10, partition)
+    pair.delete_before(topic, 0, 15)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        fault = await until_stopped(engine, f"{topic}-0")
+        assert str(fault) == f"{topic}-0: offsets 10 to 14 were deleted at the source before they were copied"
+        assert await engine.gaps() == []
+    copy = pair.naming.destination(topic)
+    assert [len(rows) for rows in pair.rows(pair.grape, copy, 2)] == [10, 20]
+    async with pair.engine(on_gap=OnGap.RECORD) as engine:
+        await engine.copy_all()
+        (gap,) = await engine.gaps()
+        assert (gap.partition, gap.first, gap.next, gap.cause) == ((topic, 0), 10, 15, "deleted at the source")
+        assert (await engine.positions())[topic, 0].stopped == ""
+    assert [len(rows) for rows in pair.rows(pair.grape, copy, 2)] == [15, 20]
+
+
+async def test_a_batch_that_is_too_large_for_the_destination_is_split(pair: Pair) -> None:
+    topic = pair.topic("split")
+    pair.make_copy(topic, 1, **{"max.message.bytes": "20000"})
+    produce(pair.producer(**{"linger.ms": 200}), topic, 300, size=1000)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    pair.compare(topic)
+
+
+async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_before_it(pair: Pair) -> None:
+    topic = pair.topic("oversize", 2)
+    pair.make_copy(topic, 2, **{"max.message.bytes": "20000"})
+    produce(pair.producer(), topic, 10)
+    large = pair.producer()
+    large.produce(topic, bytes(range(256)) * 200, partition=0)
+    large.flush(SECONDS)
+    produce(pair.producer(), topic, 10)
+    produce(pair.producer(), topic, 50, partition=1)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        fault = str(await until_stopped(engine, f"{topic}-0"))
+        assert f"{topic}-0 offset 10 is refused" in fault
+        assert "MESSAGE_TOO_LARGE" in fault
+        assert "raise its max.message.bytes" in fault
+    assert [len(rows) for rows in pair.rows(pair.grape, pair.naming.destination(topic), 2)] == [10, 50]
+    pair.configure_copy(topic, **{"max.message.bytes": "200000"})
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        assert (await engine.positions())[topic, 0].stopped == ""
+    pair.compare(topic, 2)
+
+
+async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair: Pair) -> None:
+    topic = pair.topic("given-up")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine(transaction_timeout=1.0) as engine:
+        await engine.copy_all()
+        (copier,) = engine.copiers
+        lane = copier.lane
+        coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
+        assert lane._producer is not None
+        await add_partitions(coordinator, lane._producer, [(pair.naming.destination(topic), 0)])
+        await asyncio.sleep(12)  # brokers look for transactions that are overdue every 10 seconds
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+    assert len(pair.compare(topic)[0]) == 20

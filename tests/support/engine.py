@@ -4,14 +4,16 @@ import asyncio
 import contextlib
 import re
 import time
+import uuid
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from appliance.demo.cluster import Cluster
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.topics import NewTopic as OurNewTopic
 from appliance.kafka.topics import create_topics
@@ -19,14 +21,16 @@ from appliance.replicator.copy import Copier
 from appliance.replicator.discovery import look
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
+from appliance.replicator.memory import Gap, Memory, Owner
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica, lanes_of
 from appliance.replicator.position import Position
-from appliance.replicator.remembered import read_positions
+from appliance.replicator.recall import peek_memory
 from appliance.settings.secret import Secret
 from appliance.settings.values import (
     ClusterSettings,
     EngineSettings,
+    OnGap,
     SaslMechanism,
     SecurityProtocol,
     Side,
@@ -36,7 +40,7 @@ from appliance.settings.values import (
 
 SECONDS = 30.0
 LANES = 4
-ENGINE = EngineSettings(LANES, 1, 10.0, 3.0, 0.005, 4 * 1024 * 1024, 30.0, "local[*]", "512m")
+ENGINE = EngineSettings(LANES, 1, 10.0, 3.0, 0.005, 4 * 1024 * 1024, 30.0, OnGap.STOP, "local[*]", "512m")
 
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]
 """What must be the same on both sides of a record: partition, key, value, headers, timestamp with its type."""
@@ -85,6 +89,28 @@ class Pair:
         while topic in admin.list_topics(timeout=SECONDS).topics:
             time.sleep(0.05)
 
+    def delete_before(self, topic: str, partition: int, offset: int) -> None:
+        """Delete a source partition's records before an offset, as retention does."""
+        admin = AdminClient(self.orange.client_configuration())
+        for deletion in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
+            deletion.result(SECONDS)
+
+    def make_copy(self, topic: str, partitions: int, **configs: str) -> None:
+        """Make a copy's topic before the replicator does."""
+        copy = self.naming.destination(topic)
+        admin = AdminClient(self.grape.client_configuration())
+        admin.create_topics([NewTopic(copy, partitions, 1, config=configs)])[copy].result(SECONDS)
+
+    def configure_copy(self, topic: str, **configs: str) -> None:
+        """Change a copy's configuration."""
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, self.naming.destination(topic), incremental_configs=entries)
+        admin = AdminClient(self.grape.client_configuration())
+        for change in admin.incremental_alter_configs([resource]).values():
+            change.result(SECONDS)
+
     def producer(self, **configuration: str | int | bool) -> Producer:
         return Producer({**self.orange.client_configuration(), "linger.ms": 5, **configuration})
 
@@ -99,13 +125,13 @@ class Pair:
         return source
 
     @contextlib.asynccontextmanager
-    async def engine(self) -> "AsyncIterator[Engine]":
+    async def engine(self, **changed: Any) -> "AsyncIterator[Engine]":
         """A process's worth of engine on this link; several may run at once, as two replicators would."""
         async with (
             KafkaCluster(_settings(self.orange, Side.SOURCE), _as_is, self.tag) as source,
             KafkaCluster(_settings(self.grape, Side.DESTINATION), _as_is, self.tag) as destination,
         ):
-            engine = Engine(self, source, destination)
+            engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
             engine.intake = Intake(source, engine.notice)
             try:
                 yield engine
@@ -122,10 +148,9 @@ class Engine:
     destination: KafkaCluster
     copiers: list[Copier] = field(default_factory=list)
     faults: dict[str, ApplianceError] = field(default_factory=dict)
+    settings: EngineSettings = ENGINE
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)
     intake: Intake = field(init=False)
-
-    def lane_notice(self, lane: int, error: ApplianceError | None) -> None:
-        self.notice(f"lane {lane}", error)
 
     def notice(self, subject: str, error: ApplianceError | None) -> None:
         if error is None:
@@ -144,8 +169,9 @@ class Engine:
             while not (found := await look(self.source, self.destination, naming, topics)).replicas:
                 await asyncio.sleep(0.05)
         for lane, replicas in lanes_of(found.replicas, LANES).items():
-            owned = Lane(lane, self.destination, naming, ENGINE.transaction_timeout)
-            copier = Copier(owned, self.source, self.intake, ENGINE, self.lane_notice)
+            owner = Owner(self.run, "worker", "host", 0)
+            owned = Lane(lane, self.destination, naming, owner, self.settings.transaction_timeout)
+            copier = Copier(owned, self.source, self.destination, self.intake, self.settings, self.notice)
             copier.assign(replicas, frozenset())
             self.copiers.append(copier)
 
@@ -173,15 +199,27 @@ class Engine:
             await asyncio.sleep(0.02)
 
     def _at_end(self, copier: Copier, replica: Replica) -> bool:
-        held = copier.lane.positions.get((replica.source_topic, replica.partition))
+        held = copier.lane.memory.positions.get((replica.source_topic, replica.partition))
         return held is not None and held.next_offset >= end(self.pair.orange, replica.source_topic, replica.partition)
 
     async def positions(self) -> dict[tuple[str, int], Position]:
         """What the destination remembers, read as a new process would."""
         found: dict[tuple[str, int], Position] = {}
-        for lane in range(LANES):
-            found |= await read_positions(self.destination, self.pair.naming.positions_topic, lane)
+        for memory in await self._memories():
+            found |= memory.positions
         return found
+
+    async def gaps(self) -> list[Gap]:
+        """The gap ledger."""
+        return [gap for memory in await self._memories() for gap in memory.gaps.values()]
+
+    async def _memories(self) -> list[Memory]:
+        while True:
+            try:
+                topic = self.pair.naming.positions_topic
+                return [await peek_memory(self.destination, topic, lane) for lane in range(LANES)]
+            except BrokerBusy:
+                await asyncio.sleep(0.05)  # the topic is new, and its leaders do not know it yet
 
 
 def end(cluster: Cluster, topic: str, partition: int) -> int:

@@ -31,8 +31,9 @@ def test_no_way_leads_to_reading_but_through_a_new_epoch() -> None:  # invariant
     assert ways == [(LaneState.READING, LaneEvent.POSITIONS_READ)]
 
 
-def test_a_fenced_lane_stays_fenced() -> None:  # invariant B
-    assert set(LANE[LaneState.FENCED].values()) == {LaneState.FENCED}
+def test_a_fenced_lane_stays_fenced_unless_nobody_else_has_it_and_then_begins_anew() -> None:  # invariant B
+    ways_out = {event: to for event, to in LANE[LaneState.FENCED].items() if to is not LaneState.FENCED}
+    assert ways_out == {LaneEvent.NOBODY_ELSE: LaneState.COLD}
 
 
 def test_a_transaction_commits_only_when_copies_and_positions_are_written() -> None:  # invariant A

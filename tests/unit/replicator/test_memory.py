@@ -1,0 +1,56 @@
+import json
+import uuid
+
+import pytest
+
+from appliance.errors import PeerError
+from appliance.kafka.records import Record, body, key_and_value
+from appliance.replicator.memory import Gap, Memory, Owner, decode, encode_gap, encode_owner, encode_position
+from appliance.replicator.position import Position
+
+PARTITION = ("orders", 4)
+POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 500, 3, 480, 9000, 1_700_000_000_000)
+GAP = Gap(PARTITION, uuid.UUID(int=1), 500, 700, "deleted at the source", 1_700_000_000_000)
+OWNER = Owner("run", "worker", "host", 1_700_000_000_000)
+
+
+def test_what_is_remembered_comes_back_as_it_was() -> None:
+    assert decode(encode_position(PARTITION, POSITION, 1)) == (PARTITION, POSITION)
+    assert decode(encode_gap(GAP, 1)) == GAP
+    assert decode(encode_owner(3, OWNER, 1)) == (3, OWNER)
+
+
+def test_a_position_can_be_read_by_eye() -> None:
+    key, value = key_and_value(encode_position(PARTITION, POSITION, 1).body)
+    assert json.loads(key or b"") == {"topic": "orders", "partition": 4}
+    assert json.loads(value or b"")["next_offset"] == 500
+
+
+def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:
+    memory = Memory()
+    later = Gap(PARTITION, uuid.UUID(int=1), 500, 800, "again", 1_700_000_000_001)
+    for record in [
+        encode_position(PARTITION, POSITION, 1),
+        encode_gap(GAP, 2),
+        encode_gap(later, 3),
+        encode_position(PARTITION, POSITION.stop("why", 9), 4),
+        encode_owner(3, OWNER, 5),
+    ]:
+        memory.add(decode(record))
+    assert memory.positions == {PARTITION: POSITION.stop("why", 9)}
+    assert list(memory.gaps.values()) == [GAP, later]
+    assert memory.owner == OWNER
+
+
+def test_a_partition_that_stops_again_for_the_same_reason_has_been_stopped_all_along() -> None:
+    stopped = POSITION.stop("why", 9)
+    assert stopped.stop("why", 10) is stopped
+    assert stopped.stop("else", 10).stopped_at == 10
+    assert stopped.go_on() == POSITION
+    assert POSITION.go_on() is POSITION
+
+
+@pytest.mark.parametrize("value", [None, b"", b"[]", b"{}", b'{"version":1}', b'{"version":2}', b"\xff"])
+def test_what_somebody_else_wrote_is_not_taken_for_ours(value: bytes | None) -> None:
+    with pytest.raises(PeerError):
+        decode(Record(7, 1, body(b'{"topic":"orders","partition":4}', value)))
