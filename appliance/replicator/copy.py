@@ -43,6 +43,7 @@ class Copier:
     _refused: dict[Replica, tuple[int, str]] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _failures: int = 0
+    _wrote: bool = False
 
     def assign(self, replicas: Sequence[Replica], latest: frozenset[str]) -> None:
         """Copy these partitions from now on; new ones of the topics in ``latest`` begin at their end."""
@@ -54,6 +55,7 @@ class Copier:
     async def run(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """Copy until ``stopping``, which sets ``arrived`` too; a transaction that has begun is finished."""
         rows: list[LedgerRow] = []
+        await self._look_for_others()
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
             try:
                 if self.lane.state is LaneState.COLD:
@@ -78,9 +80,7 @@ class Copier:
         """Fence, read what is remembered, and have the intake read on from there."""
         self.intake.forget(self.replicas)
         await self.lane.start({replica.destination_topic for replica in self.replicas})
-        initial = await self._first_positions()
-        if initial:
-            await self.lane.commit([], initial)
+        await self.lane.commit([], await self._first_positions())
         self._sizes = await largest_batches(self.destination, {replica.destination_topic for replica in self.replicas})
         for replica in self.replicas:
             fault = _identity_fault(replica, self._position(replica))
@@ -114,6 +114,7 @@ class Copier:
         if portions:
             began = time.monotonic()
             rows = await self.lane.commit(portions, self._moving({portion.replica for portion in portions}))
+            self._wrote = True
             # What comes in a trickle is collected for a moment, rather than committed record by record.
             await asyncio.sleep(self.engine.commit_interval - (time.monotonic() - began))
         await self._settle(self.intake.stopped(self.replicas))
@@ -162,6 +163,16 @@ class Copier:
         at = error.first_offset
         remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
         self._refused[replica] = (at, f"{_label(replica)} offset {at} is refused: {error}{remedy}")
+
+    async def _look_for_others(self) -> None:
+        """A lane that has nothing to write would not find out that it is another's, or that the operator was there."""
+        if self.lane.state is not LaneState.COPYING or self._wrote:
+            self._wrote = False
+            return
+        with contextlib.suppress(ApplianceError):  # whatever it is, the next transaction meets it too
+            if not self.lane.is_owner(await self.lane.owner()):
+                self.lane.lose()
+                await self._find_out_by_whom()
 
     async def _find_out_by_whom(self) -> None:
         """Fenced: by another replicator, or by nobody but the coordinator's clock and the operator?"""

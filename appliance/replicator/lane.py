@@ -62,6 +62,7 @@ class Lane:
     ) -> None:
         self.index = index
         self.memory = Memory()
+        self._seen = Memory()
         self._cluster = destination
         self._positions_partition: Partition = (naming.positions_topic, index)
         self._transactional_id = naming.transactional_id(index)
@@ -70,6 +71,7 @@ class Lane:
         self._machine = Machine(LANE, LaneState.COLD)
         self._producer: Producer | None = None
         self._sequences: dict[Partition, int] = {}
+        self._named = False
         self._metadata: Metadata | None = None
 
     @property
@@ -78,7 +80,7 @@ class Lane:
         return self._machine.state
 
     async def start(self, destination_topics: Collection[str]) -> None:
-        """Fence the predecessor, then read what is remembered (invariant C), and leave one's name.
+        """Fence the predecessor, then read what is remembered (invariant C).
 
         Raises:
             Fenced: somebody newer has the lane.
@@ -88,14 +90,27 @@ class Lane:
         try:
             self._producer = await _until_free(self._take_id, _LOADING)
             self._sequences.clear()
+            self._named = False
             self._machine.on(LaneEvent.EPOCH_GRANTED)
             self.memory = await read_memory(self._cluster, *self._positions_partition)
             self._metadata = await self._cluster.metadata([*destination_topics, self._positions_partition[0]])
-            await self._write({}, [encode_owner(self.index, self._owner, _now())])
             self._machine.on(LaneEvent.POSITIONS_READ)
         except BaseException as error:
             self._fall(error)
             raise
+
+    async def owner(self) -> Owner | None:
+        """Who has the lane, as far as it is committed.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: it cannot be found out.
+        """
+        await peek_memory(self._cluster, *self._positions_partition, self._seen)
+        return self._seen.owner
+
+    def is_owner(self, owner: Owner | None) -> bool:
+        """Whether that is us."""
+        return owner == self._owner
 
     async def taken_by(self) -> ApplianceError | None:
         """After ``Fenced``: who has the lane now, as an error to be shown.
@@ -108,7 +123,7 @@ class Lane:
         """
         deadline = time.monotonic() + _NAME_PATIENCE
         while time.monotonic() < deadline:
-            owner = (await peek_memory(self._cluster, *self._positions_partition)).owner
+            owner = await self.owner()
             if owner is not None and owner.run == OPERATOR:
                 break
             if owner is not None and owner != self._owner:
@@ -119,17 +134,25 @@ class Lane:
         self._machine.on(LaneEvent.NOBODY_ELSE)
         return None
 
+    def lose(self) -> None:
+        """Somebody else has the lane: it is known before our next transaction finds out."""
+        self._fall(Fenced(self._transactional_id))
+
     def reassign(self) -> None:
         """Other partitions are the lane's from now on: it starts anew, and reads their positions."""
         self._machine.on(LaneEvent.REASSIGNED)
 
     async def commit(
-        self, portions: Sequence[Portion], base: Mapping[Replica, Position], gaps: Sequence[Gap] = ()
+        self,
+        portions: Sequence[Portion],
+        base: Mapping[Replica, Position],
+        gaps: Sequence[Gap] = (),
     ) -> list[LedgerRow]:
         """Write the portions, and the positions past them, in one transaction (invariant A).
 
         ``base`` holds positions that take the place of the remembered ones first: of replicas that have none yet, that
-        stop, or that leave a gap behind, which ``gaps`` writes down in the same transaction (invariant F).
+        stop, or that leave a gap behind, which ``gaps`` writes down in the same transaction (invariant F). The first
+        transaction after a start leaves the owner's name.
 
         Raises:
             Fenced: somebody newer has the lane, which is over for us.
@@ -143,11 +166,13 @@ class Lane:
         now = _now()
         records = [encode_position(partition, held, now) for partition, held in after.items()]
         records += [encode_gap(gap, now) for gap in gaps]
+        records += [] if self._named else [encode_owner(self.index, self._owner, now)]
         try:
             await self._write(taken, records)
         except BaseException as error:
             self._fall(error)
             raise
+        self._named = True
         self.memory.positions.update(after)
         for gap in gaps:
             self.memory.add(gap)

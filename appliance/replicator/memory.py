@@ -60,11 +60,12 @@ Remembered = tuple[Partition, Position] | Gap | tuple[int, Owner]
 
 @dataclass(slots=True)
 class Memory:
-    """All that one lane's partition holds."""
+    """All that one lane's partition holds before offset ``read_to``; -1: nothing has been read yet."""
 
     positions: dict[Partition, Position] = field(default_factory=dict)
     gaps: dict[tuple[Partition, int, int], Gap] = field(default_factory=dict)
     owner: Owner | None = None
+    read_to: int = -1
 
     def add(self, remembered: Remembered) -> None:
         """Take in one record; the newest of a key holds."""

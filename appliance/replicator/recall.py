@@ -33,11 +33,15 @@ async def read_memory(cluster: KafkaCluster, topic: str, lane: int) -> Memory:
     metadata = await cluster.metadata([topic])
     end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
     await _all_decided(cluster, partition, end)
-    return await _read(cluster, metadata, partition, end)
+    memory = Memory()
+    await _read_on(cluster, metadata, partition, memory, end)
+    return memory
 
 
-async def peek_memory(cluster: KafkaCluster, topic: str, lane: int) -> Memory:
-    """What is committed now, without fencing anybody: it may have changed by the time it is looked at.
+async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memory) -> None:
+    """Add to ``memory`` what has been committed since it was read, without fencing anybody.
+
+    It may have changed again by the time it is looked at.
 
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
@@ -45,26 +49,26 @@ async def peek_memory(cluster: KafkaCluster, topic: str, lane: int) -> Memory:
     partition = (topic, lane)
     metadata = await cluster.metadata([topic])
     end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
-    return await _read(cluster, metadata, partition, end)
+    await _read_on(cluster, metadata, partition, memory, end)
 
 
-async def _read(cluster: KafkaCluster, metadata: Metadata, partition: Partition, end: int) -> Memory:
+async def _read_on(cluster: KafkaCluster, metadata: Metadata, partition: Partition, memory: Memory, end: int) -> None:
     topic, lane = partition
-    at = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
-    connection = await cluster.broker(metadata.leader(topic, lane), "positions")
-    memory = Memory()
-    while at < end:
-        response = await connection.call(fetch.request([(partition, at)], _LIMITS), FetchResponse)
+    if memory.read_to < 0:
+        memory.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
+    while memory.read_to < end:
+        connection = await cluster.broker(metadata.leader(topic, lane), "positions")
+        response = await connection.call(fetch.request([(partition, memory.read_to)], _LIMITS), FetchResponse)
         check(response.error_code, f"fetch {topic}-{lane}")
         (answer,) = fetch.fetched(response)
         check(answer.error, f"fetch {topic}-{lane}")
         batches = list(batch.split(answer.records))
         for data in committed(batches, answer.aborted):
             batch.verify(data)
-            for record in unpack(data, at):
+            for record in unpack(data, memory.read_to):
                 memory.add(decode(record))
-        at = batches[-1].header.last_offset + 1 if batches else at
-    return memory
+        if batches:
+            memory.read_to = batches[-1].header.last_offset + 1
 
 
 async def _all_decided(cluster: KafkaCluster, partition: Partition, end: int) -> None:

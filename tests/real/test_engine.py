@@ -282,3 +282,17 @@ async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 20
+
+
+async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pair: Pair) -> None:
+    topic = pair.topic("idle")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as older, pair.engine() as newer:
+        await older.copy_all()
+        await older.copy_all()
+        await newer.copy_all()
+        assert older.copiers[0].lane.state is LaneState.COPYING
+        stopping = asyncio.Event()
+        await asyncio.wait_for(older.copiers[0].run(stopping), SECONDS)
+        assert older.copiers[0].lane.state is LaneState.FENCED
+        assert newer.run in str(older.faults[f"lane {older.copiers[0].lane.index}"])

@@ -204,10 +204,14 @@ class Engine:
 
     async def positions(self) -> dict[tuple[str, int], Position]:
         """What the destination remembers, read as a new process would."""
-        found: dict[tuple[str, int], Position] = {}
-        for memory in await self._memories():
-            found |= memory.positions
-        return found
+        known = {key: held for copier in self.copiers for key, held in copier.lane.memory.positions.items()}
+        async with asyncio.timeout(SECONDS):
+            while True:
+                found = {key: held for memory in await self._memories() for key, held in memory.positions.items()}
+                # A commit is answered before its markers are written, and readers see it a moment later.
+                if all(found.get(key, held).records >= held.records for key, held in known.items()):
+                    return found
+                await asyncio.sleep(0.05)
 
     async def gaps(self) -> list[Gap]:
         """The gap ledger."""
@@ -217,7 +221,10 @@ class Engine:
         while True:
             try:
                 topic = self.pair.naming.positions_topic
-                return [await peek_memory(self.destination, topic, lane) for lane in range(LANES)]
+                memories = [Memory() for _ in range(LANES)]
+                for lane, memory in enumerate(memories):
+                    await peek_memory(self.destination, topic, lane, memory)
+                return memories
             except BrokerBusy:
                 await asyncio.sleep(0.05)  # the topic is new, and its leaders do not know it yet
 
