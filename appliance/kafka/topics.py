@@ -1,25 +1,21 @@
-"""Topics made and described: CreateTopics (KIP-4, KIP-525) and DescribeConfigs (KIP-133, KIP-226)."""
+"""Topics made and grown: CreateTopics (KIP-4, KIP-525) and CreatePartitions (KIP-195)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
+from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig
-from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
-from kio.schema.describe_configs.v4.request import DescribeConfigsResource
-from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import i16, i32
 
 from appliance.errors import ApplianceError
-from appliance.kafka.answer import check, failure
+from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.transactions import milliseconds
 
-_TOPIC_RESOURCE = i8(2)
-_SET_ON_TOPIC = 1
-_LARGEST = "max.message.bytes"
 _TIMEOUT = 30.0
 
 
@@ -54,47 +50,27 @@ async def create_topics(cluster: KafkaCluster, topics: Collection[NewTopic]) -> 
     return failures
 
 
-async def largest_batches(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, int]:
-    """How many bytes a batch may have, by topic: max.message.bytes, set there or by default.
+async def grow_topics(cluster: KafkaCluster, partitions: Mapping[str, int]) -> dict[str, ApplianceError]:
+    """Give each topic so many partitions (CreatePartitions, KIP-195).
+
+    Returns:
+        Why not, by name, for each one that could not be grown.
 
     Raises:
-        BrokerRefused, BrokerBusy, Unreachable: as everywhere.
+        Unreachable: no broker answers.
     """
-    described = await _describe(cluster, topics, (_LARGEST,))
-    return {name: int(entries[_LARGEST].value or 0) for name, entries in described.items()}
-
-
-async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
-    """What was set on each topic itself, by topic and key; the broker's defaults are left out.
-
-    Raises:
-        BrokerRefused, BrokerBusy, Unreachable: as everywhere.
-    """
-    described = await _describe(cluster, topics, None)
-    return {
-        name: {
-            key: entry.value
-            for key, entry in entries.items()
-            if entry.config_source == _SET_ON_TOPIC and entry.value is not None
-        }
-        for name, entries in described.items()
-    }
-
-
-async def _describe(
-    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
-) -> dict[str, dict[str, DescribeConfigsResourceResult]]:
-    connection = await cluster.any_broker()
-    request = DescribeConfigsRequest(
-        resources=tuple(
-            DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
-            for name in topics
-        )
+    controller = await cluster.controller()
+    topics = tuple(
+        CreatePartitionsTopic(name=TopicName(name), count=i32(count), assignments=None)
+        for name, count in partitions.items()
     )
-    answer = await connection.call(request, DescribeConfigsResponse)
-    for result in answer.results:
-        check(result.error_code, f"describe the configuration of {result.resource_name}")
-    return {result.resource_name: {entry.name: entry for entry in result.configs} for result in answer.results}
+    request = CreatePartitionsRequest(topics=topics, timeout=milliseconds(_TIMEOUT), validate_only=False)
+    answer = await controller.call(request, CreatePartitionsResponse, 2 * _TIMEOUT)
+    return {
+        str(result.name): failure(result.error_code, f"add partitions to {result.name} ({result.error_message})")
+        for result in answer.results
+        if result.error_code is not ErrorCode.none
+    }
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

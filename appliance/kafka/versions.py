@@ -7,11 +7,13 @@ protocol (KIP-98, KIP-360), whose epochs the lanes steer themselves, and topic i
 from collections.abc import Mapping
 
 from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest
+from kio.schema.create_partitions.v3 import CreatePartitionsRequest
 from kio.schema.create_topics.v7 import CreateTopicsRequest
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest
 from kio.schema.end_txn.v3 import EndTxnRequest
 from kio.schema.fetch.v12 import FetchRequest
 from kio.schema.find_coordinator.v3 import FindCoordinatorRequest
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest
 from kio.schema.list_offsets.v6 import ListOffsetsRequest
 from kio.schema.metadata.v11 import MetadataRequest
@@ -29,6 +31,8 @@ SPOKEN: tuple[type[RequestPayload], ...] = (
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    CreatePartitionsRequest,
 )
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.configs import largest_batches
 from appliance.kafka.offsets import Bound, Partition, list_offsets
-from appliance.kafka.topics import largest_batches
 from appliance.replicator.intake import Intake, Limits
 from appliance.replicator.lane import Lane
 from appliance.replicator.memory import Gap

@@ -1,14 +1,19 @@
-"""Looking at both clusters every few seconds: which topics there are, and which copies have to be made first."""
+"""Looking at both clusters every few seconds: which topics there are, and what has to be done to their copies first."""
 
 import logging
+import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.configs import LARGEST_BATCH, alter_configs, configs
 from appliance.kafka.metadata import Topic
-from appliance.kafka.topics import NewTopic, configs, create_topics
+from appliance.kafka.topics import NewTopic, create_topics, grow_topics
+from appliance.replicator.memory import Memory
 from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Discovery, discover
+from appliance.replicator.plan import Discovery, discover, too_small
+from appliance.replicator.recall import peek_memory
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
@@ -30,47 +35,115 @@ _TIMES_KEPT = {
 }
 """Every record keeps its source's time, however old or early (invariant E)."""
 
+_LOOKS_BETWEEN_CONFIGS = 5
 
-async def look(source: KafkaCluster, destination: KafkaCluster, naming: Naming, topics: TopicSettings) -> Discovery:
-    """One look; copies that are missing are made, and the look repeated.
 
-    Raises:
-        Unreachable, BrokerBusy, BrokerRefused: as everywhere.
-    """
-    found = discover(await source.metadata(None), await destination.metadata(None), naming)
-    if not found.missing:
+@dataclass(slots=True)
+class Scout:
+    """Looks at both clusters, and keeps the copies' topics as their sources' are."""
+
+    source: KafkaCluster
+    destination: KafkaCluster
+    naming: Naming
+    topics: TopicSettings
+    _looks: int = 0
+    _followed: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    async def look(self) -> Discovery:
+        """One look; copies that are missing are made, ours that are too small are grown, and the look is repeated.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
+        """
+        found = await self._discover()
+        failures = await self._make(found.missing) if found.missing else {}
+        foreign = await self._grow(found.smaller) if found.smaller else {}
+        if found.missing or found.smaller:
+            found = await self._discover()
+            unfit = {**found.unfit, **{name: str(error) for name, error in failures.items()}, **foreign}
+            found = replace(found, unfit=unfit)
+        if self._looks % _LOOKS_BETWEEN_CONFIGS == 0:
+            await self._follow_configs({replica.source_topic for replica in found.replicas})
+        self._looks += 1
         return found
-    failures = await _make(found.missing, source, destination, naming, topics)
-    again = discover(await source.metadata(None), await destination.metadata(None), naming)
-    unfit = {**again.unfit, **{name: str(error) for name, error in failures.items()}}
-    return Discovery(again.replicas, again.missing, unfit)
 
+    async def _discover(self) -> Discovery:
+        return discover(await self.source.metadata(None), await self.destination.metadata(None), self.naming)
 
-async def _make(
-    missing: Sequence[Topic],
-    source: KafkaCluster,
-    destination: KafkaCluster,
-    naming: Naming,
-    topics: TopicSettings,
-) -> dict[str, ApplianceError]:
-    set_at_source = await configs(source, [topic.name for topic in missing])
-    wanted = [
-        NewTopic(
-            naming.destination(topic.name),
-            len(topic.leaders),
-            topics.replication_factor,
-            copied_configs(set_at_source.get(topic.name, {})),
-        )
-        for topic in missing
-        if topic.leaders
-    ]
-    failures = await create_topics(destination, wanted)
-    for topic in wanted:
-        if topic.name not in failures:
-            log.info("topic made", extra={"fields": {"topic": topic.name, "partitions": topic.partitions}})
-    return failures
+    async def _make(self, missing: Sequence[Topic]) -> dict[str, ApplianceError]:
+        set_at_source = await configs(self.source, [topic.name for topic in missing])
+        wanted = [
+            NewTopic(
+                self.naming.destination(topic.name),
+                len(topic.leaders),
+                self.topics.replication_factor,
+                copied_configs(set_at_source.get(topic.name, {})),
+            )
+            for topic in missing
+            if topic.leaders
+        ]
+        failures = await create_topics(self.destination, wanted)
+        for topic in wanted:
+            if topic.name not in failures:
+                log.info("topic made", extra={"fields": {"topic": topic.name, "partitions": topic.partitions}})
+        return failures
+
+    async def _grow(self, smaller: Sequence[tuple[Topic, Topic]]) -> dict[str, str]:
+        """Grow the copies that are ours, which their positions say; why not, by source topic, for the others."""
+        ours = await self._written_by_us()
+        growing = {copy.name: len(topic.leaders) for topic, copy in smaller if copy.id in ours}
+        failures = await grow_topics(self.destination, growing) if growing else {}
+        for name, partitions in growing.items():
+            if name not in failures:
+                log.info("partitions added", extra={"fields": {"topic": name, "partitions": partitions}})
+        foreign = {topic.name: too_small(topic, copy) for topic, copy in smaller if copy.id not in ours}
+        failed = {topic.name: str(failures[copy.name]) for topic, copy in smaller if copy.name in failures}
+        return {**foreign, **failed}
+
+    async def _written_by_us(self) -> set[uuid.UUID]:
+        name = self.naming.positions_topic
+        known = (await self.destination.metadata([name])).topics.get(name)
+        memories = [Memory() for _ in known.leaders] if known else []
+        for lane, memory in enumerate(memories):
+            await peek_memory(self.destination, name, lane, memory)
+        return {held.destination_id for memory in memories for held in memory.positions.values()}
+
+    async def _follow_configs(self, topics: set[str]) -> None:
+        """Set on the copies what is set on their sources; what was unset there since the last look is unset here."""
+        if not topics:
+            return
+        wanted = {name: copied_configs(entries) for name, entries in (await configs(self.source, topics)).items()}
+        held = await configs(self.destination, [self.naming.destination(name) for name in topics])
+        changes = {}
+        for name, entries in wanted.items():
+            copy = self.naming.destination(name)
+            if change := config_changes(entries, held.get(copy, {}), self._followed.get(name, {})):
+                changes[copy] = change
+        self._followed = wanted
+        failures = await alter_configs(self.destination, changes) if changes else {}
+        for name, change in changes.items():
+            if name in failures:
+                log.warning("configuration not followed", extra={"fields": {"cause": str(failures[name])}})
+            else:
+                log.info("configuration followed", extra={"fields": {"topic": name, "changed": sorted(change)}})
 
 
 def copied_configs(set_at_source: Mapping[str, str]) -> dict[str, str]:
     """The configuration of a copy, given what was set on its source topic."""
     return {key: value for key, value in set_at_source.items() if key not in _NOT_COPIED} | _TIMES_KEPT
+
+
+def config_changes(
+    wanted: Mapping[str, str], held: Mapping[str, str], before: Mapping[str, str]
+) -> dict[str, str | None]:
+    """What to set (or with None to unset) on a copy that holds ``held``, so that it follows its source.
+
+    ``before`` is what was wanted at the last look. What the operator has set on the copy alone stays, and so does a
+    larger max.message.bytes: it is how a record that was too large is let through.
+    """
+    changes: dict[str, str | None] = {
+        key: value
+        for key, value in wanted.items()
+        if held.get(key) != value and not (key == LARGEST_BATCH and int(held.get(key, 0)) > int(value))
+    }
+    return changes | {key: None for key in before if key not in wanted and key in held}

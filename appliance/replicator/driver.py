@@ -10,7 +10,7 @@ from typing import TypeVar
 from appliance.errors import ApplianceError, Fenced
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.topics import NewTopic, create_topics
-from appliance.replicator.discovery import look
+from appliance.replicator.discovery import Scout
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Discovery, lanes_of, seats_of
 from appliance.replicator.portion import LedgerRow
@@ -116,9 +116,10 @@ class Replicator:
     async def _watch(self) -> None:
         """Look for topics, for ever."""
         said_nothing_matches = False
+        scout = Scout(self._source, self._destination, self._naming, self._settings.topics)
         while True:
             try:
-                found = await look(self._source, self._destination, self._naming, self._settings.topics)
+                found = await scout.look()
             except ApplianceError as error:
                 self._troubles.tell("discovery", str(error))
             else:

@@ -29,12 +29,14 @@ class Replica:
 class Discovery:
     """What one look at both clusters says.
 
-    ``missing`` are source topics whose copy has to be made first, ``unfit`` source topics that cannot be copied as
-    things are, with the reason in one line; nothing of those is copied.
+    ``missing`` are source topics whose copy has to be made first, ``smaller`` those whose copy has fewer partitions,
+    ``unfit`` source topics that cannot be copied as things are, with the reason in one line; of none of these is
+    anything copied.
     """
 
     replicas: tuple[Replica, ...] = ()
     missing: tuple[Topic, ...] = ()
+    smaller: tuple[tuple[Topic, Topic], ...] = ()
     unfit: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -42,6 +44,7 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
     """Match the source's topics with their copies."""
     replicas: list[Replica] = []
     missing: list[Topic] = []
+    smaller: list[tuple[Topic, Topic]] = []
     unfit: dict[str, str] = {}
     for topic in sorted(source.topics.values(), key=lambda topic: topic.name):
         if not naming.copies(topic.name, topic.internal):
@@ -52,9 +55,11 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
             unfit[topic.name] = fault
         elif copy is None:
             missing.append(topic)
+        elif len(copy.leaders) < len(topic.leaders):
+            smaller.append((topic, copy))
         else:
             replicas += (Replica(topic.name, n, copy.name, topic.id, copy.id) for n in range(len(topic.leaders)))
-    return Discovery(tuple(replicas), tuple(missing), unfit)
+    return Discovery(tuple(replicas), tuple(missing), tuple(smaller), unfit)
 
 
 def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
@@ -71,12 +76,15 @@ def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
         )
     if copy.error is ErrorCode.topic_authorization_failed:
         return f"DESTINATION_API_KEY may not write topic {name}: grant it Describe and Write there"
-    if len(copy.leaders) < len(topic.leaders):
-        return (
-            f"destination topic {name} has {len(copy.leaders)} partitions and {topic.name} has {len(topic.leaders)}: "
-            f"give {name} {len(topic.leaders)} partitions, or delete it and it will be made anew"
-        )
     return None
+
+
+def too_small(topic: Topic, copy: Topic) -> str:
+    """Why a topic is not copied to one that was there before it and has fewer partitions."""
+    return (
+        f"destination topic {copy.name} has {len(copy.leaders)} partitions and {topic.name} has {len(topic.leaders)}: "
+        f"give {copy.name} {len(topic.leaders)} partitions, or delete it and it will be made anew"
+    )
 
 
 def lane_of(topic: str, partition: int, lanes: int) -> int:

@@ -4,30 +4,17 @@ import asyncio
 import random
 
 import pytest
-from confluent_kafka import Producer
 
 from appliance.errors import Fenced, PartitionStopped
 from appliance.kafka.transactions import add_partitions
 from appliance.replicator.states import LaneState
 from appliance.settings.values import OnGap
 from tests.support.engine import SECONDS, Engine, Pair, end
+from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
-
-
-def produce(producer: Producer, topic: str, count: int, partition: int = 0, size: int = 100) -> None:
-    random_bytes = random.Random(count)
-    for number in range(count):
-        producer.produce(
-            topic,
-            key=None if number % 3 == 0 else b"key %d" % number,
-            value=None if number % 7 == 0 else random_bytes.randbytes(size),
-            headers=[("number", b"%d" % number), ("empty", b""), ("number", None)] if number % 2 else None,
-            partition=partition,
-        )
-    assert producer.flush(SECONDS) == 0
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -261,7 +248,7 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
         assert "MESSAGE_TOO_LARGE" in fault
         assert "raise its max.message.bytes" in fault
     assert [len(rows) for rows in pair.rows(pair.grape, pair.naming.destination(topic), 2)] == [10, 50]
-    pair.configure_copy(topic, **{"max.message.bytes": "200000"})
+    pair.configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": "200000"})
     async with pair.engine() as engine:
         await engine.copy_all()
         assert (await engine.positions())[topic, 0].stopped == ""

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+)
 
 from appliance.demo.cluster import Cluster
 from appliance.errors import ApplianceError, BrokerBusy
@@ -18,7 +26,7 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.topics import NewTopic as OurNewTopic
 from appliance.kafka.topics import create_topics
 from appliance.replicator.copy import Copier
-from appliance.replicator.discovery import look
+from appliance.replicator.discovery import Scout
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
 from appliance.replicator.memory import Gap, Memory, Owner
@@ -101,15 +109,37 @@ class Pair:
         admin = AdminClient(self.grape.client_configuration())
         admin.create_topics([NewTopic(copy, partitions, 1, config=configs)])[copy].result(SECONDS)
 
-    def configure_copy(self, topic: str, **configs: str) -> None:
-        """Change a copy's configuration."""
+    def configure(self, cluster: Cluster, topic: str, **configs: str | None) -> None:
+        """Change a topic's configuration; None unsets."""
         entries = [
-            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()
+            ConfigEntry(
+                key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+            )
+            for key, value in configs.items()
         ]
-        resource = ConfigResource(ResourceType.TOPIC, self.naming.destination(topic), incremental_configs=entries)
-        admin = AdminClient(self.grape.client_configuration())
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        admin = AdminClient(cluster.client_configuration())
         for change in admin.incremental_alter_configs([resource]).values():
             change.result(SECONDS)
+
+    def configuration(self, copy: str) -> dict[str, str]:
+        """What is set on a destination topic itself."""
+        admin = AdminClient(self.grape.client_configuration())
+        (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, copy)]).values()
+        entries = described.result(SECONDS).values()
+        return {entry.name: entry.value for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
+
+    def partitions(self, cluster: Cluster, topic: str) -> int:
+        """How many partitions a topic has."""
+        listed = AdminClient(cluster.client_configuration()).list_topics(topic, timeout=SECONDS)
+        return len(listed.topics[topic].partitions)
+
+    def produce_when_ready(self, topic: str, count: int, partition: int) -> None:
+        """Produce to a partition that is new, once its leader knows it."""
+        producer = self.producer()
+        for number in range(count):
+            producer.produce(topic, b"%d" % number, partition=partition)
+        assert producer.flush(SECONDS) == 0
 
     def producer(self, **configuration: str | int | bool) -> Producer:
         return Producer({**self.orange.client_configuration(), "linger.ms": 5, **configuration})
@@ -166,7 +196,8 @@ class Engine:
         )
         topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, 1)
         async with asyncio.timeout(SECONDS):
-            while not (found := await look(self.source, self.destination, naming, topics)).replicas:
+            scout = Scout(self.source, self.destination, naming, topics)
+            while not (found := await scout.look()).replicas:
                 await asyncio.sleep(0.05)
         for lane, replicas in lanes_of(found.replicas, LANES).items():
             owner = Owner(self.run, "worker", "host", 0)

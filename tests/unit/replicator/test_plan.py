@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.kafka.metadata import Metadata, Topic
 from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Replica, discover, lane_of, lanes_of, seats_of
+from appliance.replicator.plan import Replica, discover, lane_of, lanes_of, seats_of, too_small
 
 NAMING = Naming("replicator-orange", "copy", re.compile("orders.*|x+"), re.compile("orders-secret"))
 
@@ -60,11 +60,12 @@ def test_a_topic_without_a_copy_is_missing_one() -> None:
     assert not found.replicas
 
 
-def test_a_copy_with_fewer_partitions_is_unfit_and_none_of_it_is_copied() -> None:
+def test_a_copy_with_fewer_partitions_is_told_apart_and_none_of_it_is_copied() -> None:
     found = discover(
         cluster(topic("orders", 3), topic("xx")), cluster(topic("orders.copy", 2), topic("xx.copy")), NAMING
     )
-    assert found.unfit["orders"] == (
+    ((source, copy),) = found.smaller
+    assert too_small(source, copy) == (
         "destination topic orders.copy has 2 partitions and orders has 3: "
         "give orders.copy 3 partitions, or delete it and it will be made anew"
     )

@@ -1,0 +1,96 @@
+"""The configuration of topics: DescribeConfigs (KIP-133, KIP-226) and IncrementalAlterConfigs (KIP-339)."""
+
+from collections.abc import Collection, Mapping
+
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.static.primitive import i8
+
+from appliance.errors import ApplianceError
+from appliance.kafka.answer import check, failure
+from appliance.kafka.cluster import KafkaCluster
+
+LARGEST_BATCH = "max.message.bytes"
+
+_TOPIC_RESOURCE = i8(2)
+_SET_ON_TOPIC = 1
+_SET, _DELETE = i8(0), i8(1)
+
+
+async def largest_batches(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, int]:
+    """How many bytes a batch may have, by topic: max.message.bytes, set there or by default.
+
+    Raises:
+        BrokerRefused, BrokerBusy, Unreachable: as everywhere.
+    """
+    described = await _describe(cluster, topics, (LARGEST_BATCH,))
+    return {name: int(entries[LARGEST_BATCH].value or 0) for name, entries in described.items()}
+
+
+async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
+    """What was set on each topic itself, by topic and key; the broker's defaults are left out.
+
+    Raises:
+        BrokerRefused, BrokerBusy, Unreachable: as everywhere.
+    """
+    described = await _describe(cluster, topics, None)
+    return {
+        name: {
+            key: entry.value
+            for key, entry in entries.items()
+            if entry.config_source == _SET_ON_TOPIC and entry.value is not None
+        }
+        for name, entries in described.items()
+    }
+
+
+async def _describe(
+    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
+) -> dict[str, dict[str, DescribeConfigsResourceResult]]:
+    connection = await cluster.any_broker()
+    request = DescribeConfigsRequest(
+        resources=tuple(
+            DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
+            for name in topics
+        )
+    )
+    answer = await connection.call(request, DescribeConfigsResponse)
+    for result in answer.results:
+        check(result.error_code, f"describe the configuration of {result.resource_name}")
+    return {result.resource_name: {entry.name: entry for entry in result.configs} for result in answer.results}
+
+
+async def alter_configs(
+    cluster: KafkaCluster, changes: Mapping[str, Mapping[str, str | None]]
+) -> dict[str, ApplianceError]:
+    """Set what is given on each topic, and unset what is None; all else stays.
+
+    Returns:
+        Why not, by name, for each topic that could not be changed.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    resources = tuple(
+        AlterConfigsResource(
+            resource_type=_TOPIC_RESOURCE,
+            resource_name=name,
+            configs=tuple(
+                AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
+                for key, value in entries.items()
+            ),
+        )
+        for name, entries in changes.items()
+    )
+    controller = await cluster.controller()
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
+    answer = await controller.call(request, IncrementalAlterConfigsResponse)
+    return {
+        result.resource_name: failure(result.error_code, f"configure {result.resource_name} ({result.error_message})")
+        for result in answer.responses
+        if result.error_code is not ErrorCode.none
+    }
