@@ -60,9 +60,7 @@ async def resume(settings: Settings, choice: Choice) -> list[Resumed]:
         replicas = [r for r in replicas if choice.partition in (None, r.partition)]
         positions_topic = (await destination.metadata([naming.positions_topic])).topics.get(naming.positions_topic)
         if not replicas or positions_topic is None:
-            raise SettingsError(
-                [f"--topic {choice.topic}: no such topic or partition is copied by {naming.replicator}"]
-            )
+            raise SettingsError([f"--topic {choice.topic}: {naming.replicator} copies no such topic or partition"])
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now())
         resumed = []
         for index, owned in lanes_of(replicas, len(positions_topic.leaders)).items():

@@ -1,0 +1,29 @@
+"""Draws the states of a lane and of a transaction from the code's own tables: ``python docs/draw_states.py``.
+
+What it prints stands in docs/exactly-once.md; a test compares.
+"""
+
+import enum
+from collections.abc import Mapping
+
+from appliance.replicator.states import LANE, TRANSACTION
+
+
+def drawing(table: Mapping[enum.Enum, Mapping[enum.Enum, enum.Enum]]) -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2"]
+    first = next(iter(table))
+    lines.append(f"    [*] --> {_id(first)}")
+    for state, moves in table.items():
+        lines += [f"    {_id(state)} --> {_id(to)}: {event.value}" for event, to in moves.items() if to is not state]
+    lines += [f"    {_id(state)} --> [*]" for state, moves in table.items() if not set(moves.values()) - {state}]
+    return "\n".join(lines)
+
+
+def _id(state: enum.Enum) -> str:
+    return str(state.value).replace(" ", "_")
+
+
+if __name__ == "__main__":
+    for states in (LANE, TRANSACTION):
+        print(f"```mermaid\n{drawing(states)}\n```\n")

@@ -1,0 +1,53 @@
+"""The documentation says what is there."""
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from appliance.replicator.states import LANE, TRANSACTION
+from appliance.settings.variables import TABLE
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TESTS = {
+    node.name
+    for path in (ROOT / "tests").rglob("test_*.py")
+    for node in ast.walk(ast.parse(path.read_text()))
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+}
+
+
+def words(pattern: str, text: str) -> set[str]:
+    return set(re.findall(pattern, text))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_test_that_is_cited_exists(path: Path) -> None:
+    assert words(r"`(test_\w+)`", path.read_text()) <= TESTS
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_file_that_is_named_exists(path: Path) -> None:
+    named = words(r"`((?:appliance|docs|bin|tests|bench)/[\w/.-]*\w)(?: [^`]*)?`", path.read_text())
+    linked = {
+        f"{path.parent.name}/{name}" if path.parent != ROOT else name
+        for name in words(r"\]\(([\w/.-]+)\)", path.read_text())
+    }
+    missing = {name for name in named | linked if not (ROOT / name).exists()}
+    assert not missing
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_variable_that_is_named_exists(path: Path) -> None:
+    known = {variable.name for variable in TABLE}
+    looks_ours = r"`((?:SOURCE|DESTINATION|REPLICA|TUNNEL|DNS|ON|SPARK|CONSOLE|LOG|COMMIT|SLICE)_[A-Z_]+)(?:=[^`]*)?`"
+    assert words(looks_ours, path.read_text()) <= known
+
+
+@pytest.mark.parametrize("table", [LANE, TRANSACTION], ids=["lane", "transaction"])
+def test_the_states_are_drawn_from_the_tables(table: object) -> None:
+    drawing = runpy.run_path(str(ROOT / "docs" / "draw_states.py"))["drawing"]
+    assert drawing(table) in (ROOT / "docs" / "exactly-once.md").read_text()
