@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.demo.process import OwnedProcess
+from appliance.demo.tasks import to_the_end
 from appliance.errors import ProcessFailed
 
 _READY_SECONDS = 30.0
@@ -42,7 +43,7 @@ class Appliances:
 
     async def kill_replicator(self) -> None:
         """SIGKILL to it, its Java machine and its Python workers at once, as when a VM dies."""
-        await self._processes.pop("replicate").kill()
+        await to_the_end(self._processes.pop("replicate").kill())
 
     @property
     def replicator(self) -> OwnedProcess:

@@ -3,14 +3,13 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-Reached = Callable[[int], None]
-"""Told, from any thread, how much of the step's total is done so far."""
+from appliance.demo.tasks import Reached
 
 
 class Display(Protocol):
@@ -45,6 +44,9 @@ class Bars:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             console=Console(file=stream),
+            # What goes to stdout stays there, whatever the bars are shown on.
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
 
     def __enter__(self) -> "Bars":

@@ -21,14 +21,17 @@ RECORDS_MIN = 1000
 _SEED = 4711
 _FILLER_BYTES = 1 << 18
 _HOUR = 3_600_000
+_STRIDE = 7919
+"""A prime: its multiples visit every length and every place of the filler."""
 
 
 class Batching(enum.Enum):
-    """How large the producer's batches become."""
+    """How large the producer's batches become; NONE sends each record at once."""
 
     USUAL = "usual"
     TINY = "tiny"
     LARGE = "large"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class InputTopic:
 
 
 BULK = InputTopic("orders.bulk", 0, partitions=6, size=500)
-PROBE = InputTopic("orders.probe", 0, partitions=1)
+PROBE = InputTopic("orders.probe", 0, partitions=1, batching=Batching.NONE)
 TOPICS = (
     BULK,
     *(InputTopic(f"orders.{codec}", 60, codec=codec) for codec in ("none", "gzip", "snappy", "lz4", "zstd")),
@@ -72,7 +75,9 @@ TOPICS = (
     InputTopic("orders.log-append-time", 5, log_append_time=True),
     InputTopic("orders.transactions", 24, transactional=True),
 )
-"""Bulk gets the records that the shares of the others leave; the probe's are produced by the latency measurement."""
+"""Bulk gets the records that the shares of the others leave."""
+COPIED = (*TOPICS, PROBE)
+"""All topics that are copied; the probe's records are produced by the latency measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +134,8 @@ class Input:
         )
 
     def _value(self, topic: InputTopic, number: int, note: str) -> bytes:
-        length = topic.size // 2 + number * 31 % topic.size
-        begin = number * 7919 % (_FILLER_BYTES - length)
+        length = topic.size // 2 + number * _STRIDE % topic.size
+        begin = number * _STRIDE % (_FILLER_BYTES - length)
         return f"{topic.name} {number} {note}".encode() + self._filler[begin : begin + length]
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 from appliance.demo.input import PROBE, PROBE_RECORDS, InputRecord
-from appliance.demo.producing import Outlet, Reached
+from appliance.demo.outlet import Outlet
 from appliance.demo.reading import committed_consumer, has_record
+from appliance.demo.tasks import Reached
 from appliance.errors import Unreachable
 
 _INTERVAL = 0.0125
@@ -38,7 +39,7 @@ class Latency:
 
 def measure(
     source: Mapping[str, str], destination: Mapping[str, str], reached: Reached, stopping: threading.Event
-) -> Latency | None:
+) -> Latency:
     """Produces the probe's records, 80 a second, and awaits their copies; blocks.
 
     The first one only wakes the way up: the others follow when it has come, and it does not count.
@@ -47,38 +48,38 @@ def measure(
         source: configuration that reaches the source cluster.
         destination: configuration that reaches the destination cluster.
         reached: for progress.
-        stopping: ends it early, with None.
+        stopping: ends it early.
 
     Raises:
-        Unreachable: nothing came for half a minute, or a client failed.
+        Unreachable: nothing came for half a minute, a client failed, or it was ended early.
     """
-    outlet = Outlet(source, PROBE, {"linger.ms": 0})
-    consumer = committed_consumer(destination)
     sent: list[float] = []
     taken: list[float] = []
+    consumer = committed_consumer(destination)
     try:
-        consumer.assign([TopicPartition(PROBE.copy, 0, OFFSET_BEGINNING)])
-        due = last = time.perf_counter()
-        while len(taken) < PROBE_RECORDS and not stopping.is_set():
-            now = time.perf_counter()
-            may_send = len(sent) < PROBE_RECORDS and bool(taken or not sent)
-            if may_send and now >= due:
-                sent.append(time.perf_counter())
-                outlet.send(InputRecord(0, None, b"probe %d" % len(sent), [], 0))
-                due = max(due, now - _INTERVAL) + _INTERVAL
-            message = consumer.poll(max(0.0, due - time.perf_counter()) if may_send else _INTERVAL)
-            if message is not None and has_record(message):
-                last = time.perf_counter()
-                taken.append(last - sent[len(taken)])
-                reached(len(taken))
-            elif now > last + _PATIENCE:
-                raise Unreachable(f"{len(sent) - len(taken)} records of the latency probe did not come back")
-        outlet.flush(stopping)
+        with Outlet(source, PROBE.codec, PROBE.batching) as outlet:
+            consumer.assign([TopicPartition(PROBE.copy, 0, OFFSET_BEGINNING)])
+            due = time.perf_counter()
+            while len(taken) < PROBE_RECORDS and not stopping.is_set():
+                may_send = len(sent) < PROBE_RECORDS and bool(taken or not sent)
+                if may_send and time.perf_counter() >= due:
+                    sent.append(time.perf_counter())
+                    outlet.send(PROBE, InputRecord(0, None, b"probe %d" % len(sent), [], 0))
+                    due = sent[-1] + _INTERVAL
+                message = consumer.poll(max(0.0, due - time.perf_counter()) if may_send else _INTERVAL)
+                if message is not None and has_record(message):
+                    taken.append(time.perf_counter() - sent[len(taken)])
+                    reached(len(taken))
+                elif sent and time.perf_counter() > sent[-1] + _PATIENCE:
+                    raise Unreachable(f"{len(sent) - len(taken)} records of the latency probe did not come back")
+            outlet.flush(stopping)
     except KafkaException as error:
         raise Unreachable(f"the latency could not be measured: {error.args[0]}") from error
     finally:
         consumer.close()
-    return Latency.of(taken[1:]) if len(taken) == PROBE_RECORDS else None
+    if len(taken) < PROBE_RECORDS:
+        raise Unreachable("the latency probe was ended early")
+    return Latency.of(taken[1:])
 
 
 def _nearest_rank(ordered: Sequence[float], share: float) -> float:

@@ -56,12 +56,12 @@ def write_files(plan: ClusterPlan, ports: Ports, directory: Path) -> None:
         own = node_directory(directory, node)
         own.mkdir()
         properties = server_properties(plan, node, ports, own, internal)
-        _write_private(own / "server.properties", properties.encode())
+        write_private(own / "server.properties", properties.encode())
         if plan.security.encrypted:
-            _write_private(own / "broker.pem", authority.issue(node.hosts))
+            write_private(own / "broker.pem", authority.issue(node.hosts))
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes) -> None:
     """Writes a new file that only its owner can read, from its first moment on."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as file:

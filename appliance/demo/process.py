@@ -1,6 +1,6 @@
 """A child process that is owned: it has a log file, a deadline to become ready, and never outlives us.
 
-It leads a session of its own, so that Ctrl-C reaches only us and its whole process group can be killed at once.
+It leads a session of its own, so that Ctrl-C reaches only us, and all that it started can be found and killed.
 """
 
 import asyncio
@@ -135,7 +135,7 @@ class OwnedProcess:
         return ProcessFailed("\n    ".join([f"{self.name} {what}", *lines[-_TAIL_LINES:]]))
 
     async def stop(self, grace: float = 10.0) -> None:
-        """SIGTERM to the process, and after its end or ``grace`` seconds SIGKILL to what is left of the group."""
+        """SIGTERM to the process, and after its end or ``grace`` seconds SIGKILL to what is left of its session."""
         try:
             if self.running:
                 self._process.terminate()
@@ -147,11 +147,17 @@ class OwnedProcess:
             await self.kill()
 
     async def kill(self) -> None:
-        """SIGKILL to the group; returns when the process is gone. More calls do nothing."""
+        """SIGKILL to its session; returns when all of that is gone. More calls do nothing."""
         if self._ended:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
+        # Some children make groups of their own, as PySpark's do, but they stay in the session.
+        while others := _in_session(self.pid):
+            for other in others:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(other, signal.SIGKILL)
+            await asyncio.sleep(_POLL_SECONDS)
         await self._process.wait()
         self._ended = True
 
@@ -160,6 +166,17 @@ class OwnedProcess:
         with self.log_file.open("rb") as file:
             file.seek(self._log_start)
             return file.read().decode(errors="replace")
+
+
+def _in_session(session: int) -> list[int]:
+    """The processes of a session that still run; see proc(5) for the fields behind the command's name."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _parent, _group, its_session, *_ = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(its_session) == session and state not in "ZX":
+                found.append(int(entry.name))
+    return found
 
 
 def _appending(path: Path) -> BinaryIO:

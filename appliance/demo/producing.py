@@ -1,37 +1,26 @@
-"""Producing the input through confluent-kafka. All functions block, and are meant for a thread of their own.
-
-They return early when ``stopping`` is set. Whatever is not delivered raises ``Unreachable``.
-"""
+"""Producing the input through confluent-kafka, in a thread of its own."""
 
 import contextlib
 import itertools
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException
 
-from appliance.demo.input import PROBE, TOPICS, Batching, Input, InputRecord, InputTopic
+from appliance.demo.input import TOPICS, Batching, Input, InputRecord, InputTopic
+from appliance.demo.outlet import PATIENCE, Outlet
+from appliance.demo.tasks import Reached
 from appliance.errors import Unreachable
 
-_PATIENCE = 60.0
 _STEP = 500
-_TRANSACTIONS = 24
-_ABORTED_EVERY = 3
-_BATCHING: Mapping[Batching, Mapping[str, int]] = {
-    Batching.USUAL: {"linger.ms": 10, "batch.size": 1 << 17},
-    Batching.TINY: {"linger.ms": 0, "batch.num.messages": 3},
-    Batching.LARGE: {"linger.ms": 100, "batch.size": 900_000, "message.max.bytes": 1_000_000},
-}
-
-Reached = Callable[[int], None]
-"""Told how many records are done so far."""
+_TRANSACTIONS = 10
+_ABORTED_EVERY = 2
 
 
 def produce(
     client: Mapping[str, str], source: Input, second_half: bool, reached: Reached, stopping: threading.Event
 ) -> None:
-    """One half of the input, returning when every record of it is acknowledged.
+    """One half of the input; blocks until every record of it is acknowledged, or ``stopping`` is set.
 
     Args:
         client: configuration that reaches the source cluster.
@@ -39,126 +28,93 @@ def produce(
         second_half: which half.
         reached: for progress; aborted records are not counted.
         stopping: ends it early.
+
+    Raises:
+        Unreachable: some of it could not be delivered.
     """
-    done = 0
-
-    def counted(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
-        nonlocal done
-        for record in records:
-            if stopping.is_set():
-                return
-            yield record
-            done += 1
-            if done % _STEP == 0:
-                reached(done)
-
-    with _translated(), contextlib.ExitStack() as flushing:
-        for topic in TOPICS:
-            if topic is PROBE:
-                continue
-            numbers = source.half(topic, second_half)
-            if topic.transactional:
-                _produce_in_transactions(client, source, topic, numbers, counted, stopping)
-                continue
-            outlet = Outlet(client, topic)
-            flushing.callback(outlet.flush, stopping)
-            for record in counted(source.of(topic, numbers)):
-                outlet.send(record)
-    reached(done)
-
-
-def _produce_in_transactions(
-    client: Mapping[str, str],
-    source: Input,
-    topic: InputTopic,
-    numbers: range,
-    counted: Callable[[Iterable[InputRecord]], Iterable[InputRecord]],
-    stopping: threading.Event,
-) -> None:
-    """Committed transactions, and among them, in the same partitions and at the same time, aborted ones."""
-    kept, dropped = (
-        Outlet(client, topic, {"transactional.id": f"{topic.name}-{fate}"}) for fate in ("kept", "dropped")
-    )
-    for outlet in (kept, dropped):
-        outlet.producer.init_transactions(_PATIENCE)
-    size = max(1, -(-len(numbers) // _TRANSACTIONS))
-    for index, begin in enumerate(range(0, len(numbers), size)):
-        part = numbers[begin : begin + size]
-        aborted = part if index % _ABORTED_EVERY == 0 else ()
-        kept.producer.begin_transaction()
-        dropped.producer.begin_transaction()
-        both = itertools.zip_longest(counted(source.of(topic, part)), source.of(topic, aborted, "aborted "))
-        for record, doomed in both:
-            if record is not None:
-                kept.send(record)
-            if doomed is not None:
-                dropped.send(doomed)
-        dropped.flush(stopping)
-        kept.producer.commit_transaction(_PATIENCE)
-        dropped.producer.abort_transaction(_PATIENCE)
-        if stopping.is_set():
-            return
-
-
-class Outlet:
-    """A producer for one topic."""
-
-    def __init__(
-        self, client: Mapping[str, str], topic: InputTopic, further: Mapping[str, str | int] | None = None
-    ) -> None:
-        self._topic = topic
-        self._failures: list[str] = []
-        self.producer = Producer(
-            {
-                **client,
-                "compression.type": topic.codec,
-                "enable.idempotence": True,
-                "delivery.report.only.error": True,
-                "on_delivery": self._failed,
-                **_BATCHING[topic.batching],
-                **(further or {}),
-            }
-        )
-
-    def send(self, record: InputRecord) -> None:
-        """Queues the record; waits while the queue is full."""
-        while True:
-            try:
-                self.producer.produce(
-                    self._topic.name,
-                    record.value,
-                    record.key,
-                    record.partition,
-                    timestamp=record.timestamp,
-                    headers=record.headers,
-                )
-            except BufferError:
-                self.producer.poll(0.05)
-            else:
-                return
-
-    def flush(self, stopping: threading.Event) -> None:
-        """Returns when all are acknowledged.
-
-        Raises:
-            Unreachable: some were not.
-        """
-        deadline = time.monotonic() + _PATIENCE
-        while self.producer.flush(0.2) and not stopping.is_set():
-            if time.monotonic() > deadline:
-                self._failures.append(f"no answer within {_PATIENCE:g} s")
-                break
-        if self._failures:
-            raise Unreachable(f"a record of {self._topic.name} could not be produced: {self._failures[0]}")
-
-    def _failed(self, error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            self._failures.append(error.str())
-
-
-@contextlib.contextmanager
-def _translated() -> Iterator[None]:
     try:
-        yield
+        with contextlib.ExitStack() as closing:
+            _Half(client, source, second_half, reached, stopping, closing).produce()
     except KafkaException as error:
         raise Unreachable(f"the input could not be produced: {error.args[0]}") from error
+
+
+class _Half:
+    """One half on its way; its producers are closed by ``closing``."""
+
+    def __init__(
+        self,
+        client: Mapping[str, str],
+        source: Input,
+        second_half: bool,
+        reached: Reached,
+        stopping: threading.Event,
+        closing: contextlib.ExitStack,
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._second_half = second_half
+        self._reached = reached
+        self._stopping = stopping
+        self._closing = closing
+        self._outlets: dict[tuple[str, Batching], Outlet] = {}
+        self._done = 0
+
+    def produce(self) -> None:
+        """All of it. The transactions come last: while they commit, the other producers still send."""
+        for topic in sorted(TOPICS, key=lambda topic: topic.transactional):
+            numbers = self._source.half(topic, self._second_half)
+            if topic.transactional:
+                self._produce_in_transactions(topic, numbers)
+            else:
+                outlet = self._outlet(topic)
+                for record in self._counted(self._source.of(topic, numbers)):
+                    outlet.send(topic, record)
+        for outlet in self._outlets.values():
+            outlet.flush(self._stopping)
+        self._reached(self._done)
+
+    def _outlet(self, topic: InputTopic) -> Outlet:
+        way = topic.codec, topic.batching
+        if way not in self._outlets:
+            self._outlets[way] = self._closing.enter_context(Outlet(self._client, *way))
+        return self._outlets[way]
+
+    def _counted(self, records: Iterable[InputRecord]) -> Iterator[InputRecord]:
+        for record in records:
+            if self._stopping.is_set():
+                return
+            yield record
+            self._done += 1
+            if self._done % _STEP == 0:
+                self._reached(self._done)
+
+    def _produce_in_transactions(self, topic: InputTopic, numbers: range) -> None:
+        """Committed transactions, and among them, in the same partitions and at the same time, aborted ones."""
+        committing, aborting = (
+            self._closing.enter_context(Outlet(self._client, topic.codec, topic.batching, f"{topic.name}-{fate}"))
+            for fate in ("committing", "aborting")
+        )
+        for outlet in (committing, aborting):
+            outlet.producer.init_transactions(PATIENCE)
+        size = max(1, -(-len(numbers) // _TRANSACTIONS))
+        for index, begin in enumerate(range(0, len(numbers), size)):
+            part = numbers[begin : begin + size]
+            aborted = part if index % _ABORTED_EVERY == 0 else ()
+            for outlet in (committing, aborting):
+                outlet.producer.begin_transaction()
+            self._send_mixed(topic, (committing, part), (aborting, aborted))
+            committing.producer.commit_transaction(PATIENCE)
+            aborting.producer.abort_transaction(PATIENCE)
+
+    def _send_mixed(
+        self, topic: InputTopic, kept: tuple[Outlet, Iterable[int]], dropped: tuple[Outlet, Iterable[int]]
+    ) -> None:
+        records = self._counted(self._source.of(topic, kept[1]))
+        for record, doomed in itertools.zip_longest(records, self._source.of(topic, dropped[1], "aborted ")):
+            if record is not None:
+                kept[0].send(topic, record)
+            if doomed is not None:
+                dropped[0].send(topic, doomed)
+        # An abort would drop what is still queued, and the log would have no aborted records.
+        dropped[0].flush(self._stopping)

@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from appliance.demo.comparison import Track
 from appliance.demo.fingerprint import Headers, fingerprint
-from appliance.demo.producing import Reached
+from appliance.demo.tasks import Reached
 from appliance.errors import Unreachable
 
 _PATIENCE = 30.0

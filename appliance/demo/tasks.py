@@ -5,6 +5,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+Reached = Callable[[int], None]
+"""What work tells how much of it is done so far, from whatever thread it is in."""
+
 _Result = TypeVar("_Result")
 
 
@@ -20,6 +23,16 @@ async def in_thread(work: Callable[[threading.Event], _Result]) -> _Result:
         raise
 
 
+async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Runs all of ``work``, even when we are cancelled meanwhile."""
+    task = asyncio.create_task(work, name="to the end")
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
+
+
 async def together(**work: Coroutine[Any, Any, object]) -> None:
     """Runs all at once, each in a task of that name; the first that fails ends the others, and is raised as it is."""
     try:
@@ -30,7 +43,26 @@ async def together(**work: Coroutine[Any, Any, object]) -> None:
         raise failures.exceptions[0] from failures
 
 
-async def end(task: asyncio.Task[None]) -> None:
-    """Cancels the task and waits until it has ended, however it ends."""
+async def watched(work: Coroutine[Any, Any, _Result], watch: Coroutine[Any, Any, None]) -> _Result:
+    """What ``work`` returns, unless ``watch`` fails before that; neither outlives this call."""
+    working, watching = asyncio.create_task(work, name="work"), asyncio.create_task(watch, name="watch")
+    try:
+        await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
+        if watching.done():
+            watching.result()
+        return await working
+    finally:
+        await end(working)
+        await end(watching)
+
+
+async def failure_of(task: "asyncio.Task[Any]") -> None:
+    """Waits until the task has ended, and raises what it ended with, if that was a failure."""
+    await asyncio.wait((task,))
+    task.result()
+
+
+async def end(task: "asyncio.Task[Any]") -> None:
+    """Cancels the task, unless it has ended, and waits until it has, however it ends."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

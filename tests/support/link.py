@@ -7,7 +7,7 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -77,7 +77,7 @@ class Link:
             "TASKS": "1",
         }
 
-    async def start(self, command: str, **changed: str) -> OwnedProcess:
+    async def start(self, command: str, environment: Mapping[str, str] = os.environ, **changed: str) -> OwnedProcess:
         """One of the appliance's commands, with settings of its own."""
         name = f"{command}-{time.monotonic_ns()}"
         env_file = self.directory / f"{name}.sh"
@@ -85,8 +85,8 @@ class Link:
         env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
         env_file.chmod(0o600)
         command_line = [sys.executable, "-m", "appliance.cli", command, "--env-file", str(env_file)]
-        environment = os.environ | {"SPARK_LOCAL_DIRS": str(self.directory), "TMPDIR": str(self.directory)}
-        return await OwnedProcess.start(name, command_line, self.directory / f"{name}.log", environment)
+        own = {"SPARK_LOCAL_DIRS": str(self.directory), "TMPDIR": str(self.directory)}
+        return await OwnedProcess.start(name, command_line, self.directory / f"{name}.log", {**environment, **own})
 
     @contextlib.asynccontextmanager
     async def running(self, command: str, **changed: str) -> AsyncIterator[OwnedProcess]:
@@ -131,13 +131,18 @@ class Link:
                 time.sleep(0.05)
 
 
+ORANGE = ClusterPlan.secure("orange", size=1, first_address="127.0.4.1", api_keys=(ORANGE_KEY,))
+GRAPE = ClusterPlan.secure("grape", size=1, first_address="127.0.5.1", api_keys=(GRAPE_KEY,))
+
+
 @contextlib.asynccontextmanager
-async def link(directory: Path) -> AsyncIterator[Link]:
-    """Both clusters with one broker each; the source's name resolves in its own DNS alone."""
-    orange = Cluster(ClusterPlan.secure("orange", size=1, first_address="127.0.4.1", api_keys=(ORANGE_KEY,)), directory)
-    grape = Cluster(ClusterPlan.secure("grape", size=1, first_address="127.0.5.1", api_keys=(GRAPE_KEY,)), directory)
+async def link(
+    directory: Path, orange_plan: ClusterPlan = ORANGE, grape_plan: ClusterPlan = GRAPE
+) -> AsyncIterator[Link]:
+    """Both clusters, with one broker each unless planned otherwise; the source's names resolve in its own DNS alone."""
+    orange, grape = Cluster(orange_plan, directory), Cluster(grape_plan, directory)
     async with orange, grape:
-        addresses = {target.host: IPv4Address(f"127.0.4.{n}") for n, target in enumerate(orange.vpc_targets, 1)}
+        addresses = {node.fqdn: IPv4Address(node.address) for node in orange_plan.nodes}
 
         async def lookup(host: str) -> IPv4Address | None:
             return addresses.get(normal_host(host))

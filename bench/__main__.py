@@ -1,0 +1,54 @@
+"""``bin/bench BENCHMARK``: measures on this machine, and prints our figures beside the peer's or the limit."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+
+from rich.console import Console
+
+from appliance import log
+from appliance.errors import ApplianceError
+from appliance.settings.values import LogFormat, LogSettings
+from bench import replicate
+from bench.row import Row, as_json, as_table
+
+Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
+
+_INTERRUPTED = 130
+_BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
+    "replicate": ("our replicator beside MirrorMaker 2", replicate.add_arguments, replicate.run),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a benchmark; the exit code."""
+    parsed = _parser().parse_args(arguments)
+    log.configure(LogSettings(LogFormat.TEXT, "info"))
+    try:
+        rows = asyncio.run(parsed.run(parsed))
+    except ApplianceError as error:
+        print(f"bench {parsed.benchmark}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    if parsed.json:
+        print(as_json(rows))
+    else:
+        Console().print(as_table(rows))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
+    for name, (summary, add_arguments, run) in _BENCHMARKS.items():
+        benchmark = benchmarks.add_parser(name, help=summary, description=sys.modules[run.__module__].__doc__)
+        benchmark.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        add_arguments(benchmark)
+        benchmark.set_defaults(run=run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

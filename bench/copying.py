@@ -1,0 +1,21 @@
+"""Somebody who copies the load from one cluster to the other: what both contenders are to the benchmark."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from appliance.demo.process import OwnedProcess
+from bench.clusters import Pair
+from bench.filling import Load
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A program that has just been started, and the topic at the destination that will hold its copy."""
+
+    process: OwnedProcess
+    topic: str
+
+
+Copier = Callable[[Pair, Load, int], AbstractAsyncContextManager[Copying]]
+"""Starts to copy the load, and stops at its end. Each number is a new link, which knows of no other."""

@@ -1,0 +1,59 @@
+"""Our replicator as a user runs it: an env file in which all that has a default is left out."""
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import appliance
+from appliance.demo.process import OwnedProcess
+from appliance.settings.variables import TABLE
+from bench.clusters import Pair
+from bench.copying import Copying
+from bench.filling import Load
+
+_CHECKOUT = Path(appliance.__file__).parents[1]
+
+
+@contextlib.asynccontextmanager
+async def our_replicator(pair: Pair, load: Load, number: int) -> AsyncIterator[Copying]:
+    """Copies the load; see ``bench.copying.Copier``."""
+    link = f"ours{number}"
+    env_file = pair.directory / f"{link}.sh"
+    env_file.write_text(env_text(pair.source.home_bootstrap, pair.destination.home_bootstrap, load.topic, link))
+    command = [sys.executable, "-m", "appliance.cli", "replicate", "--env-file", str(env_file)]
+    process = await OwnedProcess.start(
+        "our replicator", command, pair.directory / f"{link}.log", environment(os.environ)
+    )
+    try:
+        yield Copying(process, f"{load.topic}.{link}")
+    finally:
+        await process.stop()
+
+
+def env_text(source: str, destination: str, topic: str, link: str) -> str:
+    """A setenv.sh for two clusters in plain text, each given as its bootstrap list."""
+    values = {
+        "SOURCE_CLUSTER_ID": link,
+        "SOURCE_BROKER_SERVERS": source,
+        "SOURCE_API_KEY": "",
+        "SOURCE_API_SECRET": "",
+        "SOURCE_SECURITY_PROTOCOL": "PLAINTEXT",
+        "SOURCE_ROUTE": "direct",
+        "DESTINATION_CLUSTER_ID": "destination",
+        "DESTINATION_BROKER_SERVERS": destination,
+        "DESTINATION_API_KEY": "",
+        "DESTINATION_API_SECRET": "",
+        "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
+        "REPLICA_TOPICS_SOURCE_REGEX": topic,
+        "REPLICA_TOPICS_DEST_SUFFIX": link,
+    }
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """The replicator's environment: ours, less the settings of a real link, which would win over the file."""
+    settings = {variable.name for variable in TABLE}
+    return {name: value for name, value in ours.items() if name not in settings} | {"PYTHONPATH": str(_CHECKOUT)}

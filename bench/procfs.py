@@ -1,0 +1,86 @@
+"""Linux's account of a process and of all that it started (proc(5))."""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_PARENT, _TIMES = 1, slice(11, 15)
+"""Places in stat's fields, counted from the one after the command's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process now: processor time of its own and of its children that it has buried, in seconds."""
+
+    pid: int
+    parent: int
+    command: str
+    cpu_seconds: float
+
+
+def processes() -> list[Process]:
+    """All of this machine's."""
+    ticks_a_second = os.sysconf("SC_CLK_TCK")
+    stats = (_text(entry / "stat") for entry in _PROC.iterdir() if entry.name.isdigit())
+    return [parse_stat(stat, ticks_a_second) for stat in stats if stat]
+
+
+def parse_stat(stat: str, ticks_a_second: int) -> Process:
+    """What ``/proc/<pid>/stat`` says. The command's name is in brackets, and may itself hold any of them."""
+    pid, _, rest = stat.partition(" (")
+    command, _, fields = rest.rpartition(") ")
+    values = fields.split()
+    ticks = sum(map(int, values[_TIMES]))
+    return Process(int(pid), int(values[_PARENT]), command, ticks / ticks_a_second)
+
+
+def family(root: int, everybody: Iterable[Process]) -> list[Process]:
+    """The process ``root`` and its descendants."""
+    children: dict[int, list[Process]] = {}
+    members = []
+    for process in everybody:
+        children.setdefault(process.parent, []).append(process)
+        members += [process] if process.pid == root else []
+    for member in members:
+        members += children.get(member.pid, ())
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A process's memory in bytes: resident now, its highest ever, and its share now.
+
+    ``share`` divides each page among the processes that have it.
+    """
+
+    resident: int
+    highest: int
+    share: int
+
+    @property
+    def highest_share(self) -> int:
+        """At most this was its share at any time, as far as it has grown and shrunk by pages of its own."""
+        return self.share + self.highest - self.resident
+
+
+def memory(pid: int) -> Memory:
+    """Of a process of ours; all 0 when it has ended."""
+    sizes = parse_sizes(_text(_PROC / str(pid) / "status") + _text(_PROC / str(pid) / "smaps_rollup"))
+    return Memory(*(sizes.get(name, 0) for name in ("VmRSS", "VmHWM", "Pss")))
+
+
+def parse_sizes(lines: str) -> dict[str, int]:
+    """The lines ``name: size kB`` of ``status`` or ``smaps_rollup``, in bytes by name; other lines are left out."""
+    found = re.findall(r"^(\w+):\s+(\d+) kB$", lines, re.MULTILINE)
+    return {name: int(kibibytes) * 1024 for name, kibibytes in found}
+
+
+def _text(path: Path) -> str:
+    """The file's text; empty when the process has ended meanwhile."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""

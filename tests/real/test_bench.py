@@ -1,0 +1,82 @@
+"""The benchmarks run, print what they promise and leave nothing behind; how fast anything is, they don't prove."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from appliance.demo.cluster import Cluster
+from appliance.demo.plan import ClusterPlan
+from bench.counting import count
+
+CHECKOUT = Path(__file__).parents[2]
+SECONDS = 30.0
+
+
+@contextlib.contextmanager
+def bench(temporary: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench", *arguments],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_replicate_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
+    options = ["--records", "20000", "--runs", "1", "--idle-seconds", "1", "--json"]
+    with bench(tmp_path, "replicate", *options) as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    rows = json.loads(out)["rows"]
+    assert [(row["name"], row["peer_name"]) for row in rows] == [
+        ("speed", "MirrorMaker 2"),
+        ("memory of Python", "limit"),
+        ("idle Python", "limit"),
+        ("memory with Java", "MirrorMaker 2"),
+    ]
+    assert all(row.keys() == {"name", "unit", "ours", "peer_name", "peer", "ratio"} for row in rows)
+    assert all(row["ours"] > 0 and row["peer"] > 0 for row in rows if row["name"] != "idle Python")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path) -> None:
+    with bench(tmp_path, "replicate", "--records", "20000") as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if "topic filled" in line)
+        started = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert len(started) >= 2
+    assert psutil.wait_procs(started, timeout=SECONDS)[1] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_aborted_records_and_transaction_markers_are_not_counted(tmp_path: Path) -> None:
+    async with Cluster(ClusterPlan.plain("counted", address="127.0.23.1"), tmp_path) as cluster:
+        client = cluster.client_configuration()
+        admin = AdminClient(client)
+        admin.create_topics([NewTopic("some", num_partitions=2, replication_factor=1)])["some"].result(SECONDS)
+        producer = Producer({**client, "transactional.id": "one"})
+        producer.init_transactions(SECONDS)
+        for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
+            producer.begin_transaction()
+            for number in range(10):
+                producer.produce("some", b"value", partition=number % 2)
+            end(SECONDS)
+        assert await count(cluster, "some", partitions=2) == 20

@@ -1,0 +1,72 @@
+"""Logs made of batches, and a reader of them, as a verification reads a partition; no cluster."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance.verify.verdict import Span
+
+from appliance.kafka.batch import Batch, restamp
+from appliance.kafka.records import unpack
+from tests.support.batches import Written, made, only
+
+NOW = 1_700_000_000_000
+
+
+def rows(count: int, first: int = 0) -> list[Written]:
+    """Records that are all different, a millisecond apart."""
+    return [(NOW + n, b"key %d" % n, b"value %d" % n, [("h", b"1")]) for n in range(first, first + count)]
+
+
+def log(records: Sequence[Written], *sizes: int, first: int = 0, codec: int = 0, gap: int = 0) -> list[Batch]:
+    """Batches of so many records each, the last size again and again; ``gap`` offsets lie between two of them."""
+    batches: list[Batch] = []
+    at, offset, left = 0, first, list(sizes or [10])
+    while at < len(records):
+        size = left.pop(0) if len(left) > 1 else left[0]
+        part = records[at : at + size]
+        batches.append(only(made(part, offset, codec)))
+        at += len(part)
+        offset += len(part) + gap
+    return batches
+
+
+def raw_copy(batches: Sequence[Batch], first: int = 0) -> list[Batch]:
+    """The batches as a lane writes them: restamped, with a marker's offset between two."""
+    copies: list[Batch] = []
+    offset = first
+    for batch in batches:
+        stamped = restamp(batch.data, 4000, 1, 0)
+        stamped[:8] = offset.to_bytes(8, "big")
+        copies.append(only(bytes(stamped)))
+        offset += batch.header.records + 1
+    return copies
+
+
+def end(batches: Sequence[Batch]) -> int:
+    """Past the last record."""
+    return batches[-1].header.last_offset + 1 if batches else 0
+
+
+@dataclass(slots=True)
+class LogReader:
+    """Stands where a ``Reader`` of a partition would; an answer brings two batches."""
+
+    batches: Sequence[Batch]
+    position: int
+    stable_end: int
+
+    @classmethod
+    def of(cls, batches: Sequence[Batch], span: Span) -> "LogReader":
+        return cls(batches, span.start, span.end)
+
+    def at(self, position: int) -> "LogReader":
+        return LogReader(self.batches, position, self.stable_end)
+
+    async def read(self, wait: float = 0.0) -> list[Batch]:  # noqa: ARG002
+        found = [batch for batch in self.batches if batch.header.last_offset >= self.position][:2]
+        self.position = max(self.position, end(found)) if found else self.stable_end
+        return found
+
+    async def offset_at(self, timestamp: int) -> int | None:
+        records = [record for batch in self.batches for record in unpack(batch, self.position)]
+        return next((record.offset for record in records if record.timestamp >= timestamp), None)

@@ -1,0 +1,35 @@
+"""The properties that MirrorMaker 2 is given."""
+
+from bench.filling import Load
+from bench.mirror_maker import properties
+
+LOAD = Load(records=1000, topic="measured", partitions=6)
+ENTRIES = dict(line.split("=", 1) for line in properties("s:1", "d:2", LOAD, "mirrored7").splitlines())
+
+
+def test_only_the_flow_from_source_to_destination_is_switched_on() -> None:
+    assert ENTRIES["clusters"] == "mirrored7,destination"
+    assert ENTRIES["mirrored7.bootstrap.servers"] == "s:1"
+    assert ENTRIES["destination.bootstrap.servers"] == "d:2"
+    assert {name for name in ENTRIES if "->" in name} == {
+        "mirrored7->destination.enabled",
+        "mirrored7->destination.topics",
+    }
+    assert ENTRIES["mirrored7->destination.topics"] == "measured"
+
+
+def test_it_has_a_task_for_each_partition_and_large_polls_and_batches() -> None:
+    assert ENTRIES["tasks.max"] == "6"
+    assert ENTRIES["mirrored7.consumer.max.poll.records"] == "5000"
+    assert ENTRIES["destination.producer.batch.size"] == str(128 * 1024)
+    assert ENTRIES["destination.producer.linger.ms"] == "5"
+
+
+def test_its_copy_is_compressed_as_the_source_is() -> None:
+    assert ENTRIES["destination.producer.compression.type"] == LOAD.codec
+
+
+def test_every_topic_it_makes_fits_one_broker() -> None:
+    factors = {name: value for name, value in ENTRIES.items() if name.endswith("replication.factor")}
+    assert set(factors.values()) == {"1"}
+    assert len(factors) == 7

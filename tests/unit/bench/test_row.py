@@ -1,0 +1,52 @@
+"""Rows as they are printed."""
+
+import io
+import json
+
+from rich.console import Console
+
+from bench.row import Row, as_json, as_table
+
+SPEED = Row("speed", "records/s", 1_234_567.0, "MirrorMaker 2", 100_000.0)
+IDLE = Row("idle Python", "% of a core", 1.25, "limit", 5.0)
+
+
+def test_the_ratio_is_ours_to_the_peers_for_rates_and_costs_alike() -> None:
+    assert (SPEED.ratio, IDLE.ratio) == (12.34567, 0.25)
+
+
+def test_json_has_every_key_of_every_row() -> None:
+    assert json.loads(as_json([SPEED, IDLE])) == {
+        "rows": [
+            {
+                "name": "speed",
+                "unit": "records/s",
+                "ours": 1_234_567.0,
+                "peer_name": "MirrorMaker 2",
+                "peer": 100_000.0,
+                "ratio": 12.346,
+            },
+            {
+                "name": "idle Python",
+                "unit": "% of a core",
+                "ours": 1.25,
+                "peer_name": "limit",
+                "peer": 5.0,
+                "ratio": 0.25,
+            },
+        ]
+    }
+
+
+def test_the_table_fits_a_terminal_and_shows_each_figure_beside_its_peers() -> None:
+    text = io.StringIO()
+    Console(file=text, width=80).print(as_table([SPEED, IDLE]))
+    for cell in (
+        "speed, records/s",
+        "1,234,567",
+        "MirrorMaker 2 100,000",
+        "12.35",
+        "idle Python, % of a core",
+        "limit 5",
+    ):
+        assert cell in text.getvalue()
