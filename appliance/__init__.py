@@ -2,7 +2,7 @@
 
 The way of the data, room by room; arrows of imports point only leftwards::
 
-    errors <- settings <- { tunnel, dns, kafka } <- { gateway, replicator } <- cli <- demo
+    errors <- settings <- { tunnel, dns, kafka } <- { gateway, replicator } <- { verify, console } <- cli <- demo
 
 - ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
 - ``tunnel``: a connection becomes mutual TLS, a CONNECT to an allowed target, a relay of bytes.
@@ -10,5 +10,6 @@ The way of the data, room by room; arrows of imports point only leftwards::
 - ``kafka``: the brokers' protocol: requests, connections, record batches.
 - ``gateway``: what runs on each VM: the tunnel's server end, or its client end beside the DNS shim.
 - ``replicator``: metadata and positions become a plan, lanes, transactions, committed copies.
+- ``verify``: both sides, read anew, become a verdict on each partition.
 - ``demo``: two real clusters on loopback and the whole appliance between them.
 """

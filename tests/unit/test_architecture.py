@@ -15,6 +15,7 @@ FLOORS = (
     {"settings"},
     {"log", "tunnel", "dns", "kafka"},
     {"gateway", "replicator"},
+    {"verify", "console"},
     {"cli"},
     {"demo"},
 )
@@ -85,6 +86,11 @@ PURE = [
     "dns/question.py",
     "tunnel/connect.py",
     "tunnel/access.py",
+    "verify/stream.py",
+    "verify/comparison.py",
+    "verify/alignment.py",
+    "verify/newest.py",
+    "verify/verdict.py",
 ]
 IO = {"asyncio", "socket", "ssl", "time", "logging", "threading", "subprocess", "pyspark"}
 

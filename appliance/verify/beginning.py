@@ -1,0 +1,116 @@
+"""Where the comparison of a partition can begin.
+
+Usually both logs begin with the same record. Otherwise one of the two has lost its beginning: the source to its
+retention, the destination to its own, or to REPLICA_TOPICS_START=latest, which did not ask for it.
+"""
+
+from dataclasses import dataclass
+
+from appliance.verify.side import Side
+from appliance.verify.verdict import State, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What the beginnings of both logs say.
+
+    ``state`` is the partition's when all that follows is equal; where it is no good one, there is nothing to follow.
+    """
+
+    state: State = State.EQUAL
+    detail: str = ""
+    differs_at: int | None = None
+
+
+async def begin(source: Side, destination: Side, latest: bool) -> Beginning:
+    """Bring both sides to where the comparison can begin; ``latest`` says how the link was to start.
+
+    Raises:
+        PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+    """
+    if not await source.more():
+        return _of_an_empty_source(source, destination)
+    if not await destination.more():
+        return _at_an_empty_destination(destination, latest)
+    ours, theirs = await source.anchor(), await destination.anchor()
+    if ours.begins_like(theirs):
+        if ours.complete or not source.log.start:
+            return Beginning()
+        last = (await destination.find(ours)).whole
+        return Beginning() if last is None else _source_begins_later(source, destination, last)
+    # The side whose first record is older is likelier to hold the other's; a source that deleted nothing is the older.
+    searches = [(source, theirs), (destination, ours)]
+    if source.log.start and ours.timestamp >= theirs.timestamp:
+        searches.reverse()
+    found = [(side, await side.find(anchor)) for side, anchor in searches]
+    for side, place in [(side, places.whole) for side, places in found] + [(side, p.begun) for side, p in found]:
+        if place is not None and side is source:
+            return _destination_begins_later(source, destination, place, latest)
+        if place is not None:
+            return _source_begins_later(source, destination, place)
+    if source.log.start and await destination.offset_at(ours.timestamp + 1) is None:
+        return Beginning(State.BEHIND, _behind_the_log(source))
+    return Beginning(detail="neither side's first records were found on the other side")
+
+
+def _of_an_empty_source(source: Side, destination: Side) -> Beginning:
+    older = destination.log
+    if not source.log.start or not older:
+        return Beginning()
+    destination.restart(older.end)
+    return Beginning(detail=_too_old(source, older.start, older.end))
+
+
+def _at_an_empty_destination(destination: Side, latest: bool) -> Beginning:
+    if destination.log.start:
+        return Beginning(
+            State.NOT_COMPARED, f"retention has left the destination no record before its offset {destination.log.end}"
+        )
+    if latest:
+        return Beginning(
+            State.NOT_COMPARED,
+            "the destination has no record: it is behind, or REPLICA_TOPICS_START=latest asked for none yet",
+        )
+    return Beginning()
+
+
+def _behind_the_log(source: Side) -> str:
+    return (
+        "the destination ends before the source's log begins; what lay between, if anything, was deleted before it was "
+        f"copied (the log begins at {source.log.start})"
+    )
+
+
+def _source_begins_later(source: Side, destination: Side, found: int) -> Beginning:
+    before = destination.stream.position
+    if found == before:
+        return Beginning()
+    if not source.log.start:
+        return Beginning(
+            State.DIFFERS,
+            f"the destination has records, from its offset {before} to {found}, that stand before the source's first, "
+            "which never deleted any: was the source topic made anew?",
+            source.stream.position,
+        )
+    destination.restart(found)
+    return Beginning(detail=_too_old(source, before, found))
+
+
+def _too_old(source: Side, first: int, end: int) -> str:
+    return (
+        f"destination offsets {first} to {end}, up to {counted(end - first, 'record')}, were not compared: "
+        f"the source's log begins at {source.log.start} now"
+    )
+
+
+def _destination_begins_later(source: Side, destination: Side, found: int, latest: bool) -> Beginning:
+    first = source.stream.position
+    missing = f"source records before offset {found} are not at the destination"
+    source.restart(found)
+    if destination.log.start:
+        return Beginning(
+            State.EQUAL_IN_PART, f"{missing}: retention has moved the start of its log to {destination.log.start}"
+        )
+    if latest:
+        return Beginning(State.EQUAL_IN_PART, f"{missing}: REPLICA_TOPICS_START=latest did not ask for them")
+    return Beginning(State.DIFFERS, missing, first)

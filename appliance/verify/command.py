@@ -1,0 +1,94 @@
+"""``appliance verify``: a progress bar on stderr while it runs, then a table or JSON on stdout."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Collection, Coroutine, Iterator
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from appliance.errors import ApplianceError
+from appliance.replicator.naming import Naming
+from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.settings.values import Settings, Start
+from appliance.verify import verification
+from appliance.verify.report import Report
+
+_WIDTH = 1000
+"""Of a table that no terminal shows: no line of it is broken."""
+
+
+async def run_verify(
+    settings: Settings, topics: Collection[str], as_json: bool, wait: float, stopping: asyncio.Event
+) -> int:
+    """Verify and print; the exit code: 0 when nobody needs to look at anything.
+
+    Raises:
+        ApplianceError: it was stopped before its end, or as ``Verification.run``.
+    """
+    report = await unless_stopped(stopping, _verify(settings, topics, wait))
+    if as_json:
+        print(report.as_json())
+    else:
+        _print(report)
+    return 0 if report.well else 1
+
+
+async def _verify(settings: Settings, topics: Collection[str], wait: float) -> Report:
+    began = _now()
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        latest = settings.topics.start is Start.LATEST
+        with _progress() as progress:
+            run = verification.Verification(source, destination, Naming.of(settings), latest, progress)
+            verdicts = await run.run(topics, wait)
+    return Report(settings.source.cluster_id, settings.destination.cluster_id, began, _now(), verdicts)
+
+
+async def unless_stopped(stopping: asyncio.Event, work: Coroutine[None, None, Report]) -> Report:
+    """What the work makes.
+
+    Raises:
+        ApplianceError: it was to stop first, and has; or what the work raises.
+    """
+    working = asyncio.create_task(work, name="verify")
+    stopped = asyncio.create_task(stopping.wait(), name="verify-stopping")
+    try:
+        await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ApplianceError("stopped before the end: nothing is verified")
+        return await working
+    finally:
+        for task in (working, stopped):
+            task.cancel()
+        await asyncio.gather(working, stopped, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[verification.Progress]:
+    """A bar on stderr, if that is a terminal."""
+    bar = Progress(
+        TextColumn("comparing"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print(report: Report) -> None:
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+    console.print(report.as_table())
+    for remark in report.remarks():
+        console.print(remark, markup=False, soft_wrap=True)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,106 @@
+"""The verification of one partition of a compacted topic; ``newest`` says what is compared."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+
+from appliance.kafka.records import Record, unpack
+from appliance.replicator.plan import Replica
+from appliance.verify.newest import ALL_KEYS, NewestRecords, Tally
+from appliance.verify.partition import Reached, Terms
+from appliance.verify.reader import Reader
+from appliance.verify.verdict import NEWEST_RECORDS, Span, State, Verdict, counted
+
+_PAUSE = 0.2
+
+
+async def verify_newest_records(
+    replica: Replica, source: Reader, destination: Reader, due: int, terms: Terms, reached: Reached
+) -> Verdict:
+    """Compare the newest record of each key, where the source's lies before offset ``due``.
+
+    Both readers stand at the start of their logs.
+
+    Raises:
+        PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+    """
+    tally, low = Tally(), 0
+    theirs = destination
+    while low < ALL_KEYS:
+        ours, theirs = source.at(source.position), destination.at(destination.position)
+        share = NewestRecords(low, ALL_KEYS)
+        tally += await _compare(share, ours, theirs, due, terms, reached)
+        low = share.high
+    state, detail = _outcome(tally, source.position, destination.position, terms.latest)
+    differences = [offset for offset in (tally.first_changed, tally.first_absent) if offset is not None]
+    return Verdict(
+        replica.source_topic,
+        replica.destination_topic,
+        replica.partition,
+        state,
+        detail,
+        compared=NEWEST_RECORDS,
+        records=tally.equal,
+        source=Span(source.position, due),
+        destination=Span(destination.position, theirs.position),
+        digest=f"{tally.digest:032x}",
+        behind=tally.changed + tally.absent if state is State.BEHIND else 0,
+        differs_at=min(differences, default=None) if state is State.DIFFERS else None,
+    )
+
+
+async def _compare(
+    share: NewestRecords, source: Reader, destination: Reader, due: int, terms: Terms, reached: Reached
+) -> Tally:
+    """The tally of a share, once it shows nothing amiss or the deadline has passed.
+
+    The destination is read first, each time: whatever it has, the source then has, or has had.
+    """
+    while True:
+        late = time.monotonic() > terms.deadline
+        await _read_to_end(destination, share.add_destination, lambda _: None)
+        await _read_to_end(source, share.add_source, reached)
+        tally = share.tally(due)
+        if late or not (tally.changed or tally.absent or tally.unknown):
+            return tally
+        await asyncio.sleep(_PAUSE)
+
+
+async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], reached: Reached) -> None:
+    """Up to the end that the first answer shows."""
+    start, end = reader.position, None
+    while end is None or reader.position < end:
+        for batch in await reader.read():
+            add(unpack(batch, start))
+        reached(reader.position)
+        end = reader.stable_end if end is None else end
+
+
+def _outcome(tally: Tally, source_start: int, destination_start: int, latest: bool) -> tuple[State, str]:
+    """The state and its detail; the starts are the offsets at which the logs begin.
+
+    The destination copies in the source's order. So it is behind when all that is amiss is newer than all that is
+    equal, and else it differs. Keys that it has no record of may be older than its log, or than its link.
+    """
+    unasked = tally.absent > 0 and (destination_start > 0 or latest)
+    absent = 0 if unasked and tally.last_absent < tally.last_equal else tally.absent
+    changed_amid = tally.first_changed is not None and tally.first_changed < tally.last_equal
+    absent_amid = tally.first_absent is not None and tally.first_absent < tally.last_equal and not unasked
+    if tally.unknown and not source_start:
+        alone = counted(tally.unknown, "key")
+        return State.DIFFERS, f"the destination alone has {alone}, from its offset {tally.unknown_at} on"
+    if changed_amid or absent_amid:
+        return State.DIFFERS, f"the destination lacks the newest record of {counted(tally.changed + absent, 'key')}"
+    if unasked and not tally.equal and not tally.changed:
+        return (
+            State.NOT_COMPARED,
+            "the destination has none of the source's keys: it is behind, or was asked for none",
+        )
+    if tally.changed or absent:
+        return State.BEHIND, ""
+    if tally.absent:
+        cause = "its retention" if destination_start else "REPLICA_TOPICS_START=latest"
+        return State.EQUAL_IN_PART, f"{cause} has left {counted(tally.absent, 'key')} out of the destination"
+    if tally.unknown:
+        return State.EQUAL, f"{counted(tally.unknown, 'key')} of the destination may be older than the source's log"
+    return State.EQUAL, ""

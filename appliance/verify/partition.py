@@ -1,0 +1,99 @@
+"""The verification of one partition, every record of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from appliance.replicator.plan import Replica
+from appliance.verify.beginning import Beginning, begin
+from appliance.verify.comparison import Comparison, Difference
+from appliance.verify.side import Side
+from appliance.verify.verdict import Span, State, Verdict, counted
+
+Reached = Callable[[int], None]
+"""Told up to which source offset a partition has been compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all partitions.
+
+    ``latest`` is whether the link was to start at the end of what topics held then; ``deadline``, in time.monotonic(),
+    is until when the destination may catch up with what the source held when the verification began.
+    """
+
+    latest: bool
+    deadline: float
+
+
+async def verify_every_record(
+    replica: Replica, source: Side, destination: Side, terms: Terms, reached: Reached
+) -> Verdict:
+    """Compare the partition from where both logs meet.
+
+    The destination's log was measured before the source's: whatever is in it has to be in the source's log.
+
+    Raises:
+        PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+    """
+    beginning = await begin(source, destination, terms.latest)
+    if beginning.state is State.BEHIND:
+        return replace(_verdict(replica, State.BEHIND, beginning.detail), behind=await source.count())
+    if not beginning.state.well:
+        return replace(_verdict(replica, beginning.state, beginning.detail), differs_at=beginning.differs_at)
+    return await _Run(replica, source, destination, beginning).verdict(reached)
+
+
+def _verdict(replica: Replica, state: State, detail: str) -> Verdict:
+    return Verdict(replica.source_topic, replica.destination_topic, replica.partition, state, detail)
+
+
+class _Run:
+    """The comparison from the beginning on."""
+
+    def __init__(self, replica: Replica, source: Side, destination: Side, beginning: Beginning) -> None:
+        self._replica = replica
+        self._source = source
+        self._destination = destination
+        self._beginning = beginning
+        self._started = (source.stream.start, destination.stream.start)
+        self._comparison = Comparison(source.stream, destination.stream)
+
+    async def verdict(self, reached: Reached) -> Verdict:
+        while await self._source.more():
+            if not await self._destination.more():
+                return await self._behind()
+            if difference := self._comparison.advance():
+                return self._differs(difference)
+            reached(self._source.position)
+        return await self._ended()
+
+    async def _ended(self) -> Verdict:
+        verdict = self._compared(self._beginning.state, self._beginning.detail)
+        verdict = replace(verdict, source=Span(self._started[0], self._source.log.end))
+        first = self._destination.stream.position
+        surplus = await self._destination.count()
+        if surplus:
+            detail = f"the destination has {counted(surplus, 'record')} more at its end, from its offset {first} on"
+            return replace(verdict, state=State.DIFFERS, detail=detail, differs_at=self._source.log.end)
+        if verdict.state is State.EQUAL_IN_PART and not verdict.records:
+            return replace(verdict, state=State.NOT_COMPARED)
+        return verdict
+
+    async def _behind(self) -> Verdict:
+        verdict = self._compared(State.BEHIND, self._beginning.detail)
+        return replace(verdict, behind=await self._source.count())
+
+    def _differs(self, difference: Difference) -> Verdict:
+        detail = "; ".join(filter(None, (difference.what, self._beginning.detail)))
+        return replace(self._compared(State.DIFFERS, detail), differs_at=difference.source_offset)
+
+    def _compared(self, state: State, detail: str) -> Verdict:
+        """So far."""
+        ours, theirs = self._started
+        return replace(
+            _verdict(self._replica, state, detail),
+            records=self._comparison.records,
+            source=Span(ours, self._source.stream.position),
+            destination=Span(theirs, self._destination.stream.position),
+            digest=self._comparison.digest,
+        )

@@ -1,0 +1,118 @@
+"""Reading the committed batches of one partition, Fetch by Fetch, with patience for a cluster that is moving."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kio.schema.errors import ErrorCode
+from kio.schema.fetch.v12 import FetchResponse
+
+from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, Unreachable
+from appliance.kafka import batch, fetch
+from appliance.kafka.answer import check
+from appliance.kafka.batch import Batch
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.committed import committed
+from appliance.kafka.fetch import Fetched, FetchLimits
+from appliance.kafka.metadata import Metadata
+from appliance.kafka.offsets import Partition, offset_at
+
+_FETCH_BYTES = 4 * 1024 * 1024
+_BACKOFF = 0.2
+_PATIENCE = 30.0
+
+Answer = TypeVar("Answer")
+
+
+class Reader:
+    """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it."""
+
+    def __init__(self, cluster: KafkaCluster, partition: Partition, purpose: str, position: int) -> None:
+        """``purpose`` names the connection: readers that share one wait for each other."""
+        self.partition = partition
+        self.position = position
+        self.stable_end = position
+        self._cluster = cluster
+        self._purpose = purpose
+        self._metadata: Metadata | None = None
+
+    def at(self, position: int) -> "Reader":
+        """Another reader of the same partition, that begins elsewhere."""
+        return Reader(self._cluster, self.partition, self._purpose, position)
+
+    async def read(self, wait: float = 0.0) -> list[Batch]:
+        """What one Fetch brings; the position moves past it, and past what is no committed record.
+
+        Nothing comes, and the position stays, when all that is stable has been read; ``wait`` is for how many seconds
+        the broker may wait for more then.
+
+        Raises:
+            PartitionStopped: the log does not hold the position any more, or holds messages of magic 0 or 1.
+            BatchCorrupt: a batch is damaged.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere; passing troubles only after half a minute.
+        """
+        return await self._patiently(lambda metadata: self._read(metadata, wait))
+
+    async def offset_at(self, timestamp: int) -> int | None:
+        """Where the first committed record stands that is not older than ``timestamp``, in milliseconds; None: nowhere.
+
+        A negative time, which is that of a record without one, is older than all: it stands at the position.
+
+        Raises:
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as above.
+        """
+        if timestamp < 0:
+            return self.position
+        return await self._patiently(
+            lambda metadata: offset_at(self._cluster, metadata, self.partition, timestamp),
+        )
+
+    async def _patiently(self, ask: Callable[[Metadata], Awaitable[Answer]]) -> Answer:
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                if self._metadata is None:
+                    self._metadata = await self._cluster.metadata([self.partition[0]])
+                return await ask(self._metadata)
+            except ApplianceError as error:
+                if not error.retriable or time.monotonic() > deadline:
+                    raise
+                self._metadata = None
+            await asyncio.sleep(_BACKOFF)
+
+    async def _read(self, metadata: Metadata, wait: float) -> list[Batch]:
+        connection = await self._cluster.broker(metadata.leader(*self.partition), self._purpose)
+        limits = FetchLimits(_FETCH_BYTES, _FETCH_BYTES, wait)
+        response = await connection.call(fetch.request([(self.partition, self.position)], limits), FetchResponse)
+        check(response.error_code, f"fetch {self}")
+        (answer,) = fetch.fetched(response)
+        self._check(answer)
+        try:
+            return self._batches(answer)
+        except (BatchCorrupt, PartitionStopped) as error:
+            raise type(error)(f"{self} of the {self._cluster.settings.side} cluster: {error}") from error
+
+    def _check(self, answer: Fetched) -> None:
+        if answer.error is ErrorCode.offset_out_of_range:
+            raise PartitionStopped(
+                f"{self} of the {self._cluster.settings.side} cluster holds no offset {self.position} any more, "
+                "retention was faster: verify again"
+            )
+        check(answer.error, f"fetch {self} from offset {self.position}")
+
+    def _batches(self, answer: Fetched) -> list[Batch]:
+        batches = [each for each in batch.split(answer.records) if each.header.last_offset >= self.position]
+        self.stable_end = answer.stable_end
+        if not batches:
+            if self.position < self.stable_end:  # a quota can make a broker answer with nothing
+                raise Unreachable(f"the leader of {self} brings nothing from offset {self.position} on")
+            return []
+        found = list(committed(batches, answer.aborted))
+        for each in found:
+            batch.verify(each)
+        self.position = batches[-1].header.last_offset + 1
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.partition[0]}-{self.partition[1]}"

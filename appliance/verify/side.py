@@ -1,0 +1,121 @@
+"""One side of a partition under verification: what has been read of it and not yet compared."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from appliance.kafka.batch import Batch
+from appliance.kafka.records import unpack
+from appliance.verify.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
+from appliance.verify.reader import Reader
+from appliance.verify.stream import Stream
+from appliance.verify.verdict import Span
+
+_WAIT = 0.5
+_ANCHOR_FETCHES = 4
+_SEARCHED_BYTES = 64 * 1024 * 1024
+"""An anchor is searched in this much, from its own time on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where an anchor begins: the whole of it, and a beginning of it at the very end of the log; None is nowhere."""
+
+    whole: int | None = None
+    begun: int | None = None
+
+
+class Side:
+    """A stream and the reader that fills it.
+
+    ``log`` is the span that the log had at the beginning. The source is read up to its end, and no further; the
+    destination as far as it is needed, with patience until ``deadline`` when it has no more, in time.monotonic().
+    """
+
+    def __init__(self, reader: Reader, log: Span, deadline: float | None = None) -> None:
+        self.log = log
+        self._deadline = deadline
+        self._reader = reader
+        self.stream = Stream(log.start)
+
+    @property
+    def position(self) -> int:
+        """Up to where it has been read."""
+        return self._reader.position
+
+    async def more(self) -> bool:
+        """Whether there is a record to compare, after reading on when there was none.
+
+        Raises:
+            PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+        """
+        while not self.stream:
+            patience = 0.0 if self._deadline is None else self._deadline - time.monotonic()
+            if not await self._read(min(max(patience, 0.0), _WAIT)) and patience <= 0:
+                return False
+        return True
+
+    async def _read(self, wait: float = 0.0) -> bool:
+        """Read on; whether there was anything to read, be it markers."""
+        before = self._reader.position
+        if self._deadline is None and before >= self.log.end:
+            return False
+        batches = await self._reader.read(wait)
+        self.stream.append(batches if self._deadline is not None else self._within(batches))
+        return self._reader.position > before
+
+    async def count(self) -> int:
+        """How many records are left up to the log's end, those of the stream among them; all of them are given up.
+
+        Raises:
+            PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+        """
+        records = self.stream.count_to(self.log.end)
+        while self._reader.position < self.log.end:
+            records += sum(batch.header.records for batch in self._within(await self._reader.read(_WAIT)))
+        return records
+
+    async def anchor(self) -> Anchor:
+        """The anchor of what is to be compared, of which there is one record at least.
+
+        Raises:
+            PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+        """
+        for _ in range(_ANCHOR_FETCHES):
+            found = anchor(self.stream.ahead(ANCHOR_RECORDS))
+            if found.complete or not await self._read():
+                break
+        return found
+
+    def restart(self, offset: int) -> None:
+        """Give up what has been read, and read from there."""
+        self._reader = self._reader.at(offset)
+        self.stream = Stream(offset)
+
+    async def offset_at(self, timestamp: int) -> int | None:
+        """See ``Reader.offset_at``; from the log's start on."""
+        return await self._reader.at(self.log.start).offset_at(timestamp)
+
+    async def find(self, sought: Anchor) -> Found:
+        """Where the other side's anchor is.
+
+        Raises:
+            PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+        """
+        start = await self.offset_at(sought.timestamp)
+        if start is None:
+            return Found()
+        search = Search(sought)
+        reader = self._reader.at(start)
+        end = self.log.end if self._deadline is None else max(self.log.end, self._reader.position)
+        size = 0
+        while reader.position < end and size < _SEARCHED_BYTES:
+            for batch in self._within(await reader.read(), end):
+                if search.feed(unpack(batch, start)):
+                    return Found(search.place)
+                size += len(batch.data)
+        return Found(search.place, search.begun if reader.position >= end else None)
+
+    def _within(self, batches: Iterable[Batch], end: int | None = None) -> list[Batch]:
+        bound = self.log.end if end is None else end
+        return [batch for batch in batches if batch.header.base_offset < bound]

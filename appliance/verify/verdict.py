@@ -1,0 +1,77 @@
+"""What is said of one partition."""
+
+import enum
+from dataclasses import dataclass
+
+EVERY_RECORD = "every record"
+NEWEST_RECORDS = "newest record of each key"
+
+
+class State(enum.StrEnum):
+    """The outcome in a word."""
+
+    EQUAL = "equal"
+    """Every record that the source has is at the destination, in order, and nothing else in between."""
+    EQUAL_IN_PART = "equal in part"
+    """The same, but for older records which the destination was not asked to copy, or has deleted by its retention."""
+    BEHIND = "behind"
+    """Equal as far as the destination goes, which is not as far as the source."""
+    DIFFERS = "differs"
+    NO_COPY = "no copy"
+    NOT_COMPARED = "not compared"
+    """Nothing can be said, and ``detail`` says why."""
+
+    @property
+    def well(self) -> bool:
+        """Whether nobody needs to look at it."""
+        return self in (State.EQUAL, State.EQUAL_IN_PART)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets from ``start`` on, up to ``end``, which is past the last one."""
+
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One partition, or a whole topic where ``partition`` is None.
+
+    ``records`` were compared and found equal; they lie within the spans, which are None when nothing was compared.
+    ``behind`` counts the source's records past them, or its keys where ``compared`` is ``NEWEST_RECORDS``.
+    ``differs_at`` is the source offset of the first difference, None also where only the destination has a record.
+    """
+
+    topic: str
+    copy: str
+    partition: int | None
+    state: State
+    detail: str = ""
+    compared: str = EVERY_RECORD
+    records: int = 0
+    source: Span | None = None
+    destination: Span | None = None
+    digest: str | None = None
+    behind: int = 0
+    differs_at: int | None = None
+
+    @property
+    def words(self) -> str:
+        """The state as it is shown: ``behind by 40 records``."""
+        if self.state is State.BEHIND:
+            return f"behind by {counted(self.behind, 'record' if self.compared == EVERY_RECORD else 'key')}"
+        if self.state is State.DIFFERS and self.differs_at is not None:
+            return f"differs at source offset {self.differs_at}"
+        if self.state is State.EQUAL_IN_PART and self.source is not None and self.compared == EVERY_RECORD:
+            return f"equal from source offset {self.source.start}"
+        return self.state.value
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 record``, ``2 records``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,217 @@
+"""The whole verification: which partitions there are, shared out to a few workers, each with a verdict."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from appliance.errors import ApplianceError, SettingsError
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.configs import configs
+from appliance.kafka.metadata import Metadata, Topic
+from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.replicator.naming import Naming
+from appliance.replicator.plan import Replica, discover
+from appliance.verify.compacted import verify_newest_records
+from appliance.verify.partition import Terms, verify_every_record
+from appliance.verify.reader import Reader
+from appliance.verify.side import Side
+from appliance.verify.verdict import Span, State, Verdict, counted
+
+_WORKERS = 4
+"""Partitions at once: each holds up to a Fetch of either side, and what of it is decoded."""
+
+Progress = Callable[[int, int], None]
+"""Told how many source offsets are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A partition with the spans of its logs, and whether a key may have lost older records on either side."""
+
+    replica: Replica
+    source: Span
+    destination: Span
+    compacted: bool
+
+
+class Verification:
+    """One run over all partitions that the settings say are copied, or those of some topics."""
+
+    def __init__(
+        self, source: KafkaCluster, destination: KafkaCluster, naming: Naming, latest: bool, progress: Progress
+    ) -> None:
+        self._source = source
+        self._destination = destination
+        self._naming = naming
+        self._latest = latest
+        self._progress = progress
+        self._done: dict[Partition, int] = {}
+        self._total = 0
+        self._newest = asyncio.Lock()
+
+    async def run(self, topics: Collection[str], wait: float) -> list[Verdict]:
+        """Verify the source topics, all when none is named, as they are now.
+
+        The destination gets ``wait`` seconds to catch up with what the source holds now.
+
+        Raises:
+            SettingsError: a topic is named that is not copied, or the settings ask for none that there is.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster cannot even be asked what it has.
+        """
+        deadline = time.monotonic() + wait
+        source, destination = await self._source.metadata(None), await self._destination.metadata(None)
+        wanted = self._wanted(source, topics)
+        found = discover(source, destination, self._naming)
+        verdicts = [self._no_copy(topic.name) for topic in found.missing if topic.name in wanted]
+        verdicts += [self._unfit(topic, why) for topic, why in found.unfit.items() if topic in wanted]
+        replicas = [replica for replica in found.replicas if replica.source_topic in wanted]
+        for topic, copy in found.smaller:
+            if topic.name in wanted:
+                replicas += [Replica(topic.name, n, copy.name, topic.id, copy.id) for n in range(len(copy.leaders))]
+                verdicts += [_no_partition(topic, copy, n) for n in range(len(copy.leaders), len(topic.leaders))]
+        led = [replica for replica in replicas if _led(source, destination, replica)]
+        verdicts += [_leaderless(replica) for replica in replicas if replica not in led]
+        verdicts += await self._surplus(source, destination, {replica.destination_topic for replica in replicas})
+        jobs = await self._jobs(source, destination, led)
+        verdicts += await self._work(jobs, Terms(self._latest, deadline))
+        return sorted(verdicts, key=lambda verdict: (verdict.topic, verdict.partition or 0))
+
+    def _wanted(self, source: Metadata, topics: Collection[str]) -> set[str]:
+        copied = {topic.name for topic in source.topics.values() if self._naming.copies(topic.name, topic.internal)}
+        faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
+        if not copied and not topics:
+            faults = [f"REPLICA_TOPICS_SOURCE_REGEX={self._naming.included.pattern} matches no topic of the source"]
+        if faults:
+            raise SettingsError(faults)
+        return set(topics) or copied
+
+    def _why_not(self, source: Metadata, topic: str) -> str:
+        if topic not in source.topics:
+            return "the source cluster has no such topic"
+        return "it is not copied: see REPLICA_TOPICS_SOURCE_REGEX and REPLICA_TOPICS_EXCLUDE_REGEX"
+
+    def _no_copy(self, topic: str) -> Verdict:
+        copy = self._naming.destination(topic)
+        return Verdict(topic, copy, None, State.NO_COPY, f"the destination has no topic {copy}")
+
+    def _unfit(self, topic: str, why: str) -> Verdict:
+        return Verdict(topic, self._naming.destination(topic), None, State.NOT_COMPARED, why)
+
+    async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[Verdict]:
+        """Partitions that only the copy has, where there is something in them."""
+        originals = {self._naming.destination(topic): topic for topic in source.topics}
+        further = [
+            (copy, number)
+            for copy in copies
+            for number in range(len(source.topics[originals[copy]].leaders), len(destination.topics[copy].leaders))
+            if destination.leader(copy, number) >= 0
+        ]
+        spans = await _spans(self._destination, destination, further)
+        return [
+            Verdict(originals[copy], copy, number, State.DIFFERS, "the source topic has no such partition")
+            for (copy, number), span in spans.items()
+            if span
+        ]
+
+    async def _jobs(self, source: Metadata, destination: Metadata, replicas: Collection[Replica]) -> list[_Job]:
+        # The destination first: whatever it holds by then, the source holds by the time it is asked.
+        copies = await _spans(self._destination, destination, [_copy(replica) for replica in replicas])
+        originals = await _spans(self._source, source, [_original(replica) for replica in replicas])
+        compacted = await _compacted(self._source, {replica.source_topic for replica in replicas})
+        compacted |= await _compacted(self._destination, {replica.destination_topic for replica in replicas})
+        return [
+            _Job(
+                replica,
+                originals[_original(replica)],
+                copies[_copy(replica)],
+                not compacted.isdisjoint((replica.source_topic, replica.destination_topic)),
+            )
+            for replica in replicas
+        ]
+
+    async def _work(self, jobs: Iterable[_Job], terms: Terms) -> list[Verdict]:
+        waiting = deque(jobs)
+        self._total = sum(len(job.source) for job in waiting)
+        verdicts: list[Verdict] = []
+
+        async def work(purpose: str) -> None:
+            while waiting:
+                job = waiting.popleft()
+                verdicts.append(await self._verdict(job, terms, purpose))
+                self._reached(job, job.source.end)
+
+        names = [f"verify-{number}" for number in range(_WORKERS)]
+        workers = [asyncio.create_task(work(name), name=name) for name in names]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        return verdicts
+
+    async def _verdict(self, job: _Job, terms: Terms, purpose: str) -> Verdict:
+        replica = job.replica
+        source = Reader(self._source, _original(replica), purpose, job.source.start)
+        destination = Reader(self._destination, _copy(replica), purpose, job.destination.start)
+
+        def reached(offset: int) -> None:
+            self._reached(job, offset)
+
+        try:
+            if job.compacted:
+                async with self._newest:  # one table at a time
+                    return await verify_newest_records(replica, source, destination, job.source.end, terms, reached)
+            ours, theirs = Side(source, job.source), Side(destination, job.destination, terms.deadline)
+            return await verify_every_record(replica, ours, theirs, terms, reached)
+        except ApplianceError as error:
+            if error.retriable:  # this partition's trouble, unless nobody answers at all any more
+                await self._source.metadata([])
+                await self._destination.metadata([])
+            return _not_compared(replica, str(error))
+
+    def _reached(self, job: _Job, offset: int) -> None:
+        self._done[_original(job.replica)] = min(offset, job.source.end) - job.source.start
+        self._progress(sum(self._done.values()), self._total)
+
+
+def _original(replica: Replica) -> Partition:
+    return replica.source_topic, replica.partition
+
+
+def _copy(replica: Replica) -> Partition:
+    return replica.destination_topic, replica.partition
+
+
+def _no_partition(topic: Topic, copy: Topic, partition: int) -> Verdict:
+    why = f"destination topic {copy.name} has {counted(len(copy.leaders), 'partition')}"
+    return Verdict(topic.name, copy.name, partition, State.NO_COPY, why)
+
+
+def _led(source: Metadata, destination: Metadata, replica: Replica) -> bool:
+    return source.leader(*_original(replica)) >= 0 and destination.leader(*_copy(replica)) >= 0
+
+
+def _leaderless(replica: Replica) -> Verdict:
+    return _not_compared(replica, "the partition has no leader now, at the source or at the destination")
+
+
+def _not_compared(replica: Replica, why: str) -> Verdict:
+    return Verdict(replica.source_topic, replica.destination_topic, replica.partition, State.NOT_COMPARED, why)
+
+
+async def _spans(
+    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition]
+) -> Mapping[Partition, Span]:
+    """From the start of each log to its last stable offset."""
+    starts = await list_offsets(cluster, metadata, partitions, Bound.START)
+    ends = await list_offsets(cluster, metadata, partitions, Bound.STABLE_END)
+    return {partition: Span(starts[partition], max(starts[partition], ends[partition])) for partition in partitions}
+
+
+async def _compacted(cluster: KafkaCluster, topics: Collection[str]) -> set[str]:
+    """The topics that are set to be compacted."""
+    described = await configs(cluster, topics) if topics else {}
+    return {topic for topic, values in described.items() if "compact" in values.get("cleanup.policy", "")}

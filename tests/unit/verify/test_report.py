@@ -1,0 +1,52 @@
+import json
+
+from rich.console import Console
+
+from appliance.verify.report import Report
+from appliance.verify.verdict import NEWEST_RECORDS, Span, State, Verdict
+
+EQUAL = Verdict(
+    "orders",
+    "orders.copy",
+    0,
+    State.EQUAL,
+    "",
+    records=1234,
+    source=Span(5, 1239),
+    destination=Span(0, 1240),
+    digest="ab" * 32,
+)
+DIFFERS = Verdict("orders", "orders.copy", 1, State.DIFFERS, "[what] it looks like", differs_at=17)
+
+
+def report(*verdicts: Verdict) -> Report:
+    return Report("orange", "grape", "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z", verdicts)
+
+
+def test_only_equal_partitions_are_well() -> None:
+    assert report(EQUAL).well
+    for state in set(State) - {State.EQUAL, State.EQUAL_IN_PART}:
+        assert not report(EQUAL, Verdict("t", "t.copy", 0, state)).well
+
+
+def test_the_json_holds_every_field_of_every_verdict() -> None:
+    told = json.loads(report(EQUAL, DIFFERS).as_json())
+    assert (told["source"], told["destination"], told["equal"], told["records"]) == ("orange", "grape", False, 1234)
+    first, second = told["partitions"]
+    assert (first["state"], first["source"], first["digest"]) == ("equal", {"start": 5, "end": 1239}, "ab" * 32)
+    assert (second["state"], second["differs_at"], second["source"]) == ("differs", 17, None)
+
+
+def test_the_table_has_a_row_for_each_and_the_remarks_say_the_rest() -> None:
+    compacted = Verdict("users", "users.copy", 0, State.BEHIND, "", NEWEST_RECORDS, 3, behind=2)
+    shown = report(EQUAL, DIFFERS, compacted)
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(shown.as_table())
+    text = captured.get()
+    for part in ("1,234", "5 to 1239", "abababababababab ", "differs at source offset 17", "behind by 2 keys"):
+        assert part in text
+    assert list(shown.remarks()) == [
+        "orders-1: [what] it looks like",
+        "users: it is compacted, so only the newest record of each key was compared",
+    ]
