@@ -14,12 +14,13 @@ from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
-Command = Callable[[Settings, Path, asyncio.Event], Awaitable[None]]
+Command = Callable[[Settings, argparse.Namespace, asyncio.Event], Awaitable[int | None]]
+"""Runs until it is done, or until the event is set; gives the exit code, None for 0."""
 
 _DESCRIPTION = """\
 Copies Kafka topics between two networks that cannot see each other: exactly once, in order, byte for byte.
 
-Each command runs in the foreground until SIGTERM or Ctrl-C, then finishes what it has begun and ends.
+Each command runs in the foreground; SIGTERM or Ctrl-C makes it finish what it has begun and end.
 Exit codes: 0 done, 1 failed, 2 bad usage or settings.
 """
 
@@ -39,14 +40,72 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "Copies every topic that matches REPLICA_TOPICS_SOURCE_REGEX to <topic>.<REPLICA_TOPICS_DEST_SUFFIX>. "
         "It may be killed at any instant and started anywhere: the destination cluster remembers how far it is.",
     ),
+    "status": (
+        "say what is copied, what is behind, and what stops",
+        "Says from what both clusters have committed, per topic and partition: copied, lag in records and seconds, "
+        "rate, what is stopped, why and since when, gaps, and which replicator has which lane. No replicator need run. "
+        "What cannot be known is unknown, never 0. Exit code 0 when all is copied or being copied; 1 when something is "
+        "stopped or unknown, or no replicator of the link has ever run.",
+    ),
+    "resume": (
+        "let partitions that have stopped go on",
+        "Without --from they are tried again where they stopped, once the reason is gone. With --from they go on "
+        "elsewhere, and what is left out is written to the gap ledger. No replicator has to be stopped or started.",
+    ),
+    "verify": (
+        "prove that both sides hold the same",
+        "Reads every copied topic at the source, up to where it ends now, and its copy, and compares them: key, value, "
+        "headers, time and place of each record. Exit code 0 when the copies are equal as far as both sides still keep "
+        "them; 1 when one is behind, differs, is missing or cannot be read.",
+    ),
 }
+
+
+def _status_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
+    command.add_argument("--json", action="store_true", help="print JSON with every partition instead of a table")
+    command.add_argument("--watch", action="store_true", help="look again every 2 s until Ctrl-C")
+
+
+def _resume_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--topic", required=True, metavar="T", help="the source topic")
+    command.add_argument(
+        "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all that are stopped)"
+    )
+    command.add_argument(
+        "--from",
+        dest="start",
+        default="retry",
+        metavar="WHERE",
+        help="earliest, latest or a source offset (default: where it stopped)",
+    )
+
+
+def _verify_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
+    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    command.add_argument(
+        "--wait",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long the destination may take to catch up with what the source holds now (default: 10)",
+    )
+
+
+_OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "status": _status_options,
+    "resume": _resume_options,
+    "verify": _verify_options,
+}
+"""What a command takes beside the settings."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     parsed = _parser().parse_args(arguments)
     try:
-        return _run(parsed.command, parsed.env_file)
+        return _run(parsed)
     except ApplianceError as error:
         for line in str(error).splitlines():
             print(f"appliance {parsed.command}: {line}", file=sys.stderr)
@@ -67,15 +126,16 @@ def _parser() -> argparse.ArgumentParser:
             metavar="PATH",
             help="the settings (default: ./setenv.sh); variables of the process environment win",
         )
+        if name in _OPTIONS:
+            _OPTIONS[name](command)
     return parser
 
 
-def _run(name: str, env_file: Path) -> int:
-    command, role = _command(name)
-    settings = read_settings(env_file, role, os.environ)
+def _run(parsed: argparse.Namespace) -> int:
+    command, role = _command(parsed.command)
+    settings = read_settings(parsed.env_file, role, os.environ)
     log.configure(settings.log)
-    asyncio.run(_until_signalled(command, settings, env_file.resolve()))
-    return 0
+    return asyncio.run(_until_signalled(command, settings, parsed))
 
 
 def _command(name: str) -> tuple[Command, Role]:
@@ -88,17 +148,52 @@ def _command(name: str) -> tuple[Command, Role]:
         from appliance.gateway.destination_side import run_destination
 
         return lambda settings, _, stopping: run_destination(settings, stopping), Role.DESTINATION
+    if name == "verify":
+        from appliance.verify.command import run_verify
+
+        return (
+            lambda settings, parsed, stopping: run_verify(settings, parsed.topic, parsed.json, parsed.wait, stopping),
+            Role.REPLICATOR,
+        )
+    if name == "resume":
+        return _resume, Role.REPLICATOR
+    if name == "status":
+        from appliance.console.command import run_status
+
+        return (
+            lambda settings, parsed, stopping: run_status(settings, parsed.topic, parsed.json, parsed.watch, stopping),
+            Role.REPLICATOR,
+        )
+    return _replicate, Role.REPLICATOR
+
+
+async def _replicate(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
+    """The replicator with its console beside it."""
+    from appliance.console.service import console
     from appliance.replicator.driver import run_replicator
 
-    return run_replicator, Role.REPLICATOR
+    async with console(settings):
+        await run_replicator(settings, parsed.env_file.resolve(), stopping)
 
 
-async def _until_signalled(command: Command, settings: Settings, env_file: Path) -> None:
+async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    """Say what goes on; 1 when nothing was stopped."""
+    from appliance.replicator.resume import Choice, resume
+
+    resumed = await resume(settings, Choice(parsed.topic, parsed.partition, parsed.start))
+    for one in resumed:
+        print(f"{one.topic}-{one.partition} goes on from offset {one.next_offset}; it had stopped at {one.before}")
+    if not resumed:
+        print(f"no partition of {parsed.topic} is stopped")
+    return 0 if resumed else 1
+
+
+async def _until_signalled(command: Command, settings: Settings, parsed: argparse.Namespace) -> int:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    await command(settings, env_file, stopping)
+    return await command(settings, parsed, stopping) or 0
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ def setenv_text(source: ClusterAccess, destination: ClusterAccess, addresses: Li
         variables.TUNNEL_RESOLVER: str(addresses.vpc_resolver),
         variables.TUNNEL_TARGET_NETWORKS: "127.0.1.0/24",
         variables.DNS_LISTEN: str(addresses.shim),
+        variables.CONSOLE_LISTEN: f"{addresses.shim.host}:0",
     }
     return "".join(f"export {variable.name}='{value}'\n" for variable, value in values.items())
 

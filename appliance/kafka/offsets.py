@@ -15,6 +15,8 @@ from appliance.kafka.metadata import Metadata
 Partition = tuple[str, int]
 """A topic's name and a partition's number."""
 
+_READ_COMMITTED = 1
+
 
 class Bound(enum.Enum):
     """Which offset; the value is the request's timestamp and isolation level."""
@@ -41,17 +43,36 @@ async def list_offsets(
     offsets: dict[Partition, int] = {}
     for leader, led in by_leader.items():
         connection = await cluster.broker(leader)
-        response = await connection.call(_request(led, bound), ListOffsetsResponse)
-        for topic_answer in response.topics:
-            for answer in topic_answer.partitions:
-                key = (str(topic_answer.name), int(answer.partition_index))
-                check(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
-                offsets[key] = int(answer.offset)
+        response = await connection.call(_request(led, *bound.value), ListOffsetsResponse)
+        offsets |= _offsets(response)
     return offsets
 
 
-def _request(partitions: Collection[Partition], bound: Bound) -> ListOffsetsRequest:
-    timestamp, isolation = bound.value
+async def offset_at(cluster: KafkaCluster, metadata: Metadata, partition: Partition, timestamp: int) -> int | None:
+    """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
+
+    None when there is none.
+
+    Raises:
+        BrokerBusy, Unreachable, BrokerRefused: as above.
+    """
+    connection = await cluster.broker(metadata.leader(*partition))
+    response = await connection.call(_request([partition], timestamp, _READ_COMMITTED), ListOffsetsResponse)
+    offset = _offsets(response)[partition]
+    return None if offset < 0 else offset
+
+
+def _offsets(response: ListOffsetsResponse) -> dict[Partition, int]:
+    offsets: dict[Partition, int] = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            key = (str(topic.name), int(answer.partition_index))
+            check(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
+            offsets[key] = int(answer.offset)
+    return offsets
+
+
+def _request(partitions: Collection[Partition], timestamp: int, isolation: int) -> ListOffsetsRequest:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)

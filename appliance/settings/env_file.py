@@ -20,7 +20,7 @@ from appliance.settings.values import Settings
 from appliance.settings.variables import TABLE
 
 _NAMES = tuple(variable.name for variable in TABLE)
-_OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_")
+_OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_")
 
 
 def read_settings(path: Path, role: Role, process: Mapping[str, str]) -> Settings:

@@ -10,6 +10,7 @@ from appliance.settings.role import Role
 from appliance.settings.target import AllowedTargets, Target
 from appliance.settings.values import (
     ClusterSettings,
+    ConsoleSettings,
     DnsSettings,
     EngineSettings,
     LogSettings,
@@ -79,6 +80,7 @@ def _settings(reading: _Reading) -> Settings:
         tunnel=_tunnel(reading, source, destination),
         dns=DnsSettings(reading.value(variables.DNS_LISTEN), reading.value(variables.DNS_UPSTREAM)),
         engine=_engine(reading),
+        console=ConsoleSettings(reading.value(variables.CONSOLE_LISTEN)),
         log=LogSettings(reading.value(variables.LOG_FORMAT), reading.value(variables.LOG_LEVEL)),
     )
 

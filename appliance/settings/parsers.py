@@ -137,6 +137,15 @@ def loopback_target(value: str) -> Target:
     return parsed
 
 
+def listening_target(value: str) -> Target:
+    """An address of this machine with a port; port 0 is any free one."""
+    host, _, port = value.rpartition(":")
+    parsed = Target.parse(f"{host}:1" if port == "0" else value)
+    if not is_ip_literal(parsed.host):
+        raise ValueError("expected an IP address with a port, such as 127.0.0.1:8080")
+    return Target(parsed.host, int(port))
+
+
 def choice(kind: type[_Choice]) -> Callable[[str], _Choice]:
     """A parser of the values of ``kind``, in upper or lower case."""
     by_name = {member.value.lower(): member for member in kind}

@@ -151,6 +151,13 @@ class EngineSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """Where health, metrics and status are served; port 0 is any free one."""
+
+    listen: Target
+
+
+@dataclass(frozen=True, slots=True)
 class LogSettings:
     """What is logged and how."""
 
@@ -174,4 +181,5 @@ class Settings:
     dns: DnsSettings
     topics: TopicSettings
     engine: EngineSettings
+    console: ConsoleSettings
     log: LogSettings

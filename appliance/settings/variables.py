@@ -15,6 +15,7 @@ from appliance.settings.parsers import (
     host,
     identifier,
     listed,
+    listening_target,
     loopback_network,
     loopback_target,
     matching,
@@ -273,6 +274,14 @@ SPARK_DRIVER_MEMORY = _define(
     Role.REPLICATOR,
     matching(r"[1-9][0-9]*[mMgG]", "a size such as 512m or 2g"),
     "512m",
+)
+
+CONSOLE_LISTEN = _define(
+    "CONSOLE_LISTEN",
+    "Address, host:port, of /health, /metrics and /status; anybody who reaches it reads them. Port 0: a free one.",
+    Role.REPLICATOR,
+    listening_target,
+    "127.0.0.1:8080",
 )
 
 LOG_FORMAT = _define("LOG_FORMAT", "What log lines look like: text or json.", EVERY_ROLE, choice(LogFormat), "text")

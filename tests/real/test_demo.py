@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-SECONDS = 150.0
+SECONDS = 240.0
 KEYS = [
     "records",
     "bytes",
@@ -42,10 +42,12 @@ class Demo:
         """The first line from now on, on stderr, in which the pattern is found."""
         assert self.process.stderr is not None
         async with asyncio.timeout(SECONDS):
+            lines = []
             while line := (await self.process.stderr.readline()).decode():
                 if re.search(pattern, line):
                     return line
-        raise AssertionError(f"the demo ended without saying {pattern!r}")
+                lines.append(line)
+        raise AssertionError(f"the demo ended without saying {pattern!r}:\n{''.join(lines)}")
 
     async def ended(self) -> tuple[int, str, str]:
         """Its exit code, and the rest of stdout and stderr."""

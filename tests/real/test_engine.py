@@ -9,6 +9,7 @@ from appliance.errors import Fenced, PartitionStopped
 from appliance.kafka.transactions import add_partitions
 from appliance.replicator.states import LaneState
 from appliance.settings.values import OnGap
+from tests.support.administration import configure, delete_before
 from tests.support.engine import SECONDS, Engine, Pair, end
 from tests.support.records import produce
 
@@ -207,7 +208,7 @@ async def test_a_gap_stops_the_partition_or_is_written_down_as_the_operator_has_
         await engine.copy_all()
     for partition in range(2):
         produce(pair.producer(), topic, 10, partition)
-    pair.delete_before(topic, 0, 15)
+    delete_before(pair.orange, topic, 0, 15)
     async with pair.engine() as engine:
         await engine.prepare()
         fault = await until_stopped(engine, f"{topic}-0")
@@ -248,7 +249,7 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
         assert "MESSAGE_TOO_LARGE" in fault
         assert "raise its max.message.bytes" in fault
     assert [len(rows) for rows in pair.rows(pair.grape, pair.naming.destination(topic), 2)] == [10, 50]
-    pair.configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": "200000"})
+    configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": "200000"})
     async with pair.engine() as engine:
         await engine.copy_all()
         assert (await engine.positions())[topic, 0].stopped == ""

@@ -18,6 +18,7 @@ CHECKOUT = Path(__file__).parents[2]
 IGNORES_SIGTERM = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); "
 WAITS = "import time; time.sleep(600)"
 HAS_A_CHILD = f"import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', {WAITS!r}]).pid, flush=True); "
+HAS_A_CHILD_IN_ANOTHER_GROUP = HAS_A_CHILD.replace("])", "], process_group=0)")
 OWNER = """
 import asyncio, sys
 from pathlib import Path
@@ -114,9 +115,10 @@ async def test_stop_kills_a_process_that_is_deaf(tmp_path):
     assert await process.wait(timeout=1) == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("parent", [HAS_A_CHILD, HAS_A_CHILD_IN_ANOTHER_GROUP], ids=["same group", "another group"])
 @pytest.mark.parametrize("end", [OwnedProcess.stop, OwnedProcess.kill])
-async def test_a_process_takes_its_children_along(tmp_path, end):
-    process = await start(tmp_path, HAS_A_CHILD + WAITS)
+async def test_a_process_takes_its_children_along(tmp_path, end, parent):
+    process = await start(tmp_path, parent + WAITS)
     child = int(await process.wait_for_line(r"^\d+$", timeout=10))
     await end(process)
     assert await asyncio.to_thread(gone, child)

@@ -12,8 +12,9 @@ import pytest_asyncio
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
+from tests.support.administration import configure, delete_before
 from tests.support.engine import read_rows
-from tests.support.link import SECONDS, Link, lines, link
+from tests.support.link import SECONDS, Link, faults, lines, link
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -108,7 +109,7 @@ async def test_a_wrong_secret_at_one_end_is_named_at_both_and_nothing_is_written
 async def test_a_wrong_api_key_ends_it_with_one_line_and_nothing_is_written(orders: Link, side: str) -> None:
     async with orders.tunnel(), orders.running("replicate", **{f"{side}_API_SECRET": "wrong"}) as replicator:
         assert await replicator.wait(SECONDS) == 1
-    (line,) = lines(replicator)
+    (line,) = faults(replicator)
     assert f"{side}_API_KEY=" in line
     assert f"{side}_API_SECRET" in line
     assert "wrong" not in line
@@ -130,7 +131,7 @@ async def test_a_certificate_that_nobody_trusted_signed_names_the_ca_file(orders
     other = {"SOURCE_CA_FILE": str(orders.grape.ca_file)}
     async with orders.tunnel(), orders.running("replicate", **other) as replicator:
         assert await replicator.wait(SECONDS) == 1
-    (line,) = lines(replicator)
+    (line,) = faults(replicator)
     assert "SOURCE_CA_FILE" in line
 
 
@@ -182,3 +183,37 @@ async def test_start_latest_copies_what_comes_after_and_later_topics_whole(order
         await until_copied(orders, "orders", 5)
         await until_copied(orders, "orders-later", 7)
     assert await copied(orders.grape, "orders.copy") == 5
+
+
+async def test_what_has_stopped_goes_on_by_the_operators_word_while_the_replicator_runs(orders: Link) -> None:
+    orders.make_topic(orders.grape, "orders.copy", 2, **{"max.message.bytes": "20000"})
+    orders.produce("orders", 10)
+    orders.produce("orders", 1, value=bytes(range(256)) * 200)
+    orders.produce("orders", 10)
+    async with orders.tunnel(), orders.running("replicate", SLICE_SECONDS="2") as replicator:
+        line = await replicator.wait_for_line("MESSAGE_TOO_LARGE", SECONDS)
+        assert "orders-0 offset 10 is refused" in line
+        await until_copied(orders, "orders", 10)
+        configure(orders.grape, "orders.copy", **{"max.message.bytes": "200000"})
+        async with orders.running("resume", "--topic", "orders") as resumed:
+            assert await resumed.wait(SECONDS) == 0
+            assert "orders-0 goes on from offset 10" in "".join(lines(resumed))
+        await until_copied(orders, "orders", 21)
+    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+async def test_the_operator_leaves_a_gap_and_it_is_written_down(orders: Link) -> None:
+    orders.produce("orders", 10)
+    async with orders.tunnel():
+        async with orders.running("replicate"):
+            await until_copied(orders, "orders", 10)
+        orders.produce("orders", 10)
+        delete_before(orders.orange, "orders", 0, 15)
+        async with orders.running("replicate", SLICE_SECONDS="2") as replicator:
+            await replicator.wait_for_line("offsets 10 to 14 were deleted at the source", SECONDS)
+            async with orders.running("resume", "--topic", "orders", "--from", "earliest") as resumed:
+                assert await resumed.wait(SECONDS) == 0
+            await until_copied(orders, "orders", 15)
+    remembered = [row[2] or b"" for row in read_rows(orders.grape, POSITIONS, 2)]  # lane 2 of 12 has orders-0
+    (gap,) = [value for value in remembered if b'"cause"' in value]
+    assert b'"first":10,"next":15,' in gap

@@ -7,6 +7,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from appliance.replicator.discovery import Scout
 from appliance.settings.values import Start, TopicSettings
+from tests.support.administration import configuration, configure, partitions
 from tests.support.engine import SECONDS, Engine, Pair
 from tests.support.records import produce
 
@@ -23,7 +24,7 @@ async def test_a_copy_has_its_sources_partitions_and_configuration(pair: Pair) -
     topic = pair.topic("configured", 3, **{"retention.ms": "7200000", "min.insync.replicas": "1"})
     async with pair.engine() as engine:
         await scout(engine).look()
-    held = pair.configuration(pair.naming.destination(topic))
+    held = configuration(pair.grape, pair.naming.destination(topic))
     assert held["retention.ms"] == "7200000"
     assert held["message.timestamp.type"] == "CreateTime"
     assert "min.insync.replicas" not in held
@@ -35,12 +36,12 @@ async def test_a_changed_configuration_follows(pair: Pair) -> None:
     async with pair.engine() as engine:
         watching = scout(engine)
         await watching.look()
-        pair.configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.ms": None})
-        pair.configure(pair.grape, copy, **{"flush.messages": "100"})
+        configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.ms": None})
+        configure(pair.grape, copy, **{"flush.messages": "100"})
         async with asyncio.timeout(SECONDS):
-            while pair.configuration(copy)["retention.ms"] != "3600000":
+            while configuration(pair.grape, copy)["retention.ms"] != "3600000":
                 await watching.look()
-    held = pair.configuration(copy)
+    held = configuration(pair.grape, copy)
     assert "segment.ms" not in held
     assert held["flush.messages"] == "100"
 
@@ -50,10 +51,10 @@ async def test_a_grown_topic_is_copied_whole(pair: Pair) -> None:
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-    admin = AdminClient(pair.orange.client_configuration())
-    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(SECONDS)
+    growing = AdminClient(pair.orange.client_configuration()).create_partitions([NewPartitions(topic, 3)])
+    growing[topic].result(SECONDS)
     for partition in range(3):
-        await asyncio.to_thread(pair.produce_when_ready, topic, 10, partition)
+        produce(pair.producer(), topic, 10, partition)
     async with pair.engine() as engine:
         await engine.copy_all()
     assert [len(rows) for rows in pair.compare(topic, 3)] == [20, 10, 10]
@@ -66,4 +67,4 @@ async def test_a_smaller_topic_that_is_not_our_copy_is_left_alone(pair: Pair) ->
         found = await scout(engine).look()
     assert "has 1 partitions" in found.unfit[topic]
     assert found.replicas == ()
-    assert pair.partitions(pair.grape, pair.naming.destination(topic)) == 1
+    assert partitions(pair.grape, pair.naming.destination(topic)) == 1

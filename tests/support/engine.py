@@ -12,12 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ConfigSource,
     NewTopic,
-    ResourceType,
 )
 
 from appliance.demo.cluster import Cluster
@@ -97,49 +92,11 @@ class Pair:
         while topic in admin.list_topics(timeout=SECONDS).topics:
             time.sleep(0.05)
 
-    def delete_before(self, topic: str, partition: int, offset: int) -> None:
-        """Delete a source partition's records before an offset, as retention does."""
-        admin = AdminClient(self.orange.client_configuration())
-        for deletion in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
-            deletion.result(SECONDS)
-
     def make_copy(self, topic: str, partitions: int, **configs: str) -> None:
         """Make a copy's topic before the replicator does."""
         copy = self.naming.destination(topic)
         admin = AdminClient(self.grape.client_configuration())
         admin.create_topics([NewTopic(copy, partitions, 1, config=configs)])[copy].result(SECONDS)
-
-    def configure(self, cluster: Cluster, topic: str, **configs: str | None) -> None:
-        """Change a topic's configuration; None unsets."""
-        entries = [
-            ConfigEntry(
-                key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
-            )
-            for key, value in configs.items()
-        ]
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        admin = AdminClient(cluster.client_configuration())
-        for change in admin.incremental_alter_configs([resource]).values():
-            change.result(SECONDS)
-
-    def configuration(self, copy: str) -> dict[str, str]:
-        """What is set on a destination topic itself."""
-        admin = AdminClient(self.grape.client_configuration())
-        (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, copy)]).values()
-        entries = described.result(SECONDS).values()
-        return {entry.name: entry.value for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
-
-    def partitions(self, cluster: Cluster, topic: str) -> int:
-        """How many partitions a topic has."""
-        listed = AdminClient(cluster.client_configuration()).list_topics(topic, timeout=SECONDS)
-        return len(listed.topics[topic].partitions)
-
-    def produce_when_ready(self, topic: str, count: int, partition: int) -> None:
-        """Produce to a partition that is new, once its leader knows it."""
-        producer = self.producer()
-        for number in range(count):
-            producer.produce(topic, b"%d" % number, partition=partition)
-        assert producer.flush(SECONDS) == 0
 
     def producer(self, **configuration: str | int | bool) -> Producer:
         return Producer({**self.orange.client_configuration(), "linger.ms": 5, **configuration})

@@ -7,7 +7,7 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -73,25 +73,28 @@ class Link:
             "TUNNEL_RESOLVER": f"127.0.0.1:{self.vpc_dns.port}",
             "TUNNEL_TARGET_NETWORKS": "127.0.0.0/16",
             "DNS_LISTEN": self.shim,
+            "CONSOLE_LISTEN": "127.0.0.1:0",
             "DISCOVERY_SECONDS": "1",
             "TASKS": "1",
         }
 
-    async def start(self, command: str, environment: Mapping[str, str] = os.environ, **changed: str) -> OwnedProcess:
+    async def start(
+        self, command: str, environment: Mapping[str, str] = os.environ, options: Sequence[str] = (), **changed: str
+    ) -> OwnedProcess:
         """One of the appliance's commands, with settings of its own."""
         name = f"{command}-{time.monotonic_ns()}"
         env_file = self.directory / f"{name}.sh"
         variables = self.variables() | changed
         env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
         env_file.chmod(0o600)
-        command_line = [sys.executable, "-m", "appliance.cli", command, "--env-file", str(env_file)]
+        command_line = [sys.executable, "-m", "appliance.cli", command, *options, "--env-file", str(env_file)]
         own = {"SPARK_LOCAL_DIRS": str(self.directory), "TMPDIR": str(self.directory)}
         return await OwnedProcess.start(name, command_line, self.directory / f"{name}.log", {**environment, **own})
 
     @contextlib.asynccontextmanager
-    async def running(self, command: str, **changed: str) -> AsyncIterator[OwnedProcess]:
+    async def running(self, command: str, *options: str, **changed: str) -> AsyncIterator[OwnedProcess]:
         """The same, ended with the block."""
-        process = await self.start(command, **changed)
+        process = await self.start(command, options=options, **changed)
         try:
             yield process
         finally:
@@ -105,19 +108,19 @@ class Link:
             await destination.wait_for_line("ready", SECONDS)
             yield source, destination
 
-    def make_topic(self, cluster: Cluster, name: str, partitions: int = 1) -> None:
+    def make_topic(self, cluster: Cluster, name: str, partitions: int = 1, **configs: str) -> None:
         admin = AdminClient(cluster.client_configuration())
-        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(SECONDS)
+        admin.create_topics([NewTopic(name, partitions, 1, config=configs)])[name].result(SECONDS)
 
     def topics(self, cluster: Cluster) -> set[str]:
         """What topics a cluster has, Kafka's own left out."""
         listed = AdminClient(cluster.client_configuration()).list_topics(timeout=SECONDS).topics
         return {name for name in listed if not name.startswith("__")}
 
-    def produce(self, topic: str, count: int, partition: int = 0) -> None:
+    def produce(self, topic: str, count: int, partition: int = 0, value: bytes = b"") -> None:
         producer = Producer(self.orange.client_configuration())
         for number in range(count):
-            producer.produce(topic, b"value %d" % number, b"key %d" % number, partition)
+            producer.produce(topic, value or b"value %d" % number, b"key %d" % number, partition)
         assert producer.flush(SECONDS) == 0
 
     def clear(self) -> None:
@@ -158,3 +161,8 @@ async def link(
 def lines(process: OwnedProcess) -> Iterator[str]:
     """What it has printed."""
     yield from process.log_file.read_text().splitlines()
+
+
+def faults(process: OwnedProcess) -> list[str]:
+    """What it has printed that is no mere information."""
+    return [line for line in lines(process) if " INFO " not in line]

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from appliance.verify.verdict import Span
-
 from appliance.kafka.batch import Batch, restamp
 from appliance.kafka.records import unpack
+from appliance.verify.verdict import Span
 from tests.support.batches import Written, made, only
 
 NOW = 1_700_000_000_000

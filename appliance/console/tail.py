@@ -1,0 +1,90 @@
+"""The positions topic, read on from look to look: one Fetch to each leader, and nothing decoded that is outdated.
+
+Nobody is fenced by it. Of a key only the newest record holds, so that of thousands of records that a busy link writes
+between two looks only the last of each partition is decoded.
+"""
+
+from collections.abc import Mapping
+
+from kio.schema.fetch.v12 import FetchResponse
+
+from appliance.errors import BrokerRefused
+from appliance.kafka import batch, fetch
+from appliance.kafka.answer import check
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.committed import committed
+from appliance.kafka.fetch import Fetched, FetchLimits
+from appliance.kafka.metadata import NOWHERE, Metadata
+from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.kafka.records import Record, key_and_value, unpack
+from appliance.replicator.memory import Memory, decode
+
+_LIMITS = FetchLimits(partition_bytes=1024 * 1024, response_bytes=4 * 1024 * 1024, wait=0)
+
+
+class PositionsTail:
+    """What the destination remembers of every lane, as far as it has been read."""
+
+    def __init__(self, cluster: KafkaCluster, topic: str) -> None:
+        self.memories: tuple[Memory, ...] = ()
+        self._cluster = cluster
+        self._topic = topic
+        self._id = NOWHERE
+
+    @property
+    def stable_ends(self) -> Mapping[Partition, int]:
+        """Up to where each lane's partition is decided, as of the last ``advance``."""
+        return {(self._topic, lane): memory.read_to for lane, memory in enumerate(self.memories)}
+
+    async def advance(self, metadata: Metadata) -> None:
+        """Read what has been committed since, to its end; ``metadata`` is the destination's.
+
+        Cut off at any await it goes on from there the next time. A topic that is not there leaves no memories.
+
+        Raises:
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+        """
+        topic = metadata.topics.get(self._topic)
+        if topic is None:
+            self._forget()
+            return
+        check(topic.error, f"look for {self._topic}")
+        if topic.id != self._id or len(topic.leaders) != len(self.memories):
+            self._forget()
+            lanes = [(self._topic, lane) for lane in range(len(topic.leaders))]
+            starts = await list_offsets(self._cluster, metadata, lanes, Bound.START)
+            self._id, self.memories = topic.id, tuple(Memory(read_to=starts[lane]) for lane in lanes)
+        try:
+            for leader in set(topic.leaders):
+                await self._catch_up(leader, {lane for lane, leads in enumerate(topic.leaders) if leads == leader})
+        except BrokerRefused as error:
+            if not error.retriable:
+                self._forget()  # the log does not hold any more what comes next: the newest of each key is still there
+            raise
+
+    def _forget(self) -> None:
+        self._id, self.memories = NOWHERE, ()
+
+    async def _catch_up(self, leader: int, behind: set[int]) -> None:
+        connection = await self._cluster.broker(leader, "positions")
+        while behind:
+            wanted = [((self._topic, lane), self.memories[lane].read_to) for lane in sorted(behind)]
+            response = await connection.call(fetch.request(wanted, _LIMITS), FetchResponse)
+            check(response.error_code, f"fetch {self._topic}")
+            behind -= {fetched.partition[1] for fetched in fetch.fetched(response) if self._take(fetched)}
+
+    def _take(self, fetched: Fetched) -> bool:
+        """Take in what came of a lane; whether that was all there is."""
+        topic, lane = fetched.partition
+        memory = self.memories[lane]
+        check(fetched.error, f"fetch {topic}-{lane}")
+        batches = list(batch.split(fetched.records))
+        newest: dict[bytes | None, Record] = {}
+        for data in committed(batches, fetched.aborted):
+            batch.verify(data)
+            newest |= {key_and_value(record.body)[0]: record for record in unpack(data, memory.read_to)}
+        for record in newest.values():
+            memory.add(decode(record))
+        if batches:
+            memory.read_to = batches[-1].header.last_offset + 1
+        return memory.read_to >= fetched.stable_end

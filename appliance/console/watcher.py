@@ -1,0 +1,70 @@
+"""Looks at both clusters at once, again and again, and draws the snapshot; a silent cluster is a fact like others."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from appliance.console.compose import compose
+from appliance.console.facts import DestinationFacts, SourceFacts, Told
+from appliance.console.look import DestinationLook, SourceLook, now
+from appliance.console.snapshot import Snapshot
+from appliance.errors import ApplianceError
+from appliance.kafka.cluster import KafkaCluster
+from appliance.replicator.naming import Naming
+from appliance.settings.values import Settings
+
+_SOURCE_SECONDS = 10.0
+_DESTINATION_SECONDS = 30.0
+"""The first look reads all of the positions topic."""
+
+_Facts = TypeVar("_Facts")
+
+
+class Watcher:
+    """One watcher of a link, on connections of its own."""
+
+    def __init__(self, settings: Settings, source: KafkaCluster, destination: KafkaCluster) -> None:
+        naming = Naming.of(settings)
+        self.snapshot: Snapshot | None = None
+        self._settings = settings
+        self._source = source
+        self._destination = destination
+        self._source_look = SourceLook(source, naming)
+        self._destination_look = DestinationLook(destination, naming)
+        self._source_told: Told[SourceFacts] = Told()
+        self._destination_told: Told[DestinationFacts] = Told()
+
+    async def look(self) -> Snapshot:
+        """Look, and keep the snapshot. Both at once: a lag is the difference of what both say at one moment."""
+        known = self._destination_told.facts
+        async with asyncio.TaskGroup() as looking:
+            source = looking.create_task(
+                _told(
+                    self._source_look.look(known.positions if known else {}),
+                    self._source,
+                    self._source_told,
+                    _SOURCE_SECONDS,
+                ),
+                name="look-source",
+            )
+            destination = looking.create_task(
+                _told(self._destination_look.look(), self._destination, self._destination_told, _DESTINATION_SECONDS),
+                name="look-destination",
+            )
+        self._source_told, self._destination_told = source.result(), destination.result()
+        self.snapshot = compose(self._settings, self._source_told, self._destination_told, self.snapshot, now())
+        return self.snapshot
+
+
+async def _told(look: Awaitable[_Facts], cluster: KafkaCluster, before: Told[_Facts], patience: float) -> Told[_Facts]:
+    """What the look finds, or what was found before with the reason why it is of the past."""
+    try:
+        async with asyncio.timeout(patience):
+            return Told(await look)
+    except ApplianceError as error:
+        trouble = str(error)
+    except TimeoutError:
+        trouble = f"the {cluster.settings.side} cluster did not answer within {patience:g} s"
+    # A connection on which an answer is missing would be asked again, and be silent again.
+    await cluster.close()
+    return Told(before.facts, trouble)

@@ -1,0 +1,73 @@
+"""What two small clusters could tell the console: one topic, ``payments``, with two partitions, copied by one run."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+
+from appliance.console.compose import compose
+from appliance.console.facts import DestinationFacts, Log, SourceFacts, Told
+from appliance.console.snapshot import PartitionStatus, Snapshot
+from appliance.kafka.metadata import Metadata, Topic
+from appliance.kafka.offsets import Partition
+from appliance.replicator.memory import Owner
+from appliance.replicator.position import Position
+from appliance.settings.parse import parse
+from appliance.settings.role import EVERY_ROLE
+from appliance.settings.values import Settings
+from tests.support.settings import REQUIRED
+
+NOW = 1_800_000_000_000
+SOURCE_ID, COPY_ID = uuid.UUID(int=1), uuid.UUID(int=2)
+RUN = Owner("1a2b3c", "worker", "grape-vm", NOW - 60_000)
+SILENT = "no broker answers"
+COPIED_TO_THE_END = {("payments", n): Position(SOURCE_ID, COPY_ID, 100, 0, 90, 9000, NOW - 5000) for n in range(2)}
+ENDS_AT_100 = {("payments", n): Log(-1, 100, 100) for n in range(2)}
+
+
+def settings(**changed: str) -> Settings:
+    return parse(REQUIRED | changed, EVERY_ROLE)
+
+
+def metadata(*topics: Topic) -> Metadata:
+    return Metadata("cluster", 1, {}, {topic.name: topic for topic in topics})
+
+
+PAYMENTS = Topic("payments", SOURCE_ID, False, (1, 1))
+SOURCE = SourceFacts(metadata(PAYMENTS), ENDS_AT_100)
+DESTINATION = DestinationFacts(
+    metadata(Topic("payments.copy", COPY_ID, False, (1, 1))), COPIED_TO_THE_END, {}, (RUN, RUN, RUN)
+)
+
+
+def snapshot(
+    source: SourceFacts | str = SOURCE,
+    destination: DestinationFacts | str = DESTINATION,
+    previous: Snapshot | None = None,
+    now: int = NOW,
+    **changed: str,
+) -> Snapshot:
+    """What is made of these facts; a text instead is why a cluster that has told the usual before is silent now."""
+    return compose(
+        settings(**changed),
+        Told(SOURCE, source) if isinstance(source, str) else Told(source),
+        Told(DESTINATION, destination) if isinstance(destination, str) else Told(destination),
+        previous,
+        now,
+    )
+
+
+def with_logs(logs: Mapping[Partition, Log]) -> SourceFacts:
+    """The source with other offsets."""
+    return replace(SOURCE, logs={**ENDS_AT_100, **logs})
+
+
+def with_position(partition: int = 0, **changed: object) -> DestinationFacts:
+    """The destination with another position."""
+    key = ("payments", partition)
+    held = replace(COPIED_TO_THE_END[key], **changed)
+    return replace(DESTINATION, positions={**COPIED_TO_THE_END, key: held})
+
+
+def first(snapshot: Snapshot) -> PartitionStatus:
+    """``payments-0``."""
+    return snapshot.topics[0].partitions[0]
