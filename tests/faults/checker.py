@@ -1,0 +1,152 @@
+"""The checker: a history in, its violations out. Pure.
+
+Jepsen's list for a log, and what this engine promises beyond it:
+
+- no acknowledged write is lost, none is doubled, changed or moved within its partition;
+- no record of an aborted transaction is ever seen;
+- what a consumer has seen stays: what it saw is what is there in the end;
+- no transaction is torn (invariant A): after each one the position counts just the records that are there, and
+  names the source offset just past them; a position never moves back (invariant D).
+
+The records of a transaction lie side by side in a partition that one lane alone writes, and its marker takes an offset
+of its own: where the offsets of a copy have a gap, a transaction ended. So each one can be held to its position.
+"""
+
+import enum
+import itertools
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from appliance.demo.comparison import Track, compare
+from tests.faults.history import History, Place, Progress
+
+
+class Kind(enum.StrEnum):
+    """What can be violated."""
+
+    LOST = "lost"
+    DUPLICATED = "duplicated"
+    REORDERED = "reordered"
+    ALTERED = "altered"
+    ABORTED = "aborted record"
+    RETRACTED = "retracted"
+    TORN = "torn transaction"
+    BACKWARDS = "position moved back"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One defect of one partition."""
+
+    kind: Kind
+    place: Place
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.place[0]}-{self.place[1]}: {self.detail}"
+
+
+def violations(history: History) -> list[Violation]:
+    """All of a run that has ended: nothing is written any more, and everything should be there."""
+    found: list[Violation] = []
+    for place in history.source:
+        source, destination = history.source[place], history.destination[place]
+        found += _differences(place, source, destination)
+        found += _lost_writes(place, history.acknowledged[place], destination)
+        found += _aborted(place, history.aborted[place], destination)
+        found += _aborted(place, history.aborted[place], history.observed[place])
+        found += _retracted(place, history.observed[place], destination)
+        found += _positions(place, history.progress[place], source)
+        found += _torn(place, _ends(destination.offsets), _counts(history.progress[place]))
+    return found
+
+
+def violations_so_far(history: History) -> list[Violation]:
+    """Those of a run that goes on, in what the observers on both sides have seen."""
+    found: list[Violation] = []
+    for place, observed in history.observed.items():
+        source, progress = history.source[place], history.progress[place]
+        count = min(len(source.offsets), len(observed.offsets))
+        if source.fingerprints[:count] != observed.fingerprints[:count]:
+            observed = _first(observed, count)
+            found += _differences(place, _up_to_last_of(source, observed), observed)
+        found += _aborted(place, history.aborted[place], observed)
+        found += _positions(place, progress, source)
+        # Of the last transaction that was seen, more may come; of its position, too.
+        ends, counts = _ends(observed.offsets)[:-1], _counts(progress)
+        known = min(len(ends), len(counts))
+        found += _torn(place, ends[:known], counts[:known])
+    return found
+
+
+def _differences(place: Place, source: Track, destination: Track) -> Iterator[Violation]:
+    differences = compare(*place, source, destination)
+    for kind in (Kind.LOST, Kind.DUPLICATED, Kind.REORDERED, Kind.ALTERED):
+        count: int = getattr(differences, kind.value)
+        if count:
+            examples = "; ".join(str(example) for example in differences.examples if example.kind.value == kind.value)
+            yield Violation(kind, place, f"{count} records: {examples}")
+
+
+def _up_to_last_of(source: Track, observed: Track) -> Track:
+    """The source's log up to the newest record that was observed, or as much of it as that is."""
+    last = observed.fingerprints[-1]
+    known = [index for index, record in enumerate(source.fingerprints) if record == last]
+    return _first(source, known[-1] + 1 if known else len(observed.offsets))
+
+
+def _first(track: Track, count: int) -> Track:
+    return Track(track.offsets[:count], track.fingerprints[:count])
+
+
+def _lost_writes(place: Place, acknowledged: Sequence[int], destination: Track) -> Iterator[Violation]:
+    lost = set(acknowledged).difference(destination.fingerprints)
+    if lost:
+        yield Violation(Kind.LOST, place, f"{len(lost)} writes that the source had acknowledged")
+
+
+def _aborted(place: Place, aborted: Sequence[int], seen: Track) -> Iterator[Violation]:
+    dirty = set(aborted)
+    offsets = [offset for offset, record in zip(seen.offsets, seen.fingerprints, strict=True) if record in dirty]
+    if offsets:
+        yield Violation(Kind.ABORTED, place, f"{len(offsets)} records, the first at destination offset {offsets[0]}")
+
+
+def _retracted(place: Place, observed: Track, destination: Track) -> Iterator[Violation]:
+    count = len(observed.offsets)
+    if observed.offsets != destination.offsets[:count] or observed.fingerprints != destination.fingerprints[:count]:
+        yield Violation(Kind.RETRACTED, place, f"the first {count} records that were seen are others now")
+
+
+def _positions(place: Place, progress: Sequence[Progress], source: Track) -> Iterator[Violation]:
+    """Positions against the source's log, as far as that is known."""
+    for before, after in itertools.pairwise(progress):
+        if after.next_offset < before.next_offset or after.records < before.records:
+            yield Violation(Kind.BACKWARDS, place, f"from {before} to {after}")
+    end = source.offsets[-1] if source.offsets else -1
+    for position in progress:
+        before_it = bisect_left(source.offsets, position.next_offset)
+        if position.next_offset <= end and position.records != before_it:
+            yield Violation(Kind.TORN, place, f"{position}, and the source has {before_it} records before that offset")
+            return
+
+
+def _torn(place: Place, ends: Sequence[int], counts: Sequence[int]) -> Iterator[Violation]:
+    """Transactions by how many records were copied when each had ended, and by what the positions say of that."""
+    for index, (copied, counted) in enumerate(itertools.zip_longest(ends, counts)):
+        if copied != counted:
+            detail = f"transaction {index} ended with record {copied}, and its position counts {counted}"
+            yield Violation(Kind.TORN, place, detail)
+            return
+
+
+def _ends(offsets: Sequence[int]) -> list[int]:
+    """How many records there were when each transaction had ended."""
+    jumps = [index for index, (left, right) in enumerate(itertools.pairwise(offsets), 1) if right != left + 1]
+    return [*jumps, len(offsets)] if offsets else []
+
+
+def _counts(progress: Sequence[Progress]) -> list[int]:
+    """How many records the positions count, whenever that changes."""
+    return [count for count, _ in itertools.groupby(position.records for position in progress) if count > 0]

@@ -1,0 +1,34 @@
+"""What a run left behind, as the checker sees it; records are fingerprints (see ``appliance.demo.fingerprint``)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from appliance.demo.comparison import Track
+
+Place = tuple[str, int]
+"""A source topic and one of its partitions; its copy goes by the same name here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A position as the destination remembers it: the next source offset, and how many records were copied so far."""
+
+    next_offset: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One run.
+
+    ``acknowledged`` and ``aborted`` are what the producers were told of their records; of others the outcome is not
+    known. ``source`` and ``destination`` are the committed logs, ``observed`` what a read_committed consumer saw at
+    the destination while the run went on, ``progress`` every committed position in its order.
+    """
+
+    acknowledged: Mapping[Place, Sequence[int]]
+    aborted: Mapping[Place, Sequence[int]]
+    source: Mapping[Place, Track]
+    observed: Mapping[Place, Track]
+    destination: Mapping[Place, Track]
+    progress: Mapping[Place, Sequence[Progress]]

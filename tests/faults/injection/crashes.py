@@ -1,0 +1,73 @@
+"""The crash points of a transaction, put around the calls that a lane makes."""
+
+import asyncio
+from collections.abc import Collection, Iterable
+
+from kio.schema.produce.v9 import ProduceResponse
+
+from appliance.kafka import transactions
+from appliance.kafka.connection import BrokerConnection
+from appliance.kafka.offsets import Partition
+from appliance.kafka.transactions import Producer
+from appliance.replicator import lane
+from tests.faults.injection.switches import CrashPoint, armed, reached
+
+_add_partitions = transactions.add_partitions
+_produce = transactions.produce
+_end_transaction = transactions.end_transaction
+
+_copying: set[Producer] = set()
+"""Whose open transaction copies something."""
+
+
+def patch() -> None:
+    """Put them there."""
+    for function in (add_partitions, produce, end_transaction):
+        setattr(lane, function.__name__, function)
+
+
+def is_positions(partition: Partition) -> bool:
+    """Whether it is one of the positions topic."""
+    return partition[0].endswith(".positions")
+
+
+def has_copies(partitions: Iterable[Partition]) -> bool:
+    """Whether a transaction that writes there copies anything."""
+    return not all(is_positions(partition) for partition in partitions)
+
+
+async def add_partitions(coordinator: BrokerConnection, producer: Producer, partitions: Collection[Partition]) -> None:
+    """After fetch, and after AddPartitions."""
+    if not has_copies(partitions):
+        return await _add_partitions(coordinator, producer, partitions)
+    reached(CrashPoint.FETCHED)
+    await _add_partitions(coordinator, producer, partitions)
+    _copying.add(producer)
+    reached(CrashPoint.PARTITIONS_ADDED)
+    return None
+
+
+async def produce(
+    leader: BrokerConnection, producer: Producer, batches: Collection[tuple[Partition, bytearray]], timeout: float
+) -> asyncio.Future[ProduceResponse]:
+    """After a Produce that the leader has answered, when that of the positions is still to come."""
+    answer = await _produce(leader, producer, batches, timeout)
+    if armed(CrashPoint.PARTLY_PRODUCED) and has_copies(partition for partition, _ in batches):
+        await asyncio.wait([answer])
+        reached(CrashPoint.PARTLY_PRODUCED)
+    return answer
+
+
+async def end_transaction(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:
+    """After positions; after EndTxn is sent; after it is answered."""
+    if producer not in _copying:
+        return await _end_transaction(coordinator, producer, timeout)
+    _copying.discard(producer)
+    reached(CrashPoint.POSITIONS_PRODUCED)
+    asking = asyncio.ensure_future(_end_transaction(coordinator, producer, timeout))
+    # Its first step sends, without waiting for anything.
+    await asyncio.sleep(0)
+    reached(CrashPoint.COMMIT_SENT)
+    await asking
+    reached(CrashPoint.COMMITTED)
+    return None

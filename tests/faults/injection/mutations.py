@@ -1,0 +1,138 @@
+"""The engine made wrong, each time in one way, to show that the checker finds it."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from kio.schema.produce.v9 import ProduceResponse
+
+from appliance.errors import BrokerBusy, Unreachable
+from appliance.kafka.batch import Batch
+from appliance.kafka.committed import Aborted
+from appliance.kafka.connection import BrokerConnection
+from appliance.kafka.offsets import Partition
+from appliance.kafka.transactions import Producer, check_produced
+from appliance.replicator import intake, lane
+from appliance.replicator.memory import Memory
+from appliance.replicator.states import LANE, Machine
+from tests.faults.injection import switches
+from tests.faults.injection.crashes import is_positions
+
+Stamped = Collection[tuple[Partition, bytearray]]
+
+_LATE = 3.0
+"""Seconds that pass between reading and fencing, when that is the order."""
+
+
+def patch() -> None:
+    """Give this process the mutation that its environment asks for, if any."""
+    name = switches.mutation()
+    if name:
+        MUTATIONS[name]()
+
+
+def _position_committed_separately() -> None:
+    """Against invariant A: the copies in one transaction, the positions in the next one."""
+    add_partitions, produce, end_transaction = lane.add_partitions, lane.produce, lane.end_transaction
+    held: dict[str, tuple[BrokerConnection, Stamped]] = {}
+
+    async def add(coordinator: BrokerConnection, producer: Producer, partitions: Collection[Partition]) -> None:
+        copies = [partition for partition in partitions if not is_positions(partition)]
+        await add_partitions(coordinator, producer, copies or partitions)
+
+    async def hold(
+        leader: BrokerConnection, producer: Producer, batches: Stamped, timeout: float
+    ) -> "asyncio.Future[ProduceResponse]":
+        positions = [batch for batch in batches if is_positions(batch[0])]
+        if positions:
+            held[producer.transactional_id] = leader, positions
+        copies = [batch for batch in batches if not is_positions(batch[0])]
+        return await produce(leader, producer, copies, timeout) if copies else _nothing_to_answer()
+
+    async def end(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:
+        leader, positions = held.pop(producer.transactional_id)
+        await end_transaction(coordinator, producer, timeout)
+        await _insist(lambda: add_partitions(coordinator, producer, [partition for partition, _ in positions]))
+        check_produced(await (await produce(leader, producer, positions, timeout)))
+        await end_transaction(coordinator, producer, timeout)
+
+    _replace(lane, add_partitions=add, produce=hold, end_transaction=end)
+
+
+def _read_before_fencing() -> None:
+    """Against invariant C: what the predecessor commits between the two is not known to the lane."""
+    init_producer_id, read_memory = lane.init_producer_id, lane.read_memory
+    promised: dict[asyncio.Task[Any] | None, tuple[Producer, Callable[[], Any]]] = {}
+
+    async def promise(coordinator: BrokerConnection, transactional_id: str, timeout: float) -> Producer:
+        producer = Producer(transactional_id, -1, -1)
+        promised[asyncio.current_task()] = (
+            producer,
+            lambda: init_producer_id(coordinator, transactional_id, timeout),
+        )
+        return producer
+
+    async def read_first(*arguments: Any) -> Memory:
+        remembered: Memory = await read_memory(*arguments)
+        await asyncio.sleep(_LATE)
+        producer, fence = promised.pop(asyncio.current_task())
+        granted = await _insist(fence)
+        for field in dataclasses.fields(Producer):
+            object.__setattr__(producer, field.name, getattr(granted, field.name))
+        return remembered
+
+    _replace(lane, init_producer_id=promise, read_memory=read_first)
+
+
+def _aborted_let_through() -> None:
+    """Markers are left out as ever, but of aborted transactions nothing is known."""
+    committed = intake.committed
+
+    def all_data(batches: Iterable[Batch], _: Sequence[Aborted]) -> Iterator[Batch]:
+        return committed(batches, ())
+
+    _replace(intake, committed=all_data)
+
+
+def _retry_without_new_epoch() -> None:
+    """A doubtful transaction is tried again as the same producer, instead of finding out what became of it."""
+    commit = lane.Lane.commit
+
+    async def insist(self: lane.Lane, *arguments: Any) -> Any:
+        kept = dict(vars(self))
+        state = self.state
+        try:
+            return await commit(self, *arguments)
+        except Unreachable:
+            vars(self).update(kept, _machine=Machine(LANE, state))
+            return await commit(self, *arguments)
+
+    _replace(lane.Lane, commit=insist)
+
+
+MUTATIONS = {
+    "position committed separately": _position_committed_separately,
+    "read before fencing": _read_before_fencing,
+    "an aborted batch let through": _aborted_let_through,
+    "a retry without a new epoch": _retry_without_new_epoch,
+}
+
+
+def _replace(owner: object, **functions: object) -> None:
+    for name, function in functions.items():
+        setattr(owner, name, function)
+
+
+def _nothing_to_answer() -> "asyncio.Future[ProduceResponse]":
+    answer: asyncio.Future[ProduceResponse] = asyncio.get_running_loop().create_future()
+    answer.set_result(ProduceResponse(responses=()))
+    return answer
+
+
+async def _insist(ask: Callable[[], Any]) -> Any:
+    while True:
+        try:
+            return await ask()
+        except BrokerBusy:
+            await asyncio.sleep(0.01)

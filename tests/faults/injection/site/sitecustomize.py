@@ -1,0 +1,6 @@
+"""Patches the process that starts, before anything else is imported; see ``tests.faults.injection.switches``."""
+
+from tests.faults.injection import crashes, mutations
+
+crashes.patch()
+mutations.patch()

@@ -1,0 +1,58 @@
+"""How the suite reaches into a replicator that knows nothing of it: by environment variables, and by files.
+
+Python imports ``sitecustomize`` at its start, if a directory of PYTHONPATH has one; Spark hands PYTHONPATH on to its
+Python workers. Ours has one, which patches the process before any of the appliance is imported.
+"""
+
+import enum
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+_DIRECTORY = "FAULTS_DIRECTORY"
+_MUTATION = "FAULTS_MUTATION"
+_CHECKOUT = Path(__file__).parents[3]
+_SITE = Path(__file__).parent / "site"
+
+
+class CrashPoint(enum.Enum):
+    """Where a lane's process can die within a transaction."""
+
+    FETCHED = "after fetch"
+    PARTITIONS_ADDED = "after AddPartitions"
+    PARTLY_PRODUCED = "after part of the Produces"
+    POSITIONS_PRODUCED = "after positions"
+    COMMIT_SENT = "after EndTxn is sent but not answered"
+    COMMITTED = "after commit, before the task returns"
+
+
+def injected(directory: Path, mutation: str) -> Mapping[str, str]:
+    """The environment of a process that can be crashed by files in ``directory``, and that has the mutation, if any."""
+    paths = [str(_SITE), str(_CHECKOUT), os.environ.get("PYTHONPATH", "")]
+    own = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), _DIRECTORY: str(directory), _MUTATION: mutation}
+    return {**os.environ, **own}
+
+
+def crash_file(directory: Path, point: CrashPoint) -> Path:
+    """As long as it is there, the next process that comes to ``point`` removes it and dies."""
+    return directory / f"crash-{point.name.lower()}"
+
+
+def armed(point: CrashPoint) -> bool:
+    """Whether the next process that comes there is asked to die."""
+    return crash_file(Path(os.environ[_DIRECTORY]), point).exists()
+
+
+def reached(point: CrashPoint) -> None:
+    """Die here, if that is asked for: by SIGKILL, as when memory runs out."""
+    try:
+        crash_file(Path(os.environ[_DIRECTORY]), point).unlink()
+    except FileNotFoundError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def mutation() -> str:
+    """The mutation that this process is asked to have; empty for none."""
+    return os.environ.get(_MUTATION, "")

@@ -1,0 +1,215 @@
+"""What can go wrong, as a table: each fault is done on entering its context, and made good, where it has to be, on
+leaving it. ``hold`` is for how long it lasts, in seconds; chance decides the rest.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from confluent_kafka import ElectionType, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from appliance.demo.cluster import Cluster
+from tests.faults.injection.switches import CrashPoint, crash_file
+from tests.faults.kafka_proxy import Api, Moment
+from tests.faults.network import Network
+from tests.faults.run import Run
+from tests.faults.supervised import Supervised
+from tests.support.link import SECONDS
+
+Injection = Callable[[Run, random.Random], AbstractAsyncContextManager[None]]
+
+_TRANSACTION_GIVEN_UP = 17.0
+"""The suite's transaction timeout, and the ten seconds after which the coordinator looks for what has passed it."""
+
+_FENCED = 1
+"""The exit code of a replicator that another has taken over from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One line of the table."""
+
+    inject: Injection
+    hold: tuple[float, float] = (0.0, 0.0)
+
+    async def strike(self, run: Run, chance: random.Random) -> None:
+        """Inject, hold, heal."""
+        async with self.inject(run, chance):
+            await asyncio.sleep(chance.uniform(*self.hold))
+
+
+def _killed(part: "Part") -> Injection:
+    @contextlib.asynccontextmanager
+    async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
+        part(run).kill()
+        yield
+
+    return inject
+
+
+def _paused(part: "Part") -> Injection:
+    @contextlib.asynccontextmanager
+    async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
+        part(run).pause()
+        try:
+            yield
+        finally:
+            part(run).resume()
+
+    return inject
+
+
+@contextlib.asynccontextmanager
+async def _executor_killed(run: Run, chance: random.Random) -> AsyncIterator[None]:
+    chance.choice(run.replicator.executors()).kill()
+    yield
+
+
+@contextlib.asynccontextmanager
+async def _executor_paused(run: Run, chance: random.Random) -> AsyncIterator[None]:
+    executor = chance.choice(run.replicator.executors())
+    executor.suspend()
+    try:
+        yield
+    finally:
+        executor.resume()
+
+
+@contextlib.asynccontextmanager
+async def _taken_over(run: Run, _: random.Random) -> AsyncIterator[None]:
+    """Another replicator of the link starts; the older stops, and says why."""
+    older = await run.replaced()
+    yield
+    await _is_fenced(older)
+
+
+@contextlib.asynccontextmanager
+async def _taken_over_while_paused(run: Run, _: random.Random) -> AsyncIterator[None]:
+    """The older sleeps, perhaps within a transaction, until another has all of its lanes."""
+    run.replicator.pause()
+    older = await run.replaced()
+    await run.goes_on()
+    yield
+    older.resume()
+    await _is_fenced(older)
+
+
+async def _is_fenced(older: Supervised) -> None:
+    try:
+        assert await older.process.wait(SECONDS) == _FENCED
+    finally:
+        await older.close()
+
+
+def _broker_killed(side: "Side") -> Injection:
+    """Its partitions get other leaders, and get it back once it has caught up again."""
+
+    @contextlib.asynccontextmanager
+    async def inject(run: Run, chance: random.Random) -> AsyncIterator[None]:
+        cluster = side(run.network)
+        node = chance.choice(cluster.plan.nodes).id
+        await cluster.kill(node)
+        try:
+            yield
+        finally:
+            await cluster.restart(node)
+        await _elect_preferred_leaders(cluster)
+
+    return inject
+
+
+async def _elect_preferred_leaders(cluster: Cluster) -> None:
+    """Leaders move while all brokers live; asked again until the one that was away is in sync."""
+    admin = AdminClient(cluster.client_configuration())
+    async with asyncio.timeout(SECONDS):
+        while not await asyncio.to_thread(_elected, admin):
+            await asyncio.sleep(0.5)
+
+
+def _elected(admin: AdminClient) -> bool:
+    """Whether every partition is led by the first of its replicas now."""
+    with contextlib.suppress(KafkaException):
+        admin.elect_leaders(ElectionType.PREFERRED, None).result(SECONDS)
+    topics = admin.list_topics(timeout=SECONDS).topics.values()
+    return all(partition.leader == partition.replicas[0] for topic in topics for partition in topic.partitions.values())
+
+
+@contextlib.asynccontextmanager
+async def _tunnel_cut(run: Run, _: random.Random) -> AsyncIterator[None]:
+    run.network.wire.cut()
+    yield
+    run.network.wire.heal()
+
+
+@contextlib.asynccontextmanager
+async def _tunnel_half_open(run: Run, _: random.Random) -> AsyncIterator[None]:
+    run.network.wire.half_open()
+    yield
+    run.network.wire.heal()
+
+
+@contextlib.asynccontextmanager
+async def _tunnel_slow(run: Run, _: random.Random) -> AsyncIterator[None]:
+    run.network.wire.slow(delay=0.1, bandwidth=50_000)
+    yield
+    run.network.wire.heal()
+
+
+def _reset(api: Api, moment: Moment) -> Injection:
+    @contextlib.asynccontextmanager
+    async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
+        run.network.tripwire.arm(api, moment)
+        async with asyncio.timeout(SECONDS):
+            await run.network.tripwire.sprung.wait()
+        yield
+
+    return inject
+
+
+def _crashed(point: CrashPoint) -> Injection:
+    @contextlib.asynccontextmanager
+    async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
+        file = crash_file(run.directory, point)
+        file.touch()
+        async with asyncio.timeout(SECONDS):
+            while file.exists():
+                await asyncio.sleep(0.02)
+        yield
+
+    return inject
+
+
+Part = Callable[[Run], Supervised]
+Side = Callable[[Network], Cluster]
+
+_PARTS: dict[str, Part] = {
+    "replicator": lambda run: run.replicator,
+    "tunnel client": lambda run: run.network.tunnel_client,
+    "tunnel server": lambda run: run.network.tunnel_server,
+}
+_SIDES: dict[str, Side] = {"source": lambda network: network.source, "destination": lambda network: network.destination}
+
+FAULTS: dict[str, Fault] = {
+    **{f"{name} killed": Fault(_killed(part)) for name, part in _PARTS.items()},
+    "executor killed": Fault(_executor_killed),
+    **{f"{name} paused": Fault(_paused(part), (1, 3)) for name, part in _PARTS.items()},
+    "executor paused": Fault(_executor_paused, (1, 3)),
+    "replicator paused past its transaction's timeout": Fault(
+        _paused(_PARTS["replicator"]), (_TRANSACTION_GIVEN_UP, _TRANSACTION_GIVEN_UP)
+    ),
+    "another replicator takes over": Fault(_taken_over),
+    "another replicator takes over from a paused one": Fault(_taken_over_while_paused),
+    **{f"{name} broker killed": Fault(_broker_killed(side), (3, 5)) for name, side in _SIDES.items()},
+    "tunnel cut": Fault(_tunnel_cut, (1, 3)),
+    "tunnel half-open": Fault(_tunnel_half_open, (1, 3)),
+    "tunnel slow": Fault(_tunnel_slow, (2, 4)),
+    "reset in mid-Produce": Fault(_reset(Api.PRODUCE, Moment.IN_REQUEST)),
+    "reset between Produce and its answer": Fault(_reset(Api.PRODUCE, Moment.BEFORE_ANSWER)),
+    "reset between AddPartitionsToTxn and its answer": Fault(_reset(Api.ADD_PARTITIONS_TO_TXN, Moment.BEFORE_ANSWER)),
+    "reset between EndTxn and its answer": Fault(_reset(Api.END_TXN, Moment.BEFORE_ANSWER)),
+    **{f"crash {point.value}": Fault(_crashed(point)) for point in CrashPoint},
+}

@@ -1,0 +1,130 @@
+"""An independent read_committed consumer, which sees every record of some partitions, live or up to their ends."""
+
+import asyncio
+import functools
+import json
+import threading
+import uuid
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from appliance.demo.comparison import Track
+from appliance.demo.fingerprint import fingerprint
+from tests.faults.history import Place, Progress
+from tests.faults.thread import in_own_thread
+
+_FATAL = frozenset(
+    {KafkaError._BAD_MSG, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE}
+)
+"""What no broken connection explains."""
+
+
+class Observer:
+    """Reads partitions from their first record on, by names of the reader's choice.
+
+    Args:
+        client: configuration that reaches the cluster.
+        places: what to call each partition that is read; those of ``positions`` are decoded instead.
+        positions: the positions topic with its number of partitions, or none.
+    """
+
+    def __init__(
+        self, client: Mapping[str, str], places: Mapping[Place, Place], positions: tuple[str, int] | None = None
+    ) -> None:
+        self._tracks = {name: Track() for name in places.values()}
+        self._progress: dict[Place, list[Progress]] = {name: [] for name in places.values()}
+        self._names = places
+        self._positions = positions[0] if positions else None
+        further = [(positions[0], number) for number in range(positions[1])] if positions else []
+        self._unfinished = {*places, *further}
+        self._consumer = Consumer(
+            {
+                **client,
+                "group.id": f"observer-{uuid.uuid4().hex}",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+                "check.crcs": True,
+                "fetch.wait.max.ms": 100,
+                "topic.metadata.refresh.interval.ms": 1000,
+            }
+        )
+        self._stopping = threading.Event()
+        self._thread: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        """Read on for ever."""
+        self._thread = in_own_thread(functools.partial(self._read, until_end=False))
+
+    async def read_to_ends(self) -> None:
+        """Read once up to where every partition ends now."""
+        self._thread = in_own_thread(functools.partial(self._read, until_end=True))
+        await self.stop(after=True)
+
+    async def stop(self, *, after: bool = False) -> None:
+        """End reading, or with ``after`` wait for its end.
+
+        Raises:
+            AssertionError: the log cannot be read as a log should be.
+        """
+        if not after:
+            self._stopping.set()
+        if self._thread is not None:
+            await self._thread
+
+    @property
+    def tracks(self) -> dict[Place, Track]:
+        """What was seen so far of each place; it stays as it is while more is seen."""
+        return {name: _snapshot(track) for name, track in self._tracks.items()}
+
+    @property
+    def progress(self) -> dict[Place, list[Progress]]:
+        """The positions of each place that were seen so far, in their order."""
+        return {name: list(seen) for name, seen in self._progress.items()}
+
+    def counts(self) -> dict[Place, int]:
+        """How many records of each place were seen so far.
+
+        Raises:
+            AssertionError: as ``stop``.
+        """
+        if self._thread is not None and self._thread.done():
+            self._thread.result()
+        return {name: len(track.fingerprints) for name, track in self._tracks.items()}
+
+    def _read(self, *, until_end: bool) -> None:
+        try:
+            # An offset needs no question; nothing of these topics is ever deleted.
+            self._consumer.assign([TopicPartition(*place, 0) for place in self._unfinished])
+            while not self._stopping.is_set() and not (until_end and not self._unfinished):
+                for message in self._consumer.consume(1000, 0.05):
+                    self._take(message)
+        finally:
+            self._consumer.close()
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        place: Place = (message.topic() or "", message.partition() or 0)
+        if error is not None:
+            assert error.code() not in _FATAL, f"{place}: {error.str()}"
+            if error.code() == KafkaError._PARTITION_EOF:
+                self._unfinished.discard(place)
+        elif message.topic() == self._positions:
+            self._take_position(message)
+        else:
+            found = fingerprint(message.key(), message.value(), message.headers() or [], message.timestamp()[1])
+            self._tracks[self._names[place]].append(message.offset() or 0, found)
+
+    def _take_position(self, message: Message) -> None:
+        """A position of one of our places; the topic remembers other things too."""
+        key, value = json.loads(message.key() or b"{}"), json.loads(message.value() or b"{}")
+        if set(key) == {"topic", "partition"} and {"next_offset", "records"} <= set(value):
+            progress = Progress(value["next_offset"], value["records"])
+            self._progress[key["topic"], key["partition"]].append(progress)
+
+
+def _snapshot(track: Track) -> Track:
+    count = len(track.fingerprints)  # what is appended last
+    return Track(track.offsets[:count], track.fingerprints[:count])

@@ -1,0 +1,193 @@
+"""One run: a link of its own between the two networks, producers before it, observers on both sides of it."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from appliance.demo.process import OwnedProcess
+from tests.faults.checker import Violation, violations, violations_so_far
+from tests.faults.history import History, Place
+from tests.faults.injection.switches import injected
+from tests.faults.network import Network, make_topics, topics
+from tests.faults.observer import Observer
+from tests.faults.supervised import Supervised
+from tests.faults.workload import Workload
+from tests.support.link import SECONDS
+
+RECOVERY = 90.0
+"""Seconds within which everything that was written has to be copied, once a fault is healed."""
+
+_PARTITIONS = {"orders": 3, "payments": 2}
+_LANES = 2
+_POLL = 0.1
+_numbers = itertools.count()
+
+
+@dataclass(slots=True)
+class Run:
+    """Several may share the network: their topics and their links are their own."""
+
+    network: Network
+    seed: int
+    directory: Path
+    tag: str = field(default_factory=lambda: f"{os.getpid()}-{next(_numbers)}")
+    replicator: Supervised = field(init=False)
+    workload: Workload = field(init=False)
+    _source: Observer = field(init=False)
+    _destination: Observer = field(init=False)
+
+    @property
+    def places(self) -> dict[Place, Place]:
+        """Each source partition, and its copy."""
+        sources = [(f"{topic}-{self.tag}", n) for topic, count in _PARTITIONS.items() for n in range(count)]
+        return {(topic, n): (f"{topic}.copy", n) for topic, n in sources}
+
+    @property
+    def positions_topic(self) -> str:
+        """Where the destination remembers this run's link."""
+        return f"replicator-{self._cluster_id}.positions"
+
+    def supervised(self, mutation: str = "") -> Supervised:
+        """A replicator of this run's link, not yet started."""
+        return Supervised(lambda: self._start_replicator(mutation))
+
+    async def replaced(self, mutation: str = "") -> Supervised:
+        """Start another replicator, from now on the run's; the older one is the caller's, to watch and to end."""
+        older, self.replicator = self.replicator, self.supervised(mutation)
+        await older.release()
+        await self.replicator.start()
+        return older
+
+    async def goes_on(self) -> None:
+        """Returns when every partition was written to after this moment, and all of that was seen at the destination.
+
+        Raises:
+            ProcessFailed: that did not come to pass; the replicator's last words are in the text.
+        """
+        before = self.workload.written()
+
+        async def written() -> bool:
+            return all(count > before[place] for place, count in self.workload.written().items())
+
+        await self._until(written, "let the source be written to")
+        await self._caught_up()
+
+    async def _caught_up(self) -> None:
+        written = self.workload.written()
+
+        async def copied() -> bool:
+            return all(seen >= written[place] for place, seen in self._destination.counts().items())
+
+        await self._until(copied, "copy all that was written")
+
+    async def _until(self, done: Callable[[], Awaitable[bool]], what: str) -> None:
+        try:
+            async with asyncio.timeout(RECOVERY):
+                while not await done():
+                    await asyncio.sleep(_POLL)
+        except TimeoutError as error:
+            raise self.replicator.process.failure(f"did not {what} within {RECOVERY:g} s") from error
+
+    def violations_so_far(self) -> list[Violation]:
+        """What is wrong in what was seen up to now."""
+        observed, progress = self._destination.tracks, self._destination.progress
+        source, aborted = self._source.tracks, self.workload.aborted
+        return violations_so_far(History({}, aborted, source, observed, observed, progress))
+
+    async def finish(self) -> list[Violation]:
+        """Stop writing, wait until all is copied, end the replicator, read both sides anew, and say what is wrong."""
+        await self.workload.stop()
+        await self._caught_up()
+        await self.replicator.release()
+        await self.replicator.process.stop()
+        source, destination = self._source_observer(), self._destination_observer()
+        await source.read_to_ends()
+        await destination.read_to_ends()
+        await self._observed_as_far_as(destination)
+        return violations(
+            History(
+                self.workload.acknowledged,
+                self.workload.aborted,
+                source.tracks,
+                self._destination.tracks,
+                destination.tracks,
+                self._destination.progress,
+            )
+        )
+
+    @contextlib.asynccontextmanager
+    async def going(self, mutation: str = "") -> AsyncIterator["Run"]:
+        """From the first record on; ready when the replicator has caught up for the first time."""
+        try:
+            await self._prepare()
+            await self._replicate(mutation)
+            yield self
+        finally:
+            await self._close()
+
+    async def _prepare(self) -> None:
+        make_topics(self.network.source, {f"{topic}-{self.tag}": count for topic, count in _PARTITIONS.items()})
+        self._source = self._source_observer()
+        self._source.start()
+        self.workload = Workload(self.network.source.client_configuration(), list(self.places), self.seed)
+        self.workload.start()
+
+    async def _replicate(self, mutation: str) -> None:
+        self.replicator = self.supervised(mutation)
+        await self.replicator.start()
+        made = {self.positions_topic, *(copy for copy, _ in self.places.values())}
+
+        async def there() -> bool:
+            return made <= await asyncio.to_thread(topics, self.network.destination)
+
+        await self._until(there, "make its topics")
+        self._destination = self._destination_observer()
+        self._destination.start()
+        await self.goes_on()
+
+    async def _close(self) -> None:
+        for part in ("workload", "_source", "_destination"):
+            if hasattr(self, part):
+                with contextlib.suppress(AssertionError):
+                    await getattr(self, part).stop()
+        if hasattr(self, "replicator"):
+            await self.replicator.close()
+
+    def _source_observer(self) -> Observer:
+        return Observer(self.network.source.client_configuration(), {place: place for place in self.places})
+
+    def _destination_observer(self) -> Observer:
+        names = {copy: place for place, copy in self.places.items()}
+        return Observer(self.network.destination.client_configuration(), names, (self.positions_topic, _LANES))
+
+    async def _observed_as_far_as(self, there: Observer) -> None:
+        """Give the live observer time to see what is there; if it does not, the checker will say so."""
+        last = {place: progress[-1:] for place, progress in there.progress.items()}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SECONDS):
+                while self._destination.counts() != there.counts() or last != {
+                    place: progress[-1:] for place, progress in self._destination.progress.items()
+                }:
+                    await asyncio.sleep(_POLL)
+
+    @property
+    def _cluster_id(self) -> str:
+        return f"orange-{self.tag}"
+
+    async def _start_replicator(self, mutation: str) -> OwnedProcess:
+        return await self.network.link.start(
+            "replicate",
+            injected(self.directory, mutation),
+            SOURCE_CLUSTER_ID=self._cluster_id,
+            DESTINATION_BROKER_SERVERS=",".join(str(target) for target in self.network.destination.vpc_targets),
+            REPLICA_TOPICS_SOURCE_REGEX=f".*-{self.tag}",
+            LANES=str(_LANES),
+            TASKS=str(_LANES),
+            COMMIT_INTERVAL_MS="50",
+            TRANSACTION_TIMEOUT_SECONDS="5",
+            SLICE_SECONDS="5",
+        )

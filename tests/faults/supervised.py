@@ -1,0 +1,96 @@
+"""A process that is started again whenever it ends, as a container's restart policy does."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+import psutil
+
+from appliance.demo.process import OwnedProcess
+from appliance.errors import ProcessFailed
+
+_PAUSE = 0.2
+_A_LONG_TIME = 24 * 60 * 60.0
+_EXECUTOR = "pyspark.daemon"
+
+
+class Supervised:
+    """Keeps one process running; ``start`` makes a new one."""
+
+    def __init__(self, start: Callable[[], Awaitable[OwnedProcess]]) -> None:
+        self.exits: list[int] = []
+        self._start = start
+        self._process: OwnedProcess | None = None
+        self._all: list[OwnedProcess] = []
+        self._keeping: asyncio.Task[None] | None = None
+
+    @property
+    def process(self) -> OwnedProcess:
+        """The newest one.
+
+        Raises:
+            ProcessFailed: there was none yet.
+        """
+        if self._process is None:
+            raise ProcessFailed("it was never started")
+        return self._process
+
+    async def start(self) -> None:
+        """Returns when the first one was started; it becomes ready by itself."""
+        await self._launch()
+        self._keeping = asyncio.create_task(self._keep(), name="supervisor")
+
+    async def release(self) -> None:
+        """Start it no more."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Kill it, and whatever earlier ones left behind."""
+        await self.release()
+        for process in self._all:
+            await process.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to the process alone; what it has started has to find out."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGKILL)
+
+    def pause(self) -> None:
+        """SIGSTOP to the process and all that it has started."""
+        self._signal_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT to all of them."""
+        self._signal_all(signal.SIGCONT)
+
+    def executors(self) -> list[psutil.Process]:
+        """The Python processes in which Spark runs tasks: the forks of its daemon."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        daemons = {child.pid for child in children if _runs_executors(child)}
+        return [child for child in children if child.pid in daemons and child.ppid() in daemons]
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        process = psutil.Process(self.process.pid)
+        for each in [process, *process.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.send_signal(number)
+
+    async def _keep(self) -> None:
+        while True:
+            self.exits.append(await self.process.wait(_A_LONG_TIME))
+            await asyncio.sleep(_PAUSE)
+            await self._launch()
+
+    async def _launch(self) -> None:
+        self._process = await self._start()
+        self._all.append(self._process)
+
+
+def _runs_executors(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return _EXECUTOR in process.cmdline()
+    return False

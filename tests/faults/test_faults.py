@@ -1,0 +1,39 @@
+"""One link, one workload, and one fault after the other; what is there in the end is what the source has."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.faults.nemesis import FAULTS
+from tests.faults.network import Network
+from tests.faults.run import Run
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def run(both_networks: Network, seed: int, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Run]:
+    directory: Path = tmp_path_factory.mktemp("run")
+    async with Run(both_networks, seed, directory).going() as going:
+        yield going
+
+
+async def test_nothing_is_wrong_without_any_fault(run: Run) -> None:
+    await asyncio.sleep(3.0)
+    await run.goes_on()
+    assert run.violations_so_far() == []
+    assert run.replicator.exits == []
+
+
+async def test_copying_goes_on_and_nothing_is_wrong_after(run: Run, fault: str, chance: random.Random) -> None:
+    await FAULTS[fault].strike(run, chance)
+    await run.goes_on()
+    assert run.violations_so_far() == []
+
+
+async def test_in_the_end_the_copies_are_the_sources_committed_log(run: Run) -> None:
+    assert await run.finish() == []

@@ -1,0 +1,55 @@
+"""The checker can fail: the engine made wrong in one way is caught, in the run that a right one stands."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.faults.checker import Kind
+from tests.faults.injection.switches import CrashPoint
+from tests.faults.nemesis import FAULTS
+from tests.faults.network import Network
+from tests.faults.run import RECOVERY, Run
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.fixture
+def run(both_networks: Network, seed: int, tmp_path: Path) -> Run:
+    return Run(both_networks, seed, tmp_path)
+
+
+async def is_caught(run: Run, *kinds: Kind) -> None:
+    """Returns when all of these violations have been found."""
+    async with asyncio.timeout(RECOVERY):
+        while not set(kinds) <= {violation.kind for violation in run.violations_so_far()}:
+            await asyncio.sleep(0.5)
+
+
+async def test_a_position_that_commits_separately_is_caught(run: Run, chance: random.Random) -> None:  # invariant A
+    async with run.going("position committed separately"):
+        assert run.violations_so_far() == []
+        await FAULTS[f"crash {CrashPoint.COMMITTED.value}"].strike(run, chance)
+        await is_caught(run, Kind.DUPLICATED, Kind.TORN)
+
+
+async def test_reading_before_fencing_is_caught(run: Run) -> None:  # invariant C
+    async with run.going():
+        older = await run.replaced("read before fencing")
+        try:
+            await is_caught(run, Kind.DUPLICATED)
+        finally:
+            await older.close()
+
+
+async def test_an_aborted_batch_that_is_let_through_is_caught(run: Run) -> None:
+    async with run.going("an aborted batch let through"):
+        await is_caught(run, Kind.ABORTED)
+
+
+async def test_a_retry_without_a_new_epoch_is_caught(run: Run, chance: random.Random) -> None:  # invariant B
+    async with run.going("a retry without a new epoch"):
+        assert run.violations_so_far() == []
+        await FAULTS["reset between EndTxn and its answer"].strike(run, chance)
+        await is_caught(run, Kind.DUPLICATED)
