@@ -284,3 +284,15 @@ async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pai
         await asyncio.wait_for(older.copiers[0].run(stopping), SECONDS)
         assert older.copiers[0].lane.state is LaneState.FENCED
         assert newer.run in str(older.faults[f"lane {older.copiers[0].lane.index}"])
+
+
+async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_at_once(pair: Pair) -> None:
+    # The intake forgot those, and read them at its next look at the metadata, half a minute later.
+    topic = pair.topic("many", 12)
+    for partition in range(12):
+        produce(pair.producer(), topic, 5, partition)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        async with asyncio.timeout(20):
+            await engine.copy_all()
+    pair.compare(topic, 12)
