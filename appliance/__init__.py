@@ -10,6 +10,7 @@ The way of the data, room by room; arrows of imports point only leftwards::
 - ``kafka``: the brokers' protocol: requests, connections, record batches.
 - ``gateway``: what runs on each VM: the tunnel's server end, or its client end beside the DNS shim.
 - ``replicator``: metadata and positions become a plan, lanes, transactions, committed copies.
+- ``console``: what both clusters have committed becomes a snapshot: a table, JSON, health, metrics.
 - ``verify``: both sides, read anew, become a verdict on each partition.
 - ``demo``: two real clusters on loopback and the whole appliance between them.
 """

@@ -127,7 +127,7 @@ class _Composer:
             rate=self._rate(copied, before),
             lag_records=lag,
             lag_seconds=self._lag_seconds(lag, position),
-            stopped=Fault(position.stopped, position.stopped_at) if position and position.stopped else None,
+            stopped=Fault(position.stopped, position.stopped_at) if active and position and position.stopped else None,
             unknown=self._fault(
                 self._unknown(key, active) or (anew if position and not position.stopped else ""),
                 before.unknown if before else None,

@@ -27,8 +27,8 @@ log = logging.getLogger("appliance.console")
 _JSON = "application/json"
 _PAUSE = 3.0
 _PAUSE_MAX = 15.0
-_PARTITIONS_A_SECOND = 1000
-"""What may be looked at within a second of pause: some 20 microseconds of work for each partition."""
+_PARTITIONS_A_SECOND = 700
+"""What may be looked at within a second of pause: some 30 microseconds of work for each partition."""
 _RETRY = 5.0
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from appliance.console.findings import cluster_name, is_behind, remarks, troubles
 from appliance.console.moment import utc
-from appliance.console.snapshot import ClusterStatus, PartitionStatus, Snapshot, State, TopicStatus
+from appliance.console.snapshot import PartitionStatus, Snapshot, State, TopicStatus
 
 _UNKNOWN = "unknown"
 _PARTITIONS_MAX = 20
@@ -25,7 +25,8 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     state = snapshot.state
     yield _line(f"{snapshot.replicator}: {state} at {utc(snapshot.at)}", "bold" if state.well else "bold red")
     for cluster in (snapshot.source, snapshot.destination):
-        yield _line(f"{cluster_name(cluster)}: {_reached(cluster)}")
+        if not cluster.unknown:
+            yield _line(f"{cluster_name(cluster)}: answers")
     yield from map(_line, _owners(snapshot))
     if snapshot.topics:
         yield _topics(snapshot.topics)
@@ -47,10 +48,6 @@ def _line(text: str, style: str = "") -> Text:
 def _rest(count: int, what: str) -> Iterator[Text]:
     if count > 0:
         yield _line(f"... and {count} {what} more: --topic shows one topic, --json everything")
-
-
-def _reached(cluster: ClusterStatus) -> str:
-    return f"{_UNKNOWN} since {utc(cluster.unknown.since)}" if cluster.unknown else "answers"
 
 
 def _owners(snapshot: Snapshot) -> Iterator[str]:

@@ -65,7 +65,7 @@ async def page(address: str, path: str) -> tuple[int, bytes]:
 
 async def until_health(address: str, code: int, state: str) -> dict[str, Any]:
     """Ask until the health endpoint says so."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(2 * SECONDS):
         while True:
             found, body = await page(address, "/health")
             answer: dict[str, Any] = json.loads(body)

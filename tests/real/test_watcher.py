@@ -14,6 +14,7 @@ from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings
+from tests.support.administration import delete_before
 from tests.support.engine import LANES, SECONDS, Engine, Pair
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -145,7 +146,7 @@ async def test_a_gap_that_was_left_is_told(pair: Pair) -> None:
     async with pair.engine() as engine:
         await engine.copy_all()
     produce(pair, topic, 10)
-    pair.delete_before(topic, 0, 15)
+    delete_before(pair.orange, topic, 0, 15)
     async with watching(pair) as watcher, pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
         snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)

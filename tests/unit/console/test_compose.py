@@ -211,6 +211,11 @@ def test_a_topic_of_the_past_stays_with_what_was_copied_and_is_not_behind(there:
     assert status.state is State.COPIED
 
 
+def test_what_a_topic_of_the_past_was_stopped_for_is_nobodys_trouble_any_more() -> None:
+    status = snapshot(SourceFacts(metadata()), with_position(stopped="too large", stopped_at=NOW))
+    assert (first(status).stopped, status.state) == (None, State.COPIED)
+
+
 def test_a_changed_position_by_the_operator_counts_as_having_run() -> None:
     operator = Owner(OPERATOR, "", "vm", NOW)
     assert snapshot(destination=replace(DESTINATION, owners=(operator,))).state is State.COPIED

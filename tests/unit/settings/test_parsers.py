@@ -109,6 +109,17 @@ def test_the_dns_shim_may_listen_on_either_familys_loopback() -> None:
     assert parsers.loopback_target("[::1]:53").port == 53
 
 
+@pytest.mark.parametrize("listen", ["localhost:8080", "127.0.0.1", "127.0.0.1:65536", ":0", "0"])
+def test_the_console_listens_on_an_address_with_a_port(listen: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parsers.listening_target(listen)
+
+
+def test_the_console_may_listen_anywhere_and_on_any_free_port() -> None:
+    assert parsers.listening_target("0.0.0.0:8080") == Target("0.0.0.0", 8080)
+    assert parsers.listening_target("[::1]:0") == Target("::1", 0)
+
+
 @pytest.mark.parametrize("address", ["10.0.0.256", "gateway.example", "[::1]", "10.0.0.0/8"])
 def test_an_address_is_an_address(address: str) -> None:
     with pytest.raises(ValueError, match="expected an IP address"):
