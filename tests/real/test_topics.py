@@ -51,8 +51,8 @@ async def test_a_grown_topic_is_copied_whole(pair: Pair) -> None:
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-    growing = AdminClient(pair.orange.client_configuration()).create_partitions([NewPartitions(topic, 3)])
-    growing[topic].result(SECONDS)
+    admin = AdminClient(pair.orange.client_configuration())
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(SECONDS)
     for partition in range(3):
         produce(pair.producer(), topic, 10, partition)
     async with pair.engine() as engine:

@@ -1,5 +1,8 @@
 """From the trials to the rows."""
 
+import pytest
+
+from bench.__main__ import main
 from bench.footprint import Cost, Footprint
 from bench.replicate import Trial, rows
 from bench.row import Row
@@ -24,3 +27,12 @@ def test_rates_are_medians_and_costs_the_highest() -> None:
         Row("idle Python", "% of a core", 3, "limit", 5),
         Row("memory with Java", "MB", 550, "MirrorMaker 2", 1000),
     ]
+
+
+@pytest.mark.parametrize("option", ["--records", "--runs"])
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_less_than_one_record_or_run_is_refused(option: str, number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["replicate", f"{option}={number}"])
+    assert ended.value.code == 2
+    assert f"argument {option}: expected a whole number from 1 on, got {number}" in capsys.readouterr().err
