@@ -22,6 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     given = config.getoption("--seed")
     config.stash[SEED] = random.randrange(2**32) if given is None else given
+    # Minutes go by: each fault is named as it comes.
+    config.option.verbose = max(config.option.verbose, 1)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -16,8 +16,8 @@ from appliance.demo.cluster import Cluster
 from tests.faults.injection.switches import CrashPoint, crash_file
 from tests.faults.kafka_proxy import Api, Moment
 from tests.faults.network import Network
-from tests.faults.run import Run
-from tests.faults.supervised import Supervised
+from tests.faults.run import RECOVERY, Run
+from tests.faults.supervised import Supervised, has_ended
 from tests.support.link import SECONDS
 
 Injection = Callable[[Run, random.Random], AbstractAsyncContextManager[None]]
@@ -43,10 +43,16 @@ class Fault:
 
 
 def _killed(part: "Part") -> Injection:
+    """What it has started ends by itself."""
+
     @contextlib.asynccontextmanager
     async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
+        family = part(run).family()
         part(run).kill()
         yield
+        async with asyncio.timeout(SECONDS):
+            while not all(map(has_ended, family)):
+                await asyncio.sleep(0.1)
 
     return inject
 
@@ -100,7 +106,7 @@ async def _taken_over_while_paused(run: Run, _: random.Random) -> AsyncIterator[
 
 async def _is_fenced(older: Supervised) -> None:
     try:
-        assert await older.process.wait(SECONDS) == _FENCED
+        assert await older.process.wait(RECOVERY) == _FENCED
     finally:
         await older.close()
 

@@ -61,6 +61,11 @@ class Proxy:
         self._server = await asyncio.start_server(self._accept, self.listen.host, self.listen.port, ssl=context)
         self.listen = Target(self.listen.host, int(self._server.sockets[0].getsockname()[1]))
 
+    @property
+    def wires(self) -> int:
+        """How many connections there are now."""
+        return len(self._wires)
+
     async def close(self) -> None:
         """End all connections, and listen no more."""
         if self._server is not None:

@@ -18,7 +18,7 @@ from tests.faults.supervised import Supervised
 from tests.faults.workload import Workload
 from tests.support.link import SECONDS
 
-RECOVERY = 90.0
+RECOVERY = 120.0
 """Seconds within which everything that was written has to be copied, once a fault is healed."""
 
 _PARTITIONS = {"orders": 3, "payments": 2}
@@ -73,7 +73,7 @@ class Run:
         async def written() -> bool:
             return all(count > before[place] for place, count in self.workload.written().items())
 
-        await self._until(written, "let the source be written to")
+        await self.until(written, "let the source be written to")
         await self._caught_up()
 
     async def _caught_up(self) -> None:
@@ -82,9 +82,14 @@ class Run:
         async def copied() -> bool:
             return all(seen >= written[place] for place, seen in self._destination.counts().items())
 
-        await self._until(copied, "copy all that was written")
+        await self.until(copied, "copy all that was written")
 
-    async def _until(self, done: Callable[[], Awaitable[bool]], what: str) -> None:
+    async def until(self, done: Callable[[], Awaitable[bool]], what: str) -> None:
+        """Ask until the answer is yes; ``what`` completes the sentence "the replicator did not ...".
+
+        Raises:
+            ProcessFailed: it was not, for two minutes.
+        """
         try:
             async with asyncio.timeout(RECOVERY):
                 while not await done():
@@ -144,7 +149,7 @@ class Run:
         async def there() -> bool:
             return made <= await asyncio.to_thread(topics, self.network.destination)
 
-        await self._until(there, "make its topics")
+        await self.until(there, "make its topics")
         self._destination = self._destination_observer()
         self._destination.start()
         await self.goes_on()
@@ -187,7 +192,7 @@ class Run:
             REPLICA_TOPICS_SOURCE_REGEX=f".*-{self.tag}",
             LANES=str(_LANES),
             TASKS=str(_LANES),
-            COMMIT_INTERVAL_MS="50",
+            COMMIT_INTERVAL_MS="150",
             TRANSACTION_TIMEOUT_SECONDS="5",
             SLICE_SECONDS="5",
         )

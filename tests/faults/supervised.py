@@ -55,7 +55,7 @@ class Supervised:
             await process.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the process alone; what it has started has to find out."""
+        """SIGKILL to the process alone; what it has started has to find out, and end."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.process.pid, signal.SIGKILL)
 
@@ -69,15 +69,18 @@ class Supervised:
 
     def executors(self) -> list[psutil.Process]:
         """The Python processes in which Spark runs tasks: the forks of its daemon."""
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        daemons = {child.pid for child in children if _runs_executors(child)}
-        return [child for child in children if child.pid in daemons and child.ppid() in daemons]
+        pythons = {process.pid: process for process in self.family() if _runs_executors(process)}
+        return [process for process in pythons.values() if process.ppid() in pythons]
+
+    def family(self) -> list[psutil.Process]:
+        """The process and all that it has started."""
+        process = psutil.Process(self.process.pid)
+        return [process, *process.children(recursive=True)]
 
     def _signal_all(self, number: signal.Signals) -> None:
-        process = psutil.Process(self.process.pid)
-        for each in [process, *process.children(recursive=True)]:
+        for process in self.family():
             with contextlib.suppress(psutil.NoSuchProcess):
-                each.send_signal(number)
+                process.send_signal(number)
 
     async def _keep(self) -> None:
         while True:
@@ -94,3 +97,10 @@ def _runs_executors(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return _EXECUTOR in process.cmdline()
     return False
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Whether it runs no more; nobody may have asked for its status yet."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.status() == psutil.STATUS_ZOMBIE
+    return True

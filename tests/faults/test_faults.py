@@ -1,4 +1,4 @@
-"""One link, one workload, and one fault after the other; what is there in the end is what the source has."""
+"""A link without any fault; and one with one fault after the other, in which nothing is wrong after each."""
 
 import asyncio
 import random
@@ -22,11 +22,15 @@ async def run(both_networks: Network, seed: int, tmp_path_factory: pytest.TempPa
         yield going
 
 
-async def test_nothing_is_wrong_without_any_fault(run: Run) -> None:
-    await asyncio.sleep(3.0)
-    await run.goes_on()
-    assert run.violations_so_far() == []
-    assert run.replicator.exits == []
+async def test_without_any_fault_the_copies_are_the_sources_committed_log(
+    both_networks: Network, seed: int, tmp_path: Path
+) -> None:
+    async with Run(both_networks, seed, tmp_path).going() as run:
+        await asyncio.sleep(5.0)
+        await run.goes_on()
+        assert run.violations_so_far() == []
+        assert run.replicator.exits == []
+        assert await run.finish() == []
 
 
 async def test_copying_goes_on_and_nothing_is_wrong_after(run: Run, fault: str, chance: random.Random) -> None:

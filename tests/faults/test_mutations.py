@@ -1,6 +1,5 @@
 """The checker can fail: the engine made wrong in one way is caught, in the run that a right one stands."""
 
-import asyncio
 import random
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from tests.faults.checker import Kind
 from tests.faults.injection.switches import CrashPoint
 from tests.faults.nemesis import FAULTS
 from tests.faults.network import Network
-from tests.faults.run import RECOVERY, Run
+from tests.faults.run import Run
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -22,9 +21,11 @@ def run(both_networks: Network, seed: int, tmp_path: Path) -> Run:
 
 async def is_caught(run: Run, *kinds: Kind) -> None:
     """Returns when all of these violations have been found."""
-    async with asyncio.timeout(RECOVERY):
-        while not set(kinds) <= {violation.kind for violation in run.violations_so_far()}:
-            await asyncio.sleep(0.5)
+
+    async def found() -> bool:
+        return set(kinds) <= {violation.kind for violation in run.violations_so_far()}
+
+    await run.until(found, f"show what is wrong with it, {', '.join(kinds)},")
 
 
 async def test_a_position_that_commits_separately_is_caught(run: Run, chance: random.Random) -> None:  # invariant A

@@ -20,7 +20,7 @@ async def test_faults_by_chance_leave_nothing_wrong(
     async with Run(both_networks, seed, tmp_path).going() as run:
         while time.monotonic() < end:
             fault = chance.choice(list(FAULTS))
-            print(f"{time.strftime('%H:%M:%S')} {fault}", flush=True)
+            request.config.get_terminal_writer().line(f"{time.strftime('%H:%M:%S')} {fault}")
             await FAULTS[fault].strike(run, chance)
             await run.goes_on()
             assert run.violations_so_far() == [], fault

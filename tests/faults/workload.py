@@ -96,7 +96,7 @@ class Workload:
     def _write_plain(self, writer: str, options: Options) -> None:
         records = self._records(writer)
         producer = Producer({**self._client, "enable.idempotence": True, "linger.ms": 20, **options})
-        while not self._stopping.wait(0.1):
+        while not self._stopping.wait(0.2):
             for record in itertools.islice(records, 8):
                 _produce(producer, record, functools.partial(self._delivered, record))
             producer.poll(0)
@@ -109,7 +109,7 @@ class Workload:
     def _write_transactions(self, writer: str, options: Options) -> None:
         records, chance = self._records(writer), random.Random(f"{self._seed} {writer} fates")
         producer: Producer | None = None
-        while not self._stopping.wait(chance.uniform(0, 0.2)):
+        while not self._stopping.wait(chance.uniform(0, 0.4)):
             taken = list(itertools.islice(records, chance.randint(1, 30)))
             try:
                 producer = producer or self._begin_life(writer, options)
