@@ -6,14 +6,12 @@ between two looks only the last of each partition is decoded.
 
 from collections.abc import Mapping
 
-from kio.schema.fetch.v12 import FetchResponse
-
 from appliance.errors import BrokerRefused
-from appliance.kafka import batch, fetch
+from appliance.kafka import batch
 from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
-from appliance.kafka.fetch import Fetched, FetchLimits
+from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.metadata import NOWHERE, Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import Record, key_and_value, unpack
@@ -68,10 +66,9 @@ class PositionsTail:
     async def _catch_up(self, leader: int, behind: set[int]) -> None:
         connection = await self._cluster.broker(leader, "positions")
         while behind:
-            wanted = [((self._topic, lane), self.memories[lane].read_to) for lane in sorted(behind)]
-            response = await connection.call(fetch.request(wanted, _LIMITS), FetchResponse)
-            check(response.error_code, f"fetch {self._topic}")
-            behind -= {fetched.partition[1] for fetched in fetch.fetched(response) if self._take(fetched)}
+            wanted = [Wanted((self._topic, lane), self._id, self.memories[lane].read_to) for lane in sorted(behind)]
+            everything = await fetch(connection, wanted, _LIMITS)
+            behind -= {fetched.partition[1] for fetched in everything if self._take(fetched)}
 
     def _take(self, fetched: Fetched) -> bool:
         """Take in what came of a lane; whether that was all there is."""

@@ -115,14 +115,11 @@ def verify(batch: Batch) -> None:
         raise BatchCorrupt(f"the CRC of the batch at offset {batch.header.base_offset} does not fit its bytes")
 
 
-def restamp(
-    data: memoryview | bytes | bytearray, producer_id: int, producer_epoch: int, base_sequence: int
-) -> bytearray:
-    """The same records as a transactional batch of another producer, at base offset 0; the bytes of ``data`` stay."""
+def restamp(data: memoryview | bytearray, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+    """Make of a batch the same records as a transactional batch of another producer, at base offset 0, in its place."""
     header = Header._make(HEADER.unpack_from(data))
-    stamped = bytearray(data)
     HEADER.pack_into(
-        stamped,
+        data,
         0,
         *header._replace(
             base_offset=0,
@@ -133,11 +130,10 @@ def restamp(
             base_sequence=base_sequence,
         ),
     )
-    stamp_crc(stamped)
-    return stamped
+    stamp_crc(data)
 
 
-def stamp_crc(data: bytearray) -> None:
+def stamp_crc(data: memoryview | bytearray) -> None:
     """Put the CRC that fits the bytes into the header."""
     _CRC.pack_into(data, _CRC_AT, crc32c.crc32c(memoryview(data)[_CHECKED_FROM:]))
 

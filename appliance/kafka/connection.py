@@ -8,14 +8,14 @@ lane's to resolve.
 import asyncio
 import collections
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, IdentityRefused, PeerError, Unreachable
-from appliance.kafka.wire import FRAME_MAX, SIZE, Response, decode, encode
+from appliance.kafka.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, Typed
 from appliance.settings.target import Target
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
@@ -26,15 +26,15 @@ REQUEST_TIMEOUT = 30.0
 
 
 @dataclass(slots=True)
-class _Pending(Generic[Response]):
+class _Pending(Generic[Answer]):
     correlation: int
-    response_type: type[Response]
-    answer: asyncio.Future[Response]
+    exchange: Exchange[Answer]
+    answer: asyncio.Future[Answer]
 
     def settle(self, frame: bytearray) -> None:
-        response = decode(self.response_type, frame, self.correlation)
+        answer = self.exchange.answer(frame, self.correlation)
         if not self.answer.done():
-            self.answer.set_result(response)
+            self.answer.set_result(answer)
 
     def fail(self, error: ApplianceError) -> None:
         if not self.answer.done():
@@ -43,10 +43,14 @@ class _Pending(Generic[Response]):
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
-    """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made."""
+    """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made.
+
+    ``offered`` holds the lowest and highest version of each API by its key, once the broker has told them.
+    """
 
     def __init__(self, target: Target, client_id: str) -> None:
         self.target = target
+        self.offered: Mapping[int, tuple[int, int]] = {}
         self._client_id = client_id
         self._transport: asyncio.Transport | None = None
         self._pending: collections.deque[_Pending[Any]] = collections.deque()
@@ -63,33 +67,42 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Whether requests can still be sent."""
         return self._broken is None and self._transport is not None
 
+    def offers(self, api_key: int, version: int) -> bool:
+        """Whether the broker has said that it speaks this version of an API."""
+        low, high = self.offered.get(api_key, (0, -1))
+        return low <= version <= high
+
     async def call(
         self, request: RequestPayload, response_type: type[Response], timeout: float = REQUEST_TIMEOUT
     ) -> Response:
+        """Send a request and wait for its answer; raises as ``ask``."""
+        return await self.ask(Typed(request, response_type), timeout)
+
+    async def ask(self, exchange: Exchange[Answer], timeout: float = REQUEST_TIMEOUT) -> Answer:
         """Send a request and wait for its answer.
 
         Raises:
             Unreachable: the connection broke, or the answer did not come within ``timeout`` seconds.
             PeerError: the answer is unreadable.
         """
-        answer = await self.send(request, response_type)
+        answer = await self.send(exchange)
         try:
             async with asyncio.timeout(timeout):
                 return await answer
         except TimeoutError as error:
-            name = type(request).__name__
-            self._break(Unreachable(f"{self.target} did not answer a {name} within {timeout:g} s"))
-            raise Unreachable(f"{self.target} did not answer a {name} within {timeout:g} s") from error
+            silence = f"{self.target} did not answer a {exchange.name} within {timeout:g} s"
+            self._break(Unreachable(silence))
+            raise Unreachable(silence) from error
 
-    async def send(self, request: RequestPayload, response_type: type[Response]) -> "asyncio.Future[Response]":
+    async def send(self, exchange: Exchange[Answer]) -> "asyncio.Future[Answer]":
         """Send a request, in order with the ones before it, and give the future of its answer."""
         await self._writable.wait()
         if self._broken is not None or self._transport is None:
             raise self._broken or Unreachable(f"the connection to {self.target} is not open")
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self._pending.append(_Pending(self._correlation, response_type, answer))
-        self._transport.writelines(encode(request, self._correlation, self._client_id))
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._pending.append(_Pending(self._correlation, exchange, answer))
+        self._transport.write(exchange.frame(self._correlation, self._client_id))
         return answer
 
     async def close(self) -> None:
@@ -134,6 +147,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         except PeerError as error:
             pending.fail(error)
             self._break(error)
+        except ApplianceError as error:
+            pending.fail(error)
 
     def eof_received(self) -> bool:
         """The broker has closed its side; so do we."""

@@ -1,20 +1,63 @@
-"""Fetch (KIP-74, KIP-98) of committed data: what is asked, and what comes back of each partition."""
+"""Fetch (KIP-74, KIP-98) of committed data: what is asked, and what comes back of each partition.
 
-import datetime
+Versions 12 and 13 are written and read here and not by kio, since the records stay where they are: what comes back
+holds views of the frame that the connection read. Version 13 names a topic by its id (KIP-516), so that a topic made
+anew under its old name is never read on (invariant G); both let the broker compare the epoch of what was read last with
+its own log (KIP-320, KIP-595), so that a truncated log is never read on either.
+"""
+
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v12 import FetchRequest, FetchResponse
-from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
-from kio.schema.fetch.v12.response import PartitionData
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i32, i32Timedelta, i64
 
+from appliance.errors import BatchCorrupt, PeerError
+from appliance.kafka.answer import check
 from appliance.kafka.committed import Aborted
+from appliance.kafka.connection import BrokerConnection
+from appliance.kafka.flexible import NO_TAGS, array_size, head, read_text, skip_tags, tags, text
+from appliance.kafka.metadata import NOWHERE
 from appliance.kafka.offsets import Partition
+from appliance.kafka.varint import read_unsigned
+from appliance.kafka.wire import SIZE, check_correlation
 
-_READ_COMMITTED = i8(1)
+API_KEY = 1
+VERSION_BY_NAME = 12
+VERSION_BY_ID = 13
+
+UNKNOWN_EPOCH = -1
+
+_CONSUMER = -1
+_AT_LEAST_ONE_BYTE = 1
+_READ_COMMITTED = 1
+_NO_SESSION = (0, -1)
+_DIVERGING_EPOCH_TAG = 0
+# A share of a frame that is smaller than this part of it is copied, so that a few records never keep megabytes alive.
+_SHARE_MIN = 4
+
+_REQUEST = struct.Struct(">iiiibii")
+_ASKED = struct.Struct(">iiqiqi")
+_RESPONSE = struct.Struct(">ihi")
+_PARTITION = struct.Struct(">ihqqq")
+_ABORTED = struct.Struct(">qq")
+_EPOCH_END = struct.Struct(">iq")
+_UUID_SIZE = 16
+
+
+class Wanted(NamedTuple):
+    """A partition to be read on from ``position``.
+
+    ``topic_id`` is ``NOWHERE`` where it is not known; ``last_epoch`` is the leader epoch of the batch before the
+    position, or ``UNKNOWN_EPOCH``.
+    """
+
+    partition: Partition
+    topic_id: UUID
+    position: int
+    last_epoch: int = UNKNOWN_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,51 +71,116 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One partition's share of a Fetch response; ``stable_end`` is its last stable offset."""
+    """One partition's share of a Fetch response; ``stable_end`` is its last stable offset.
+
+    ``diverges_at`` is where the broker's log and what was read before part: it was truncated there; None: it was not.
+    """
 
     partition: Partition
     error: ErrorCode
-    records: bytes
+    records: memoryview
     aborted: tuple[Aborted, ...]
-    log_start: int
     stable_end: int
+    diverges_at: int | None
 
 
-def request(positions: Iterable[tuple[Partition, int]], limits: FetchLimits) -> FetchRequest:
-    """A Fetch of each partition from its position on; what comes first is served first when the response is full."""
-    by_topic: dict[str, list[FetchPartition]] = {}
-    for (topic, partition), position in positions:
-        by_topic.setdefault(topic, []).append(
-            FetchPartition(
-                partition=i32(partition),
-                fetch_offset=i64(position),
-                partition_max_bytes=i32(limits.partition_bytes),
-            )
+async def fetch(connection: BrokerConnection, wanted: Iterable[Wanted], limits: FetchLimits) -> list[Fetched]:
+    """What the broker has of these partitions; what comes first is served first when the response is full.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    asked = tuple(wanted)
+    by_id = connection.offers(API_KEY, VERSION_BY_ID) and all(each.topic_id != NOWHERE for each in asked)
+    return await connection.ask(FetchExchange(asked, limits, by_id))
+
+
+@dataclass(frozen=True, slots=True)
+class FetchExchange:
+    """A Fetch of ``wanted``, which names topics by id or by name."""
+
+    wanted: tuple[Wanted, ...]
+    limits: FetchLimits
+    by_id: bool
+    name: str = "FetchRequest"
+
+    def frame(self, correlation: int, client_id: str) -> bytes:
+        """The request's frame, size first."""
+        limits, version = self.limits, VERSION_BY_ID if self.by_id else VERSION_BY_NAME
+        wait = int(limits.wait * 1000)
+        fixed = _REQUEST.pack(_CONSUMER, wait, _AT_LEAST_ONE_BYTE, limits.response_bytes, _READ_COMMITTED, *_NO_SESSION)
+        begins = head(API_KEY, version, correlation, client_id) + fixed
+        topics = self._topics()
+        nothing_forgotten, no_rack = array_size(0), text("")
+        body = b"".join([begins, array_size(len(topics)), *topics, nothing_forgotten, no_rack, NO_TAGS])
+        return SIZE.pack(len(body)) + body
+
+    def _topics(self) -> list[bytes]:
+        by_topic: dict[str, list[Wanted]] = {}
+        for each in self.wanted:
+            by_topic.setdefault(each.partition[0], []).append(each)
+        return [self._topic(name, each) for name, each in by_topic.items()]
+
+    def _topic(self, name: str, wanted: list[Wanted]) -> bytes:
+        called = wanted[0].topic_id.bytes if self.by_id else text(name)
+        size = self.limits.partition_bytes
+        partitions = (
+            _ASKED.pack(each.partition[1], -1, each.position, each.last_epoch, -1, size) + NO_TAGS for each in wanted
         )
-    return FetchRequest(
-        replica_id=BrokerId(-1),
-        max_wait=i32Timedelta.parse(datetime.timedelta(milliseconds=int(limits.wait * 1000))),
-        min_bytes=i32(1),
-        max_bytes=i32(limits.response_bytes),
-        isolation_level=_READ_COMMITTED,
-        topics=tuple(FetchTopic(topic=TopicName(name), partitions=tuple(p)) for name, p in by_topic.items()),
-        forgotten_topics_data=(),
-    )
+        return b"".join([called, array_size(len(wanted)), *partitions, NO_TAGS])
+
+    def answer(self, frame: bytearray, correlation: int) -> list[Fetched]:
+        """What came of each partition; the records are views of the frame.
+
+        Raises:
+            PeerError: the bytes are not that response, or answer another request.
+            BrokerBusy, BrokerRefused: the broker refuses the whole.
+        """
+        try:
+            check_correlation(frame, correlation)
+            at = skip_tags(frame, SIZE.size)
+            _, code, _ = _RESPONSE.unpack_from(frame, at)
+            check(ErrorCode(code), "fetch")
+            return list(self._responses(memoryview(frame).toreadonly(), at + _RESPONSE.size))
+        except (LookupError, struct.error, ValueError, BatchCorrupt) as error:
+            raise PeerError(f"the broker sent an unreadable response to a Fetch: {error}") from error
+
+    def _responses(self, view: memoryview, at: int) -> Iterator[Fetched]:
+        names = {each.topic_id.bytes: each.partition[0] for each in self.wanted}
+        topics, at = read_unsigned(view, at)
+        for _ in range(topics - 1):
+            if self.by_id:
+                name, at = names[bytes(view[at : at + _UUID_SIZE])], at + _UUID_SIZE
+            else:
+                name, at = read_text(view, at)
+            partitions, at = read_unsigned(view, at)
+            for _ in range(partitions - 1):
+                fetched, at = _partition(view, at, name)
+                yield fetched
+            at = skip_tags(view, at)
 
 
-def fetched(response: FetchResponse) -> Iterator[Fetched]:
-    """The partitions of a response."""
-    for topic in response.responses:
-        for data in topic.partitions:
-            yield _fetched(str(topic.topic), data)
+def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
+    number, code, _, stable_end, _ = _PARTITION.unpack_from(view, at)
+    aborted, at = _aborted(view, at + _PARTITION.size)
+    size, at = read_unsigned(view, at + SIZE.size)  # the replica to prefer is of no use here
+    end = at + max(size - 1, 0)
+    if end > len(view):
+        raise ValueError("the records are cut short")
+    records = view[at:end]
+    if len(records) * _SHARE_MIN < len(view):
+        records = memoryview(bytes(records))
+    diverges_at = None
+    tagged, at = tags(view, end)
+    if _DIVERGING_EPOCH_TAG in tagged:
+        _, diverges_at = _EPOCH_END.unpack_from(tagged[_DIVERGING_EPOCH_TAG])
+    return Fetched((topic, number), ErrorCode(code), records, aborted, stable_end, diverges_at), at
 
 
-def _fetched(topic: str, data: PartitionData) -> Fetched:
-    return Fetched(
-        partition=(topic, int(data.partition_index)),
-        error=data.error_code,
-        records=data.records or b"",
-        aborted=tuple(Aborted(int(a.producer_id), int(a.first_offset)) for a in data.aborted_transactions or ()),
-        log_start=int(data.log_start_offset),
-        stable_end=int(data.last_stable_offset),
-    )
+def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:
+    count, at = read_unsigned(view, at)
+    found = []
+    for _ in range(count - 1):
+        found.append(Aborted(*_ABORTED.unpack_from(view, at)))
+        at = skip_tags(view, at + _ABORTED.size)
+    return tuple(found), at

@@ -67,7 +67,8 @@ async def _log_in(connection: BrokerConnection, cluster: ClusterSettings) -> Non
 async def _agree_versions(connection: BrokerConnection) -> None:
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
     response = await connection.call(request, ApiVersionsResponse)
-    lacking = versions.missing({key.api_key: (key.min_version, key.max_version) for key in response.api_keys})
+    connection.offered = {int(key.api_key): (key.min_version, key.max_version) for key in response.api_keys}
+    lacking = versions.missing(connection.offered)
     if lacking:
         raise BrokerUnsupported(
             f"{connection.target} is too old a broker: it lacks {', '.join(lacking)}; 2.8 is needed"

@@ -3,41 +3,21 @@
 A lane owns the transactional id, and decides what an error means.
 """
 
-import asyncio
 import datetime
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
 from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnTopic
 from kio.schema.end_txn.v3 import EndTxnRequest, EndTxnResponse
-from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
-from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
-from kio.schema.produce.v9.request import PartitionProduceData, TopicProduceData
 from kio.schema.types import ProducerId, TopicName, TransactionalId
-from kio.static.primitive import Records, i16, i32, i32Timedelta
+from kio.static.primitive import i16, i32, i32Timedelta
 
-from appliance.errors import BrokerRefused, CopyRefused
-from appliance.kafka.answer import check, failure
+from appliance.kafka.answer import check
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
-
-_ALL_IN_SYNC_REPLICAS = i16(-1)
-
-_OF_THE_PRODUCER = frozenset(
-    {
-        "OUT_OF_ORDER_SEQUENCE_NUMBER",
-        "DUPLICATE_SEQUENCE_NUMBER",
-        "INVALID_TXN_STATE",
-        "INVALID_PRODUCER_ID_MAPPING",
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-        "UNKNOWN_PRODUCER_ID",
-    }
-)
-"""Refusals that are about the producer's state, which a new epoch mends, and not about the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,45 +75,6 @@ async def add_partitions(coordinator: BrokerConnection, producer: Producer, part
         for result in topic_result.results_by_partition:
             doing = f"add {topic_result.name}-{result.partition_index} to a transaction of {producer.transactional_id}"
             check(result.partition_error_code, doing)
-
-
-async def produce(
-    leader: BrokerConnection, producer: Producer, batches: Collection[tuple[Partition, bytearray]], timeout: float
-) -> asyncio.Future[ProduceResponse]:
-    """Send one stamped batch for each partition, in order with what this connection was sent before.
-
-    The answer is to be given to ``check_produced``.
-    """
-    by_topic: dict[str, list[PartitionProduceData]] = {}
-    for (topic, partition), data in batches:
-        records = cast("Records", data)  # kio hands a buffer over as it is, without a copy
-        by_topic.setdefault(topic, []).append(PartitionProduceData(index=i32(partition), records=records))
-    request = ProduceRequest(
-        transactional_id=TransactionalId(producer.transactional_id),
-        acks=_ALL_IN_SYNC_REPLICAS,
-        timeout=milliseconds(timeout),
-        topic_data=tuple(
-            TopicProduceData(name=TopicName(name), partition_data=tuple(data)) for name, data in by_topic.items()
-        ),
-    )
-    return await leader.send(request, ProduceResponse)
-
-
-def check_produced(response: ProduceResponse) -> None:
-    """Nothing, when every partition took its batch.
-
-    Raises:
-        CopyRefused: by the first that will never take it.
-        Fenced, BrokerBusy: by the first that did not.
-    """
-    for topic in response.responses:
-        for answer in topic.partition_responses:
-            if answer.error_code is not ErrorCode.none:
-                detail = f" ({answer.error_message})" if answer.error_message else ""
-                error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
-                if type(error) is BrokerRefused and error.code not in _OF_THE_PRODUCER:
-                    raise CopyRefused(str(error), error.code, (str(topic.name), int(answer.index)))
-                raise error
 
 
 async def end_transaction(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:

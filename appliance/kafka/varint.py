@@ -1,4 +1,8 @@
-"""Kafka's signed varints: zigzag, seven bits a byte, lowest first (protocol buffers' sint32 and sint64)."""
+"""Kafka's varints: seven bits a byte, lowest first.
+
+The signed ones, of record batches, are zigzag (protocol buffers' sint32 and sint64); the unsigned ones are the lengths
+and tags of flexible requests and responses (KIP-482).
+"""
 
 from appliance.errors import BatchCorrupt
 
@@ -17,19 +21,33 @@ def read_varint(data: Buffer, at: int) -> tuple[int, int]:
     byte = data[at]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), at + 1
-    value, shift = byte & 0x7F, 7
-    for position in range(at + 1, at + _BYTES_MAX):
+    value, end = read_unsigned(data, at)
+    return (value >> 1) ^ -(value & 1), end
+
+
+def read_unsigned(data: Buffer, at: int) -> tuple[int, int]:
+    """The unsigned number at ``at``, and where what follows it begins.
+
+    Raises:
+        IndexError, BatchCorrupt: as above.
+    """
+    value = shift = 0
+    for position in range(at, at + _BYTES_MAX):
         byte = data[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position + 1
+            return value, position + 1
         shift += 7
     raise BatchCorrupt("a varint of more than ten bytes")
 
 
 def varint(number: int) -> bytes:
-    """The number's bytes."""
-    value = (number << 1) ^ (number >> 63)
+    """A signed number's bytes."""
+    return unsigned((number << 1) ^ (number >> 63))
+
+
+def unsigned(value: int) -> bytes:
+    """An unsigned number's bytes."""
     if value < 0x80:
         return _ONE_BYTE[value]
     encoded = bytearray()

@@ -5,7 +5,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
@@ -85,14 +85,15 @@ class Copier:
         for replica in self.replicas:
             fault = _identity_fault(replica, self._position(replica))
             if fault is None:
-                self._read(replica, self._position(replica).next_offset)
+                self._read(replica)
             else:
                 await self._settle([(replica, fault)])
 
-    def _read(self, replica: Replica, position: int) -> None:
+    def _read(self, replica: Replica) -> None:
+        position = self._position(replica)
         refusal = self._refused.get(replica)
         limits = Limits(self._sizes[replica.destination_topic], *(refusal or ()))
-        self.intake.read(replica, position, self.arrived, limits)
+        self.intake.read(replica, position.next_offset, position.leader_epoch, self.arrived, limits)
 
     async def _first_positions(self) -> dict[Replica, Position]:
         """Where partitions begin that have no position yet: remembered before the first record is copied."""
@@ -149,12 +150,10 @@ class Copier:
             start = (await list_offsets(self.source, metadata, [_key(replica)], Bound.START))[_key(replica)]
         held = self._position(replica)
         entry = Gap(_key(replica), held.source_id, gap.first, gap.next, gap.cause, _now())
-        moved = replace(
-            held.go_on(), source_id=replica.source_id, destination_id=replica.destination_id, next_offset=start
-        )
+        moved = held.go_on().begin_again(replica.source_id, replica.destination_id, start)
         await self.lane.commit([], {replica: moved}, [entry])
         self.notice(f"{_label(replica)} gap", gap)
-        self._read(replica, start)
+        self._read(replica)
 
     def _refuse(self, error: CopyRefused) -> None:
         """A batch that the destination will not take: read up to it the next time, and stop there."""

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v12 import FetchResponse
 
 from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, GapFound, PartitionStopped
-from appliance.kafka import batch, fetch
-from appliance.kafka.answer import check, failure
+from appliance.kafka import batch
+from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
-from appliance.kafka.fetch import Fetched, FetchLimits
+from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.legacy import convert
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
@@ -57,11 +56,16 @@ class _Buffer:
 
     replica: Replica
     position: int
+    epoch: int
     arrived: asyncio.Event
     limits: Limits
     portions: deque[Portion] = field(default_factory=deque)
     bytes: int = 0
     stopped: PartitionStopped | None = None
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(_key(self.replica), self.replica.source_id, self.position, self.epoch)
 
     @property
     def wants(self) -> bool:
@@ -90,12 +94,13 @@ class Intake:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def read(self, replica: Replica, position: int, arrived: asyncio.Event, limits: Limits) -> None:
+    def read(self, replica: Replica, position: int, epoch: int, arrived: asyncio.Event, limits: Limits) -> None:
         """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more.
 
-        ``arrived`` is set whenever there is something to ``take``, or to be told by ``stopped``.
+        ``epoch`` is the leader epoch of what was read before the position, -1 when that is not known. ``arrived`` is
+        set whenever there is something to ``take``, or to be told by ``stopped``.
         """
-        self._buffers[_key(replica)] = _Buffer(replica, position, arrived, limits)
+        self._buffers[_key(replica)] = _Buffer(replica, position, epoch, arrived, limits)
         self._changed.set()
         self._room.set()
 
@@ -204,16 +209,16 @@ class Intake:
 
     async def _fetch(self, node: int, wanted: list[_Buffer], limits: FetchLimits) -> None:
         connection = await self._cluster.broker(node, "fetch")
-        request = fetch.request(((_key(buffer.replica), buffer.position) for buffer in wanted), limits)
-        response = await connection.call(request, FetchResponse)
-        check(response.error_code, f"fetch from {connection.target}")
+        everything = await fetch(connection, [buffer.wanted for buffer in wanted], limits)
         asked = {_key(buffer.replica): buffer for buffer in wanted}
-        for fetched in fetch.fetched(response):
+        for fetched in everything:
             buffer = asked[fetched.partition]
             if self._buffers.get(fetched.partition) is not buffer:
                 continue
             if fetched.error is ErrorCode.offset_out_of_range:
                 self._stop(buffer, await self._out_of_range(buffer))
+            elif fetched.diverges_at is not None:
+                self._stop(buffer, _truncated(buffer, fetched.diverges_at))
             else:
                 self._absorb(buffer, fetched)
 
@@ -233,7 +238,7 @@ class Intake:
         if refused_at is not None and portion.next_offset > refused_at:
             portion = portion.before(refused_at)
             self._stop(buffer, PartitionStopped(buffer.limits.refusal))
-        buffer.position = portion.next_offset
+        buffer.position, buffer.epoch = portion.next_offset, portion.leader_epoch
         buffer.portions.append(portion)
         buffer.bytes += portion.bytes
         buffer.arrived.set()
@@ -257,7 +262,7 @@ class Intake:
         if position < start:
             what = f"offsets {position} to {start - 1} were deleted at the source before they were copied"
             return GapFound(f"{name}: {what}", position, start, "deleted at the source")
-        return PartitionStopped(f"{name}: the source's log was truncated: it ends before {position}, which was copied")
+        return _truncated(buffer, (await list_offsets(self._cluster, self._metadata, [key], Bound.END))[key])
 
     def _lost(self, subject: str, error: ApplianceError) -> None:
         """A leader is gone, or leads no more: ask the metadata anew."""
@@ -278,6 +283,13 @@ def _portion(buffer: _Buffer, fetched: Fetched) -> Portion | None:
     copied = tuple(outgoing(committed(batches, fetched.aborted), buffer.position, buffer.limits.batch_bytes))
     last = batches[-1].header
     return Portion(buffer.replica, copied, last.last_offset + 1, last.leader_epoch)
+
+
+def _truncated(buffer: _Buffer, offset: int) -> PartitionStopped:
+    return PartitionStopped(
+        f"{_name(buffer.replica)}: the source's log was truncated: from offset {offset} on it does not hold what was "
+        f"copied up to {buffer.position}"
+    )
 
 
 def _name(replica: Replica) -> str:

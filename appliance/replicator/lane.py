@@ -18,14 +18,13 @@ from appliance.kafka import batch
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Partition
+from appliance.kafka.produce import Copy, check_produced, produce
 from appliance.kafka.records import Record, pack
 from appliance.kafka.transactions import (
     Producer,
     add_partitions,
-    check_produced,
     end_transaction,
     init_producer_id,
-    produce,
 )
 from appliance.replicator.memory import OPERATOR, Gap, Memory, Owner, encode_gap, encode_owner, encode_position
 from appliance.replicator.naming import Naming
@@ -219,12 +218,11 @@ class Lane:
         producer, metadata = self._producer, self._metadata
         assert producer is not None
         assert metadata is not None
-        by_leader: dict[int, list[tuple[Partition, bytearray]]] = {}
+        by_leader: dict[int, list[Copy]] = {}
         for partition, data, count in batches:
             sequence = self._sequences.get(partition, 0)
             self._sequences[partition] = batch.next_sequence(sequence, count)
-            stamped = batch.restamp(data, producer.id, producer.epoch, sequence)
-            by_leader.setdefault(metadata.leader(*partition), []).append((partition, stamped))
+            by_leader.setdefault(metadata.leader(*partition), []).append(Copy(partition, data, sequence))
         answers = []
         for leader, led in by_leader.items():
             connection = await self._cluster.broker(leader, "produce")

@@ -31,3 +31,7 @@ class Position:
     def go_on(self) -> "Position":
         """The same, no longer stopped."""
         return replace(self, stopped="", stopped_at=-1) if self.stopped else self
+
+    def begin_again(self, source_id: uuid.UUID, destination_id: uuid.UUID, offset: int) -> "Position":
+        """The same counts, read on from an offset that does not follow what was read before."""
+        return replace(self, source_id=source_id, destination_id=destination_id, next_offset=offset, leader_epoch=-1)

@@ -2,19 +2,18 @@
 
 import asyncio
 
-from kio.schema.fetch.v12 import FetchResponse
-
 from appliance.errors import PartitionStopped
-from appliance.kafka import batch, fetch
+from appliance.kafka import batch
 from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
+from appliance.kafka.fetch import FetchLimits, Wanted, fetch
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import unpack
 from appliance.replicator.memory import Memory, decode
 
-_LIMITS = fetch.FetchLimits(partition_bytes=4 * 1024 * 1024, response_bytes=4 * 1024 * 1024, wait=0.1)
+_LIMITS = FetchLimits(partition_bytes=4 * 1024 * 1024, response_bytes=4 * 1024 * 1024, wait=0.1)
 _PATIENCE = 10.0
 
 
@@ -58,9 +57,8 @@ async def _read_on(cluster: KafkaCluster, metadata: Metadata, partition: Partiti
         memory.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     while memory.read_to < end:
         connection = await cluster.broker(metadata.leader(topic, lane), "positions")
-        response = await connection.call(fetch.request([(partition, memory.read_to)], _LIMITS), FetchResponse)
-        check(response.error_code, f"fetch {topic}-{lane}")
-        (answer,) = fetch.fetched(response)
+        wanted = Wanted(partition, metadata.topics[topic].id, memory.read_to)
+        (answer,) = await fetch(connection, [wanted], _LIMITS)
         check(answer.error, f"fetch {topic}-{lane}")
         batches = list(batch.split(answer.records))
         for data in committed(batches, answer.aborted):

@@ -8,7 +8,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from appliance.errors import SettingsError
 from appliance.kafka.cluster import KafkaCluster
@@ -79,9 +79,9 @@ async def _resume_lane(lane: Lane, replicas: Iterable[Replica], source: KafkaClu
         if held is None or not (held.stopped or choice.partition is not None):
             continue
         start = await _start(replica, held, source, choice)
-        moved = replace(held.go_on(), next_offset=start)
+        moved = held.go_on()
         if choice.start != RETRY:
-            moved = replace(moved, source_id=replica.source_id, destination_id=replica.destination_id)
+            moved = moved.begin_again(replica.source_id, replica.destination_id, start)
             gaps.append(_gap(replica, held, start))
         changed[replica] = moved
         resumed.append(Resumed(replica.source_topic, replica.partition, held.next_offset, start))

@@ -6,16 +6,15 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch.v12 import FetchResponse
 
 from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, Unreachable
-from appliance.kafka import batch, fetch
+from appliance.kafka import batch
 from appliance.kafka.answer import check
 from appliance.kafka.batch import Batch
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
-from appliance.kafka.fetch import Fetched, FetchLimits
-from appliance.kafka.metadata import Metadata
+from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.metadata import NOWHERE, Metadata
 from appliance.kafka.offsets import Partition, offset_at
 
 _FETCH_BYTES = 4 * 1024 * 1024
@@ -84,9 +83,9 @@ class Reader:
     async def _read(self, metadata: Metadata, wait: float) -> list[Batch]:
         connection = await self._cluster.broker(metadata.leader(*self.partition), self._purpose)
         limits = FetchLimits(_FETCH_BYTES, _FETCH_BYTES, wait)
-        response = await connection.call(fetch.request([(self.partition, self.position)], limits), FetchResponse)
-        check(response.error_code, f"fetch {self}")
-        (answer,) = fetch.fetched(response)
+        topic = metadata.topics.get(self.partition[0])
+        wanted = Wanted(self.partition, topic.id if topic else NOWHERE, self.position)
+        (answer,) = await fetch(connection, [wanted], limits)
         self._check(answer)
         try:
             return self._batches(answer)
