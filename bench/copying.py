@@ -17,5 +17,5 @@ class Copying:
     topic: str
 
 
-Copier = Callable[[Pair, Load, int], AbstractAsyncContextManager[Copying]]
+Copier = Callable[[Pair, Load, str], AbstractAsyncContextManager[Copying]]
 """Starts to copy the load, and stops at its end. Each number is a new link, which knows of no other."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -12,6 +11,7 @@ from appliance.errors import ProcessFailed
 from appliance.kafka.topics import NewTopic, create_topics
 from appliance.settings.values import Side
 from bench.clusters import kafka_cluster
+from bench.events import events
 
 _DEADLINE = 600.0
 _AT_ONCE = 5_000
@@ -19,17 +19,16 @@ _ERRORS_ONLY = 3
 _QUEUED_MAX = 100_000
 _POLL_SECONDS = 0.01
 _DISTINCT_VALUES = 4_096
-_SEED = 20
+"""Written over and over: too many for the codec's window to hold a repetition."""
 
 log = logging.getLogger("appliance.bench")
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is to be copied: ``records`` keyed ones, dealt to the partitions in turn.
+    """What is to be copied: ``records`` keyed ones, dealt to the partitions in turn; their values are ``events``.
 
-    Half of each value is noise, so that lz4 halves it. ``batch_bytes`` is the batch size of the producer that writes
-    them, uncompressed.
+    ``batch_bytes`` is the batch size of the producer that writes them, uncompressed.
     """
 
     records: int
@@ -38,12 +37,6 @@ class Load:
     value_bytes: int = 500
     codec: str = "lz4"
     batch_bytes: int = 128 * 1024
-
-    def values(self) -> list[bytes]:
-        """Values that are written over and over, too many for the codec's window to hold a repetition."""
-        noise = random.Random(_SEED)
-        half = self.value_bytes // 2
-        return [noise.randbytes(half) + b"." * (self.value_bytes - half) for _ in range(_DISTINCT_VALUES)]
 
 
 async def fill(cluster: Cluster, load: Load) -> None:
@@ -90,7 +83,7 @@ async def _write(producer: Producer, load: Load) -> None:
     def failed(error: KafkaError | None, _message: object) -> None:
         failures.extend([error] if error else [])
 
-    values = load.values()
+    values = events(_DISTINCT_VALUES, load.value_bytes)
     for first in range(0, load.records, _AT_ONCE):
         for number in range(first, min(first + _AT_ONCE, load.records)):
             value = values[number % len(values)]

@@ -26,9 +26,9 @@ _JAVA_OPTIONS = ("-Xms256M", "-Xmx2G", "-server", "-XX:+UseParallelGC", "-Djava.
 
 
 @contextlib.asynccontextmanager
-async def mirror_maker(pair: Pair, load: Load, number: int) -> AsyncIterator[Copying]:
+async def mirror_maker(pair: Pair, load: Load, run: str) -> AsyncIterator[Copying]:
     """Copies the load; see ``bench.copying.Copier``."""
-    alias = f"mirrored{number}"
+    alias = f"mirrored{run}"
     file = pair.directory / f"{alias}.properties"
     file.write_text(properties(pair.source.home_bootstrap, pair.destination.home_bootstrap, load, alias))
     command = await _command(file, pair.directory)

@@ -18,9 +18,9 @@ _CHECKOUT = Path(appliance.__file__).parents[1]
 
 
 @contextlib.asynccontextmanager
-async def our_replicator(pair: Pair, load: Load, number: int) -> AsyncIterator[Copying]:
+async def our_replicator(pair: Pair, load: Load, run: str) -> AsyncIterator[Copying]:
     """Copies the load; see ``bench.copying.Copier``."""
-    link = f"ours{number}"
+    link = f"ours{run}"
     env_file = pair.directory / f"{link}.sh"
     env_file.write_text(env_text(pair.source.home_bootstrap, pair.destination.home_bootstrap, load.topic, link))
     command = [sys.executable, "-m", "appliance.cli", "replicate", "--env-file", str(env_file)]

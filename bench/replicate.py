@@ -1,7 +1,8 @@
 """How fast our replicator and MirrorMaker 2 copy one topic, in turn, and what ours costs.
 
 Both are started anew for each run, onto a link that knows nothing, between the same two clusters; ``bench.watching``
-says what is timed. After each copy its records are counted, and then the program is left idle for a while.
+says what is timed. The first copy by each is not counted: it makes the brokers compile what they run. After each of the
+others its records are counted, and then the program is left idle for a while.
 """
 
 import argparse
@@ -24,6 +25,8 @@ _OURS, _THEIRS, _LIMIT = "our replicator", "MirrorMaker 2", "limit"
 _COPIERS: Mapping[str, Copier] = {_OURS: our_replicator, _THEIRS: mirror_maker}
 _PYTHON_MEGABYTES = 300.0
 _PYTHON_IDLE = 5.0
+
+_WARMING_IDLE_SECONDS = 1.0
 
 log = logging.getLogger("appliance.bench")
 
@@ -63,22 +66,22 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     load = Load(arguments.records)
     trials: dict[str, list[Trial]] = {name: [] for name in _COPIERS}
     async with plain_pair() as pair:
-        await _fill_and_warm(pair, load)
+        await fill(pair.source, load)
+        await count(pair.source, load.topic, load.partitions)
+        await _round(pair, load, "warming", _WARMING_IDLE_SECONDS)
         for number in range(arguments.runs):
-            for name, copier in _COPIERS.items():
-                trials[name].append(await _trial(pair, load, copier, number, arguments.idle_seconds))
+            for name, trial in (await _round(pair, load, str(number), arguments.idle_seconds)).items():
+                trials[name].append(trial)
     return rows(trials[_OURS], trials[_THEIRS])
 
 
-async def _fill_and_warm(pair: Pair, load: Load) -> None:
-    """Fills the source, and the destination as well, so that both brokers have compiled what they will run."""
-    for cluster in (pair.source, pair.destination):
-        await fill(cluster, load)
-        await count(cluster, load.topic, load.partitions)
+async def _round(pair: Pair, load: Load, run: str, idle_seconds: float) -> dict[str, Trial]:
+    """One copy by each, in turn."""
+    return {name: await _trial(pair, load, copier, run, idle_seconds) for name, copier in _COPIERS.items()}
 
 
-async def _trial(pair: Pair, load: Load, copier: Copier, number: int, idle_seconds: float) -> Trial:
-    async with copier(pair, load, number) as copying:
+async def _trial(pair: Pair, load: Load, copier: Copier, run: str, idle_seconds: float) -> Trial:
+    async with copier(pair, load, run) as copying:
         timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
         copied = await count(pair.destination, copying.topic, load.partitions)
         if copied != load.records:

@@ -17,7 +17,8 @@ from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import Record, key_and_value, unpack
 from appliance.replicator.memory import Memory, decode
 
-_LIMITS = FetchLimits(partition_bytes=1024 * 1024, response_bytes=4 * 1024 * 1024, wait=0)
+_LANE_BYTES = 1024 * 1024
+_LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
 
 
 class PositionsTail:
@@ -66,8 +67,9 @@ class PositionsTail:
     async def _catch_up(self, leader: int, behind: set[int]) -> None:
         connection = await self._cluster.broker(leader, "positions")
         while behind:
-            wanted = [Wanted((self._topic, lane), self._id, self.memories[lane].read_to) for lane in sorted(behind)]
-            everything = await fetch(connection, wanted, _LIMITS)
+            wanted = [(lane, self.memories[lane].read_to) for lane in sorted(behind)]
+            asked = (Wanted((self._topic, lane), self._id, offset, _LANE_BYTES) for lane, offset in wanted)
+            everything = await fetch(connection, asked, _LIMITS)
             behind -= {fetched.partition[1] for fetched in everything if self._take(fetched)}
 
     def _take(self, fetched: Fetched) -> bool:

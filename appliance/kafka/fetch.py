@@ -48,7 +48,7 @@ _UUID_SIZE = 16
 
 
 class Wanted(NamedTuple):
-    """A partition to be read on from ``position``.
+    """A partition to be read on from ``position``, about ``size`` bytes of it.
 
     ``topic_id`` is ``NOWHERE`` where it is not known; ``last_epoch`` is the leader epoch of the batch before the
     position, or ``UNKNOWN_EPOCH``.
@@ -57,6 +57,7 @@ class Wanted(NamedTuple):
     partition: Partition
     topic_id: UUID
     position: int
+    size: int
     last_epoch: int = UNKNOWN_EPOCH
 
 
@@ -64,7 +65,6 @@ class Wanted(NamedTuple):
 class FetchLimits:
     """How much one Fetch may bring, in bytes, and how long it waits at the broker for the first byte, in seconds."""
 
-    partition_bytes: int
     response_bytes: int
     wait: float
 
@@ -123,9 +123,9 @@ class FetchExchange:
 
     def _topic(self, name: str, wanted: list[Wanted]) -> bytes:
         called = wanted[0].topic_id.bytes if self.by_id else text(name)
-        size = self.limits.partition_bytes
         partitions = (
-            _ASKED.pack(each.partition[1], -1, each.position, each.last_epoch, -1, size) + NO_TAGS for each in wanted
+            _ASKED.pack(each.partition[1], -1, each.position, each.last_epoch, -1, each.size) + NO_TAGS
+            for each in wanted
         )
         return b"".join([called, array_size(len(wanted)), *partitions, NO_TAGS])
 

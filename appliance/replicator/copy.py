@@ -116,12 +116,19 @@ class Copier:
             began = time.monotonic()
             rows = await self.lane.commit(portions, self._moving({portion.replica for portion in portions}))
             self._wrote = True
-            # What comes in a trickle is collected for a moment, rather than committed record by record.
-            await asyncio.sleep(self.engine.commit_interval - (time.monotonic() - began))
+            await self._gather(began + self.engine.commit_interval)
         await self._settle(self.intake.stopped(self.replicas))
         if self.intake.waiting(self.replicas):
             self.arrived.set()
         return rows
+
+    async def _gather(self, until: float) -> None:
+        """What comes in a trickle is collected for a moment, rather than committed record by record."""
+        while (pause := until - time.monotonic()) > 0 and not self.intake.full(self.replicas):
+            self.arrived.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self.arrived.wait()
 
     def _moving(self, replicas: Iterable[Replica]) -> dict[Replica, Position]:
         """The positions of those replicas that were stopped and move again."""

@@ -106,7 +106,8 @@ class Replicator:
         known = (await self._destination.metadata([name])).topics.get(name)
         if known is not None and known.leaders:
             return len(known.leaders), True
-        topic = NewTopic(name, self._settings.engine.lanes, self._settings.topics.replication_factor, _POSITIONS_CONFIG)
+        lanes = self._settings.engine.lanes or task_count(self._settings.engine)
+        topic = NewTopic(name, lanes, self._settings.topics.replication_factor, _POSITIONS_CONFIG)
         failures = await create_topics(self._destination, [topic])
         for error in failures.values():
             raise error

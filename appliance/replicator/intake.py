@@ -7,7 +7,7 @@ Fetches outlive a slice: nothing is read twice because Spark took a breath.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
@@ -25,14 +25,16 @@ from appliance.kafka.outgoing import UNLIMITED, outgoing
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import Portion
 
-_PARTITION_BYTES = 1024 * 1024
-_RESPONSE_BYTES = 8 * 1024 * 1024
-_BUFFER_BYTES = 2 * 1024 * 1024
-"""A partition whose buffer holds this much is not fetched until some of it is taken."""
+_READ_AHEAD_BYTES = 16 * 1024 * 1024
+"""What the buffers of a process hold together, by and large: see ``Intake._room_of``."""
 
-_IDLE = FetchLimits(_PARTITION_BYTES, _RESPONSE_BYTES, wait=0.5)
-_HURRIED = FetchLimits(_PARTITION_BYTES, _RESPONSE_BYTES, wait=0.01)
-"""While a full buffer is left out: it may have room long before new records come to the others."""
+_RESPONSE_BYTES = 8 * 1024 * 1024
+_ASKED_BYTES = range(64 * 1024, 2 * 1024 * 1024)
+"""The least and the most that a Fetch asks for of one partition."""
+
+_IDLE_WAIT = 0.5
+_HURRIED_WAIT = 0.01
+"""How long a Fetch waits while a full buffer is left out: it may have room long before new records come to others."""
 
 _BACKOFF = 0.2
 _METADATA_AGE = 30.0
@@ -50,7 +52,7 @@ class Limits:
     refusal: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Buffer:
     """One partition: where the next Fetch begins, and what waits to be taken."""
 
@@ -63,13 +65,8 @@ class _Buffer:
     bytes: int = 0
     stopped: PartitionStopped | None = None
 
-    @property
-    def wanted(self) -> Wanted:
-        return Wanted(_key(self.replica), self.replica.source_id, self.position, self.epoch)
-
-    @property
-    def wants(self) -> bool:
-        return self.stopped is None and self.bytes < _BUFFER_BYTES
+    def wanted(self, size: int) -> Wanted:
+        return Wanted(_key(self.replica), self.replica.source_id, self.position, size, self.epoch)
 
 
 class Intake:
@@ -79,6 +76,7 @@ class Intake:
         self._cluster = source
         self._notice = notice
         self._buffers: dict[Partition, _Buffer] = {}
+        self._bytes = 0
         self._metadata: Metadata | None = None
         self._metadata_at = 0.0
         self._changed = asyncio.Event()
@@ -100,6 +98,7 @@ class Intake:
         ``epoch`` is the leader epoch of what was read before the position, -1 when that is not known. ``arrived`` is
         set whenever there is something to ``take``, or to be told by ``stopped``.
         """
+        self.forget([replica])
         self._buffers[_key(replica)] = _Buffer(replica, position, epoch, arrived, limits)
         self._changed.set()
         self._room.set()
@@ -107,7 +106,8 @@ class Intake:
     def forget(self, replicas: Iterable[Replica]) -> None:
         """Read these partitions no more."""
         for replica in replicas:
-            self._buffers.pop(_key(replica), None)
+            buffer = self._buffers.pop(_key(replica), None)
+            self._bytes -= buffer.bytes if buffer is not None else 0
 
     def take(self, replicas: Iterable[Replica], limit: int) -> list[Portion]:
         """What is there of these partitions now, up to about ``limit`` bytes, in turn."""
@@ -120,6 +120,7 @@ class Intake:
                 buffer.bytes -= portion.bytes
                 size += portion.bytes
                 taken.append(portion)
+        self._bytes -= size
         if taken:
             self._room.set()
         return taken
@@ -128,13 +129,30 @@ class Intake:
         """Whether anything of these partitions can be taken now."""
         return any((b := self._buffers.get(_key(replica))) is not None and bool(b.portions) for replica in replicas)
 
+    def full(self, replicas: Iterable[Replica]) -> bool:
+        """Whether so much of one of these partitions waits to be taken that it is not fetched until then."""
+        buffers = (self._buffers.get(_key(replica)) for replica in replicas)
+        return any(buffer is not None and bool(buffer.portions) and not self._room_of(buffer) for buffer in buffers)
+
+    def _room_of(self, buffer: _Buffer) -> int:
+        """How many bytes may be fetched into a buffer; 0 when it is full.
+
+        One buffer may hold half of what is left of the whole (the dynamic threshold of shared-memory switches,
+        Choudhury and Hahne 1998): a partition alone gets much, many get their shares, and what one lane cannot get rid
+        of leaves room for the others. An empty buffer may always be filled.
+        """
+        room = (_READ_AHEAD_BYTES - self._bytes) // 2 - buffer.bytes
+        if room < _ASKED_BYTES.start:
+            return 0 if buffer.portions else _ASKED_BYTES.start
+        return min(room, _ASKED_BYTES.stop)
+
     def stopped(self, replicas: Iterable[Replica]) -> list[tuple[Replica, PartitionStopped]]:
         """Of these partitions the ones that can be read no further, all that was read before taken; each told once."""
         told = []
         for replica in replicas:
             buffer = self._buffers.get(_key(replica))
             if buffer is not None and buffer.stopped is not None and not buffer.portions:
-                del self._buffers[_key(replica)]
+                self.forget([replica])
                 told.append((replica, buffer.stopped))
         return told
 
@@ -192,13 +210,13 @@ class Intake:
 
     async def _fetch_from(self, node: int) -> None:
         while led := [buffer for buffer in self._buffers.values() if self._leader(buffer) == node]:
-            wanted = [buffer for buffer in led if buffer.wants]
+            wanted = {buffer: room for buffer in led if (room := self._room_of(buffer))}
             if not wanted:
                 self._room.clear()
                 await self._room.wait()
                 continue
             try:
-                await self._fetch(node, wanted, _IDLE if len(wanted) == len(led) else _HURRIED)
+                await self._fetch(node, wanted, _IDLE_WAIT if len(wanted) == len(led) else _HURRIED_WAIT)
             except ApplianceError as error:
                 self._lost(f"source broker {node}", error)
                 await asyncio.sleep(_BACKOFF)
@@ -207,9 +225,10 @@ class Intake:
                 return
             self._well(f"source broker {node}")
 
-    async def _fetch(self, node: int, wanted: list[_Buffer], limits: FetchLimits) -> None:
+    async def _fetch(self, node: int, wanted: Mapping[_Buffer, int], wait: float) -> None:
         connection = await self._cluster.broker(node, "fetch")
-        everything = await fetch(connection, [buffer.wanted for buffer in wanted], limits)
+        limits = FetchLimits(_RESPONSE_BYTES, wait)
+        everything = await fetch(connection, [buffer.wanted(room) for buffer, room in wanted.items()], limits)
         asked = {_key(buffer.replica): buffer for buffer in wanted}
         for fetched in everything:
             buffer = asked[fetched.partition]
@@ -241,6 +260,7 @@ class Intake:
         buffer.position, buffer.epoch = portion.next_offset, portion.leader_epoch
         buffer.portions.append(portion)
         buffer.bytes += portion.bytes
+        self._bytes += portion.bytes
         buffer.arrived.set()
         # The broker serves a full response from the front of the request: who was served goes to the back.
         key = fetched.partition

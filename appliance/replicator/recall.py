@@ -13,7 +13,8 @@ from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import unpack
 from appliance.replicator.memory import Memory, decode
 
-_LIMITS = FetchLimits(partition_bytes=4 * 1024 * 1024, response_bytes=4 * 1024 * 1024, wait=0.1)
+_FETCH_BYTES = 4 * 1024 * 1024
+_LIMITS = FetchLimits(_FETCH_BYTES, wait=0.1)
 _PATIENCE = 10.0
 
 
@@ -57,7 +58,7 @@ async def _read_on(cluster: KafkaCluster, metadata: Metadata, partition: Partiti
         memory.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     while memory.read_to < end:
         connection = await cluster.broker(metadata.leader(topic, lane), "positions")
-        wanted = Wanted(partition, metadata.topics[topic].id, memory.read_to)
+        wanted = Wanted(partition, metadata.topics[topic].id, memory.read_to, _FETCH_BYTES)
         (answer,) = await fetch(connection, [wanted], _LIMITS)
         check(answer.error, f"fetch {topic}-{lane}")
         batches = list(batch.split(answer.records))

@@ -136,7 +136,10 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How the replicator works; times in seconds, sizes in bytes. ``tasks`` 0 means one for each core."""
+    """How the replicator works; times in seconds, sizes in bytes.
+
+    ``tasks`` 0 means one for each core, ``lanes`` 0 one for each task.
+    """
 
     lanes: int
     tasks: int

@@ -232,10 +232,10 @@ DNS_UPSTREAM = _define(
 
 LANES = _define(
     "LANES",
-    "Transactional ids that copy side by side; fixed when the link is new.",
+    "Transactional ids that copy side by side, fixed when the link is new; 0: one for each task.",
     Role.REPLICATOR,
-    whole(1, 1000),
-    "12",
+    whole(0, 1000),
+    "0",
 )
 TASKS = _define("TASKS", "Spark tasks at once; 0: one for each core.", Role.REPLICATOR, whole(0, 1000), "0")
 SLICE_SECONDS = _define(

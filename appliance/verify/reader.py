@@ -82,9 +82,9 @@ class Reader:
 
     async def _read(self, metadata: Metadata, wait: float) -> list[Batch]:
         connection = await self._cluster.broker(metadata.leader(*self.partition), self._purpose)
-        limits = FetchLimits(_FETCH_BYTES, _FETCH_BYTES, wait)
+        limits = FetchLimits(_FETCH_BYTES, wait)
         topic = metadata.topics.get(self.partition[0])
-        wanted = Wanted(self.partition, topic.id if topic else NOWHERE, self.position)
+        wanted = Wanted(self.partition, topic.id if topic else NOWHERE, self.position, _FETCH_BYTES)
         (answer,) = await fetch(connection, [wanted], limits)
         self._check(answer)
         try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import crc32c
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from appliance.kafka.batch import HEADER, Batch, Header, split
+from appliance.kafka.batch import HEADER, Batch, Header, restamp, split
 
 Written = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
 """Timestamp, key, value, headers."""
@@ -73,3 +73,10 @@ def only(data: bytes) -> Batch:
     """The one batch in the bytes."""
     (batch,) = split(data)
     return batch
+
+
+def stamped(data: bytes | bytearray | memoryview, producer_id: int = 1, epoch: int = 0, sequence: int = 0) -> Batch:
+    """The batch as a lane sends it."""
+    copy = bytearray(data)
+    restamp(copy, producer_id, epoch, sequence)
+    return only(bytes(copy))

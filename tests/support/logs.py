@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from appliance.kafka.batch import Batch, restamp
+from appliance.kafka.batch import Batch
 from appliance.kafka.records import unpack
 from appliance.verify.verdict import Span
-from tests.support.batches import Written, made, only
+from tests.support.batches import Written, made, only, stamped
 
 NOW = 1_700_000_000_000
 
@@ -34,9 +34,8 @@ def raw_copy(batches: Sequence[Batch], first: int = 0) -> list[Batch]:
     copies: list[Batch] = []
     offset = first
     for batch in batches:
-        stamped = restamp(batch.data, 4000, 1, 0)
-        stamped[:8] = offset.to_bytes(8, "big")
-        copies.append(only(bytes(stamped)))
+        copy = stamped(batch.data, 4000, 1)
+        copies.append(only(offset.to_bytes(8, "big") + bytes(copy.data[8:])))
         offset += batch.header.records + 1
     return copies
 

@@ -2,7 +2,7 @@ import pytest
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka import batch
-from tests.support.batches import made, only, patched
+from tests.support.batches import made, only, patched, stamped
 
 THREE = [(1_700_000_000_000 + n, b"key", b"value %d" % n, [("h", b"x")]) for n in range(3)]
 
@@ -38,9 +38,9 @@ def test_verify_finds_any_changed_byte(at: int) -> None:
 
 def test_restamp_makes_a_transactional_batch_and_leaves_the_records_bytes() -> None:
     original = made(THREE, 500, codec=2, leader_epoch=7, attributes=0x42)
-    stamped = only(bytes(batch.restamp(original, 4000, 9, 77)))
-    batch.verify(stamped)
-    header = stamped.header
+    sent = stamped(original, 4000, 9, 77)
+    batch.verify(sent)
+    header = sent.header
     assert (header.base_offset, header.producer_id, header.producer_epoch, header.base_sequence) == (0, 4000, 9, 77)
     assert header.attributes == 0x12  # the codec stays, transactional is set, the delete horizon is gone
     before = only(original).header
@@ -49,7 +49,7 @@ def test_restamp_makes_a_transactional_batch_and_leaves_the_records_bytes() -> N
         before.max_timestamp,
         3,
     )
-    assert bytes(stamped.data[61:]) == original[61:]
+    assert bytes(sent.data[61:]) == original[61:]
 
 
 def test_sequences_go_on_at_0_after_2_to_the_31_minus_1() -> None:

@@ -8,7 +8,7 @@ from appliance.errors import ApplianceError, BatchCorrupt
 from appliance.kafka import batch
 from appliance.kafka.outgoing import Outgoing, outgoing
 from appliance.kafka.records import Record, key_and_value, unpack
-from tests.support.batches import made, only, patched, with_holes
+from tests.support.batches import made, only, patched, stamped, with_holes
 
 NOW = 1_700_000_000_000
 CODECS = [0, 1, 2, 3, 4]
@@ -24,11 +24,11 @@ def written(*batches: bytes, position: int = 0) -> list[Outgoing]:
 
 def records(out: Outgoing) -> list[Record]:
     """What a consumer would see of it, once a broker has taken it."""
-    stamped = only(bytes(batch.restamp(out.data, 1, 0, 0)))
-    batch.verify(stamped)
-    assert stamped.header.records == stamped.header.last_offset_delta + 1 == out.records
-    assert stamped.header.max_timestamp == max(record.timestamp for record in unpack(stamped, 0))
-    return unpack(stamped, 0)
+    sent = stamped(out.data)
+    batch.verify(sent)
+    assert sent.header.records == sent.header.last_offset_delta + 1 == out.records
+    assert sent.header.max_timestamp == max(record.timestamp for record in unpack(sent, 0))
+    return unpack(sent, 0)
 
 
 def contents(outs: list[Outgoing]) -> list[tuple[int, bytes]]:

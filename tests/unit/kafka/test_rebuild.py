@@ -2,9 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.kafka import rebuild
-from appliance.kafka.batch import restamp
 from appliance.kafka.records import Record, pack, unpack
-from tests.support.batches import made, only, patched
+from tests.support.batches import made, only, patched, stamped
 
 NOW = 1_700_000_000_000
 field = st.none() | st.binary(max_size=40)
@@ -14,18 +13,18 @@ rows = st.lists(st.tuples(st.integers(-1, 2**45), field, field, headers), min_si
 
 def test_a_header_key_that_is_not_utf_8_is_kept_as_it_is() -> None:
     body = b"\x01\x02v" + b"\x02" + b"\x04\xff\xfe" + b"\x02x"  # null key, value v, one header
-    batch = only(bytes(restamp(pack([Record(0, NOW, body)], 0), 1, 0, 0)))
+    batch = stamped(pack([Record(0, NOW, body)], 0))
     rebuilt = rebuild.rebuild([batch, batch], 0)
     assert rebuilt is not None
-    assert [record.body for record in unpack(only(bytes(restamp(rebuilt.data, 1, 0, 0))), 0)] == [body, body]
+    assert [record.body for record in unpack(stamped(rebuilt.data), 0)] == [body, body]
 
 
 def test_case_1_a_first_timestamp_of_minus_1_is_not_replaced_by_the_next_one() -> None:
     records = [Record(0, -1, b"\x01\x01\x00"), Record(1, NOW, b"\x01\x01\x00")]
-    batch = only(bytes(restamp(pack(records, 0), 1, 0, 0)))
+    batch = stamped(pack(records, 0))
     rebuilt = rebuild.rebuild([batch], 0)
     assert rebuilt is not None
-    assert unpack(only(bytes(restamp(rebuilt.data, 1, 0, 0))), 0) == records
+    assert unpack(stamped(rebuilt.data), 0) == records
 
 
 @settings(deadline=None)
@@ -49,7 +48,7 @@ def test_the_compiled_way_and_the_plain_way_write_the_same_records(
         assert compiled is plain
         return
     assert compiled[1:] == plain[1:]
-    one, other = (only(bytes(restamp(r.data, 1, 0, 0))) for r in (compiled, plain))
+    one, other = (stamped(r.data) for r in (compiled, plain))
     assert unpack(one, 0) == unpack(other, 0)
     assert one.header.max_timestamp == other.header.max_timestamp
     assert one.header.attributes == other.header.attributes

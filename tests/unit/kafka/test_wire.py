@@ -5,31 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.api_versions.v3 import ApiVersionsRequest
 from kio.schema.end_txn.v3 import EndTxnResponse
-from kio.schema.produce.v9 import ProduceRequest
-from kio.schema.produce.v9.request import PartitionProduceData, TopicProduceData
 
 from appliance.errors import PeerError
-from appliance.kafka.transactions import milliseconds
 from appliance.kafka.wire import decode, encode
 
 
 def test_a_frame_begins_with_its_size_api_version_and_correlation() -> None:
-    frame = b"".join(encode(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 77, "me"))
+    frame = encode(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 77, "me")
     size, key, version, correlation = struct.unpack_from(">ihhi", frame)
     assert (size, key, version, correlation) == (len(frame) - 4, 18, 3, 77)
-
-
-def test_record_batches_are_passed_on_and_not_copied() -> None:
-    records = bytearray(100_000)
-    partition = PartitionProduceData(index=0, records=records)
-    request = ProduceRequest(
-        acks=-1,
-        timeout=milliseconds(1),
-        topic_data=(TopicProduceData(name="t", partition_data=(partition,)),),
-    )
-    buffers = encode(request, 1, "me")
-    assert any(buffer is records for buffer in buffers)
-    assert struct.unpack(">i", buffers[0])[0] == sum(map(len, buffers[1:]))
 
 
 def end_txn_response(correlation: int) -> bytearray:

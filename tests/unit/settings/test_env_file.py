@@ -116,7 +116,7 @@ def test_faults_of_lines_and_of_values_are_reported_together(path: Path) -> None
     assert refusal.value.faults == (
         "line 14: TUNEL_PORT: no such variable: did you mean TUNNEL_PORT?",
         "line 16: expected export NAME='value'",
-        "LANES=many: expected a whole number from 1 to 1000",
+        "LANES=many: expected a whole number from 0 to 1000",
     )
 
 

@@ -30,7 +30,7 @@ def test_the_required_variables_suffice() -> None:
     assert settings.route is Route.TUNNEL
     assert settings.topics.start is Start.EARLIEST
     assert settings.engine.commit_interval == 0.025
-    assert settings.engine.lanes == 12
+    assert settings.engine.lanes == 0
 
 
 def test_the_tunnels_values_are_put_together() -> None:
@@ -62,7 +62,7 @@ def test_what_a_role_does_not_need_is_empty_when_absent() -> None:
 
 
 def test_what_a_role_does_not_need_is_still_checked_when_given() -> None:
-    assert faults({"LANES": "many"}, Role.SOURCE) == ("LANES=many: expected a whole number from 1 to 1000",)
+    assert faults({"LANES": "many"}, Role.SOURCE) == ("LANES=many: expected a whole number from 0 to 1000",)
 
 
 def test_without_sasl_no_api_key_is_needed() -> None:

@@ -1,0 +1,168 @@
+"""What we write and read ourselves, read and written by kio."""
+
+import contextlib
+import io
+import struct
+import uuid
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+from kio.schema.fetch import v12, v13
+from kio.schema.fetch.v12 import request as by_name
+from kio.schema.fetch.v12 import response as answer_by_name
+from kio.schema.fetch.v13 import response as answer_by_id
+from kio.schema.response_header.v1 import ResponseHeader
+from kio.serial import entity_reader, entity_writer
+
+from appliance.errors import ApplianceError, BrokerRefused, PeerError
+from appliance.kafka.committed import Aborted
+from appliance.kafka.fetch import Fetched, FetchExchange, FetchLimits, Wanted
+from appliance.kafka.transactions import milliseconds
+
+LIMITS = FetchLimits(8_000_000, 0.25)
+A, B = uuid.uuid4(), uuid.uuid4()
+WANTED = (
+    Wanted(("orders", 3), A, 1_000, 65_536, 7),
+    Wanted(("orders", 4), A, 0, 100_000),
+    Wanted(("payments", 0), B, 2**40, 1),
+)
+
+
+def parsed(frame: bytes, version: int) -> "v12.FetchRequest | v13.FetchRequest":
+    request_type = {12: v12.FetchRequest, 13: v13.FetchRequest}[version]
+    content = memoryview(frame)[4:]
+    header, begins = entity_reader(request_type.__header_schema__)(content, 0)
+    assert (header.request_api_key, header.request_api_version, header.correlation_id) == (1, version, 77)
+    request, size = entity_reader(request_type)(content, begins)
+    assert begins + size == len(content) == struct.unpack(">i", frame[:4])[0]
+    return request
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
+    request = parsed(FetchExchange(WANTED, LIMITS, by_id=version == 13).frame(77, "me"), version)
+    assert (request.max_bytes, request.min_bytes, request.max_wait) == (8_000_000, 1, milliseconds(0.25))
+    assert (request.isolation_level, request.session_id, request.session_epoch) == (1, 0, -1)
+    orders, payments = request.topics
+    if version == 12:
+        assert isinstance(orders, by_name.FetchTopic)
+        assert orders.topic == "orders"
+    else:
+        assert (orders.topic_id, payments.topic_id) == (A, B)
+    asked = [(p.partition, p.fetch_offset, p.partition_max_bytes, p.last_fetched_epoch) for p in orders.partitions]
+    assert asked == [(3, 1_000, 65_536, 7), (4, 0, 100_000, -1)]
+    assert payments.partitions[0].fetch_offset == 2**40
+
+
+def framed(response: "v12.FetchResponse | v13.FetchResponse", correlation: int = 77) -> bytearray:
+    body = io.BytesIO()
+    entity_writer(ResponseHeader)(body, ResponseHeader(correlation_id=correlation))
+    entity_writer(type(response))(body, response)
+    return bytearray(body.getvalue())
+
+
+def partition(number: int, records: bytes | None, **fields: object) -> answer_by_name.PartitionData:
+    given = {"error_code": ErrorCode.none, "aborted_transactions": (), "high_watermark": 99, **fields}
+    return answer_by_name.PartitionData(
+        partition_index=number, last_stable_offset=50 + number, log_start_offset=1, records=records, **given
+    )
+
+
+def response(*topics: answer_by_name.FetchableTopicResponse, code: ErrorCode = ErrorCode.none) -> v12.FetchResponse:
+    return v12.FetchResponse(throttle_time=milliseconds(0), error_code=code, session_id=0, responses=topics)
+
+
+def answered(frame: bytearray, by_id: bool = False) -> list[Fetched]:
+    return FetchExchange(WANTED, LIMITS, by_id).answer(frame, 77)
+
+
+def test_an_answer_gives_each_partitions_records_and_aborted_transactions() -> None:
+    aborted = tuple(answer_by_name.AbortedTransaction(producer_id=n, first_offset=10 * n) for n in range(3))
+    orders = answer_by_name.FetchableTopicResponse(
+        topic="orders",
+        partitions=(
+            partition(3, b"x" * 300, aborted_transactions=aborted),
+            partition(4, None, aborted_transactions=None),
+        ),
+    )
+    payments = answer_by_name.FetchableTopicResponse(
+        topic="payments", partitions=(partition(0, b"", error_code=ErrorCode.offset_out_of_range),)
+    )
+    first, second, third = answered(framed(response(orders, payments)))
+    assert (first.partition, bytes(first.records), first.stable_end) == (("orders", 3), b"x" * 300, 53)
+    assert first.aborted == (Aborted(0, 0), Aborted(1, 10), Aborted(2, 20))
+    assert (second.partition, bytes(second.records), second.aborted) == (("orders", 4), b"", ())
+    assert (third.error, third.diverges_at) == (ErrorCode.offset_out_of_range, None)
+
+
+def test_a_topic_is_known_by_its_id() -> None:
+    topic = answer_by_id.FetchableTopicResponse(
+        topic_id=B,
+        partitions=(
+            answer_by_id.PartitionData(
+                partition_index=0,
+                error_code=ErrorCode.none,
+                high_watermark=1,
+                last_stable_offset=1,
+                log_start_offset=0,
+                aborted_transactions=None,
+                records=b"r",
+            ),
+        ),
+    )
+    answer = v13.FetchResponse(
+        throttle_time=milliseconds(0), error_code=ErrorCode.none, session_id=0, responses=(topic,)
+    )
+    (fetched,) = answered(framed(answer), by_id=True)
+    assert fetched.partition == ("payments", 0)
+
+
+def test_where_a_log_was_truncated_is_told() -> None:
+    diverging = answer_by_name.EpochEndOffset(epoch=3, end_offset=41)
+    orders = answer_by_name.FetchableTopicResponse(
+        topic="orders", partitions=(partition(3, b"", diverging_epoch=diverging), partition(4, b""))
+    )
+    assert [fetched.diverges_at for fetched in answered(framed(response(orders)))] == [41, None]
+
+
+def test_large_records_stay_in_the_frame_and_small_ones_do_not_keep_it_alive() -> None:
+    orders = answer_by_name.FetchableTopicResponse(
+        topic="orders", partitions=(partition(3, b"x" * 10_000), partition(4, b"y" * 100))
+    )
+    frame = framed(response(orders))
+    large, small = answered(frame)
+    assert large.records.obj is frame
+    assert small.records.obj is not frame
+
+
+def test_an_error_of_the_whole_is_raised() -> None:
+    with pytest.raises(BrokerRefused, match="UNKNOWN_SERVER_ERROR"):
+        answered(framed(response(code=ErrorCode.unknown_server_error)))
+
+
+def test_an_answer_to_another_request_is_the_peers_fault() -> None:
+    with pytest.raises(PeerError, match="answered request 5, not 77"):
+        answered(framed(response(), correlation=5))
+
+
+def test_an_answer_about_a_topic_that_was_not_asked_for_is_the_peers_fault() -> None:
+    topic = answer_by_id.FetchableTopicResponse(topic_id=uuid.uuid4(), partitions=())
+    answer = v13.FetchResponse(
+        throttle_time=milliseconds(0), error_code=ErrorCode.none, session_id=0, responses=(topic,)
+    )
+    with pytest.raises(PeerError):
+        answered(framed(answer), by_id=True)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_damaged_answer_raises_nothing_but_our_own_errors(data: st.DataObject) -> None:
+    orders = answer_by_name.FetchableTopicResponse(topic="orders", partitions=(partition(3, b"x" * 30),))
+    frame = framed(response(orders))
+    for _ in range(data.draw(st.integers(1, 3))):
+        frame[data.draw(st.integers(4, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    del frame[data.draw(st.integers(4, len(frame))) :]
+    with contextlib.suppress(ApplianceError):
+        answered(frame, data.draw(st.booleans()))

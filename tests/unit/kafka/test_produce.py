@@ -1,0 +1,105 @@
+"""What we write ourselves, read by kio."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
+from kio.schema.produce.v9.response import PartitionProduceResponse, TopicProduceResponse
+from kio.serial import entity_reader
+from kio.static.primitive import i32Timedelta
+
+from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced
+from appliance.kafka import batch
+from appliance.kafka.produce import Copy, ProduceExchange, check_produced
+from appliance.kafka.transactions import Producer, milliseconds
+from tests.support.batches import made, only
+
+PRODUCER = Producer("link.lane-3", 4000, 9)
+HEADER = ProduceRequest.__header_schema__
+
+sizes = st.dictionaries(
+    st.tuples(st.sampled_from(["a", "orders.copy", "x" * 200]), st.integers(0, 500)), st.integers(1, 60), max_size=8
+)
+
+
+def parsed(frame: bytes) -> ProduceRequest:
+    content = memoryview(bytes(frame))[4:]
+    header, begins = entity_reader(HEADER)(content, 0)
+    assert (header.request_api_key, header.request_api_version, header.correlation_id) == (0, 9, 77)
+    assert header.client_id == "me"
+    request, size = entity_reader(ProduceRequest)(content, begins)
+    assert begins + size == len(content) == struct.unpack(">i", frame[:4])[0]
+    return request
+
+
+def batch_of(records: int) -> bytes:
+    return made([(1_700_000_000_000, b"k", b"v%d" % n, []) for n in range(records)], 500, 3)
+
+
+@given(sizes)
+def test_a_frame_holds_each_copy_stamped_and_all_the_rest_untouched(wanted: dict[tuple[str, int], int]) -> None:
+    copies = [Copy(partition, batch_of(count), count * 7) for partition, count in wanted.items()]
+    request = parsed(bytes(ProduceExchange(PRODUCER, copies, 2.5).frame(77, "me")))
+    assert (request.transactional_id, request.acks, request.timeout) == ("link.lane-3", -1, milliseconds(2.5))
+    found = {(str(t.name), int(p.index)): bytes(p.records or b"") for t in request.topic_data for p in t.partition_data}
+    assert found.keys() == wanted.keys()
+    for copy in copies:
+        sent = only(found[copy.partition])
+        batch.verify(sent)
+        header = sent.header
+        assert (header.base_offset, header.producer_id, header.producer_epoch) == (0, 4000, 9)
+        assert (header.base_sequence, header.attributes) == (copy.sequence, 3 | batch.TRANSACTIONAL)
+        assert sent.data[batch.HEADER_SIZE :] == memoryview(copy.data)[batch.HEADER_SIZE :]
+
+
+def test_what_was_fetched_stays_as_it_is() -> None:
+    original = batch_of(5)
+    fetched = memoryview(original)
+    ProduceExchange(PRODUCER, [Copy(("t", 0), fetched, 0)], 1).frame(1, "me")
+    assert bytes(fetched) == batch_of(5)
+
+
+def test_one_batch_given_for_two_partitions_is_stamped_for_each() -> None:
+    data = batch_of(2)
+    request = parsed(
+        bytes(ProduceExchange(PRODUCER, [Copy(("t", 0), data, 5), Copy(("t", 1), data, 6)], 1).frame(77, "me"))
+    )
+    (topic,) = request.topic_data
+    assert [only(bytes(p.records or b"")).header.base_sequence for p in topic.partition_data] == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (ErrorCode.message_too_large, CopyRefused),
+        (ErrorCode.invalid_record, CopyRefused),
+        (ErrorCode.producer_fenced, Fenced),
+        (ErrorCode.out_of_order_sequence_number, BrokerRefused),
+        (ErrorCode.not_leader_or_follower, BrokerBusy),
+    ],
+)
+def test_a_refusal_is_told_by_what_can_be_done_about_it(code: ErrorCode, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"produce to orders\.copy-4") as raised:
+        check_produced(response(code))
+    assert raised.type is error
+
+
+def test_what_was_taken_needs_no_words() -> None:
+    check_produced(response(ErrorCode.none))
+
+
+def response(code: ErrorCode) -> ProduceResponse:
+    partition = PartitionProduceResponse(
+        index=4,
+        error_code=code,
+        base_offset=0,
+        log_append_time=None,
+        log_start_offset=0,
+        record_errors=(),
+        error_message=None,
+    )
+    topic = TopicProduceResponse(name="orders.copy", partition_responses=(partition,))
+    return ProduceResponse(responses=(topic,), throttle_time=i32Timedelta.parse(milliseconds(0)))
