@@ -25,7 +25,7 @@ from appliance.kafka.outgoing import UNLIMITED, outgoing
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import Portion
 
-_READ_AHEAD_BYTES = 16 * 1024 * 1024
+_READ_AHEAD_BYTES = 32 * 1024 * 1024
 """What the buffers of a process hold together, by and large: see ``Intake._room_of``."""
 
 _RESPONSE_BYTES = 8 * 1024 * 1024
