@@ -1,6 +1,8 @@
 """Looking at both clusters every few seconds: which topics there are, and what has to be done to their copies first."""
 
+import asyncio
 import logging
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +38,9 @@ _TIMES_KEPT = {
 """Every record keeps its source's time, however old or early (invariant E)."""
 
 _LOOKS_BETWEEN_CONFIGS = 5
+_SHOWN_PATIENCE = 2.0
+_SHOWN_PAUSE = 0.005
+_SHOWN_PAUSE_MAX = 0.1
 
 
 @dataclass(slots=True)
@@ -59,6 +64,9 @@ class Scout:
         failures = await self._make(found.missing) if found.missing else {}
         foreign = await self._grow(found.smaller) if found.smaller else {}
         if found.missing or found.smaller:
+            changed = {self.naming.destination(topic.name): len(topic.leaders) for topic in found.missing}
+            changed |= {copy.name: len(topic.leaders) for topic, copy in found.smaller if topic.name not in foreign}
+            await self._until_shown({name: size for name, size in changed.items() if name not in failures})
             found = await self._discover()
             unfit = {**found.unfit, **{name: str(error) for name, error in failures.items()}, **foreign}
             found = replace(found, unfit=unfit)
@@ -69,6 +77,20 @@ class Scout:
 
     async def _discover(self) -> Discovery:
         return discover(await self.source.metadata(None), await self.destination.metadata(None), self.naming)
+
+    async def _until_shown(self, partitions: Mapping[str, int]) -> None:
+        """Wait until so many partitions of each copy are led, or for two seconds.
+
+        The controller has answered by then, but another broker's metadata says so a moment later; without the wait, the
+        topic would begin to be copied only after the next look.
+        """
+        deadline, pause = time.monotonic() + _SHOWN_PATIENCE, _SHOWN_PAUSE
+        while partitions and time.monotonic() < deadline:
+            known = await self.destination.metadata(list(partitions))
+            if all(_led(known.topics.get(name)) >= count for name, count in partitions.items()):
+                return
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _SHOWN_PAUSE_MAX)
 
     async def _make(self, missing: Sequence[Topic]) -> dict[str, ApplianceError]:
         set_at_source = await configs(self.source, [topic.name for topic in missing])
@@ -126,6 +148,11 @@ class Scout:
                 log.warning("configuration not followed", extra={"fields": {"cause": str(failures[name])}})
             else:
                 log.info("configuration followed", extra={"fields": {"topic": name, "changed": sorted(change)}})
+
+
+def _led(topic: Topic | None) -> int:
+    """How many of its partitions have a leader."""
+    return sum(leader >= 0 for leader in topic.leaders) if topic else 0
 
 
 def copied_configs(set_at_source: Mapping[str, str]) -> dict[str, str]:

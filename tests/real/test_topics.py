@@ -30,6 +30,18 @@ async def test_a_copy_has_its_sources_partitions_and_configuration(pair: Pair) -
     assert "min.insync.replicas" not in held
 
 
+async def test_copies_are_made_and_grown_and_found_in_one_look(pair: Pair) -> None:
+    topics = [pair.topic(f"found{number}", 2) for number in range(5)]
+    async with pair.engine() as engine:
+        found = await scout(engine).look()
+        assert {replica.source_topic for replica in found.replicas} == set(topics)
+        await engine.copy_all()
+        admin = AdminClient(pair.orange.client_configuration())
+        admin.create_partitions([NewPartitions(topics[0], 6)])[topics[0]].result(SECONDS)
+        found = await scout(engine).look()
+        assert len([replica for replica in found.replicas if replica.source_topic == topics[0]]) == 6
+
+
 async def test_a_changed_configuration_follows(pair: Pair) -> None:
     topic = pair.topic("changing", **{"retention.ms": "7200000", "segment.ms": "600000"})
     copy = pair.naming.destination(topic)
