@@ -32,7 +32,7 @@ class SeatServer:
         self._free: dict[int, Seat] = {}
         self._homes: dict[int, str] = {}
         self._seated: dict[asyncio.StreamWriter, int] = {}
-        self._stopped = True
+        self._open: dict[int, Seat] = {}
 
     @property
     def address(self) -> tuple[str, int]:
@@ -56,12 +56,12 @@ class SeatServer:
 
     def open(self, seats: Sequence[Seat]) -> None:
         """A new slice begins, with these seats."""
-        self._free = dict(enumerate(seats))
-        self._stopped = False
+        self._open = dict(enumerate(seats))
+        self._free = dict(self._open)
 
     def stop(self) -> None:
         """End the slice: the tasks finish what they have begun; whoever comes later gets nothing to do."""
-        self._stopped = True
+        self._open = {}
         self._free = {}
         for writer in self._seated:
             writer.write(STOP)
@@ -90,7 +90,8 @@ class SeatServer:
                 self._notice(decode_notice(line))
         finally:
             del self._seated[writer]
-            if not self._stopped:
-                # The task has failed: the seat is free for the one that Spark starts in its place.
+            if self._open.get(number) is seat:
+                # The task has failed: the seat is free for the one that Spark starts in its place. A seat of a slice
+                # that has ended is nobody's any more, however late its task ends.
                 self._free[number] = seat
                 self._homes.pop(number, None)
