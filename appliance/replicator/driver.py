@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from appliance.errors import ApplianceError, Fenced
+from appliance.errors import ApplianceError, Fenced, Superseded
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.topics import NewTopic, create_topics
 from appliance.replicator.discovery import Scout
@@ -15,6 +15,7 @@ from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Discovery, lanes_of, seats_of
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.replicator.recall import next_generation
 from appliance.replicator.seating import Notice, Seat
 from appliance.replicator.seats import SeatServer
 from appliance.replicator.spark import Spark, task_count
@@ -79,14 +80,14 @@ class Replicator:
         if not await self._insist(lambda: self._destination.metadata([]), "destination"):
             return
         starting = asyncio.create_task(asyncio.to_thread(self._start_spark), name="spark-start")
-        established = await self._insist(self._positions_topic, "destination")
+        established = await self._insist(self._establish, "destination")
         watching = asyncio.create_task(self._watch(), name="discovery")
         spark = await starting
         await self._seats.start()
         try:
             if established is not None:
-                lanes, has_run_before = established
-                await self._copy(spark, lanes, not has_run_before and self._settings.topics.start is Start.LATEST)
+                lanes, generation = established
+                await self._copy(spark, lanes, generation)
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
@@ -100,19 +101,19 @@ class Replicator:
     def _start_spark(self) -> Spark:
         return Spark(self._settings.engine, self._settings.replicator, str(self._env_file))
 
-    async def _positions_topic(self) -> tuple[int, bool]:
-        """The number of lanes, and whether the link has run before; the positions topic says both for ever."""
+    async def _establish(self) -> tuple[int, int]:
+        """The number of lanes, and which of the link's runs this is; the positions topic says both for ever."""
         name = self._naming.positions_topic
         known = (await self._destination.metadata([name])).topics.get(name)
         if known is not None and known.leaders:
-            return len(known.leaders), True
+            return len(known.leaders), await next_generation(self._destination, name, len(known.leaders))
         lanes = self._settings.engine.lanes or task_count(self._settings.engine)
         topic = NewTopic(name, lanes, self._settings.topics.replication_factor, _POSITIONS_CONFIG)
         failures = await create_topics(self._destination, [topic])
         for error in failures.values():
             raise error
         log.info("positions topic made", extra={"fields": {"topic": name, "lanes": topic.partitions}})
-        return topic.partitions, False
+        return topic.partitions, 1
 
     async def _watch(self) -> None:
         """Look for topics, for ever."""
@@ -138,11 +139,12 @@ class Replicator:
                     log.info("topics to copy", extra={"fields": fields})
             await asyncio.sleep(self._settings.engine.discovery_seconds)
 
-    async def _copy(self, spark: Spark, lanes: int, from_latest: bool) -> None:
+    async def _copy(self, spark: Spark, lanes: int, generation: int) -> None:
         """Slice after slice. What is there when the link is new may begin at its end; all else at its first record."""
         host, port = self._seats.address
         latest: frozenset[str] = frozenset()
-        invitation = Invitation(host, port, self._seats.token, self._run)
+        from_latest = generation == 1 and self._settings.topics.start is Start.LATEST
+        invitation = Invitation(host, port, self._seats.token, self._run, generation)
         while not self._stopping.is_set() and self._fenced is None:
             self._changed.clear()
             dealt = lanes_of(self._discovery.replicas, lanes)
@@ -196,6 +198,9 @@ class Replicator:
         if notice.kind == Fenced.__name__:
             self._fenced = notice.fault
             self._changed.set()
+        elif notice.kind == Superseded.__name__:
+            # Nothing that goes on being wrong: the task that has the lane now says nothing about it.
+            log.warning(notice.fault)
         elif notice.fault:
             self._troubles.tell(notice.subject, notice.fault)
         else:

@@ -114,8 +114,9 @@ class Lane:
     async def taken_by(self) -> ApplianceError | None:
         """After ``Fenced``: who has the lane now, as an error to be shown.
 
-        None when nobody has: the coordinator had given up our transaction, or the operator has changed a position;
-        the lane is cold again. A new owner leaves its name as soon as it has read what is remembered.
+        None when nobody has: the coordinator had given up our transaction, or the operator has changed a position, or
+        an older replicator was late; the lane is cold again. A new owner leaves its name as soon as it has read what
+        is remembered. Two replicators that start at once take some lanes each, and must agree on which of them stops.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: it cannot be found out; the lane stays fenced.
@@ -128,6 +129,8 @@ class Lane:
             if owner is not None and owner != self._owner:
                 if owner.run == self._owner.run:
                     return Superseded(f"lane {self.index} was taken by another task of this replicator")
+                if self._owner.is_newer_than(owner):
+                    break
                 return Fenced(f"lane {self.index} by {owner}")
             await asyncio.sleep(_NAME_PAUSE)
         self._machine.on(LaneEvent.NOBODY_ELSE)

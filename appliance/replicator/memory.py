@@ -43,15 +43,23 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who took a lane: a run of the replicator and one of its workers, or the operator; ``since`` in milliseconds."""
+    """Who took a lane: a run of the replicator and one of its workers, or the operator; ``since`` in milliseconds.
+
+    ``generation`` counts the link's runs: one is greater than that of every run which had left its name before.
+    """
 
     run: str
     worker: str
     host: str
     since: int
+    generation: int = 1
 
     def __str__(self) -> str:
         return f"{self.run} on {self.host}"
+
+    def is_newer_than(self, other: "Owner") -> bool:
+        """Which of two runs stays: of the same generation are those that started at once, and any order will do."""
+        return (self.generation, self.run) > (other.generation, other.run)
 
 
 Remembered = tuple[Partition, Position] | Gap | tuple[int, Owner]

@@ -52,6 +52,18 @@ async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memo
     await _read_on(cluster, metadata, partition, memory, end)
 
 
+async def next_generation(cluster: KafkaCluster, topic: str, lanes: int) -> int:
+    """Which of the link's runs the next one is: after all that have left their names in a lane; the first is 1.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    memories = [Memory() for _ in range(lanes)]
+    for lane, memory in enumerate(memories):
+        await peek_memory(cluster, topic, lane, memory)
+    return 1 + max((memory.owner.generation for memory in memories if memory.owner is not None), default=0)
+
+
 async def _read_on(cluster: KafkaCluster, metadata: Metadata, partition: Partition, memory: Memory, end: int) -> None:
     topic, lane = partition
     if memory.read_to < 0:

@@ -19,6 +19,7 @@ from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica, discover, lanes_of
 from appliance.replicator.position import Position
 from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.replicator.recall import next_generation
 from appliance.settings.values import Settings
 
 RETRY = "retry"
@@ -61,7 +62,8 @@ async def resume(settings: Settings, choice: Choice) -> list[Resumed]:
         positions_topic = (await destination.metadata([naming.positions_topic])).topics.get(naming.positions_topic)
         if not replicas or positions_topic is None:
             raise SettingsError([f"--topic {choice.topic}: {naming.replicator} copies no such topic or partition"])
-        owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now())
+        generation = await next_generation(destination, naming.positions_topic, len(positions_topic.leaders)) - 1
+        owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), generation)
         resumed = []
         for index, owned in lanes_of(replicas, len(positions_topic.leaders)).items():
             lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)

@@ -32,12 +32,13 @@ _LINE_MAX = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """Where a task asks for its seat; ``run`` names the replicator's process."""
+    """Where a task asks for its seat; ``run`` and ``generation`` name the replicator's process, as ``Owner`` has it."""
 
     host: str
     port: int
     token: str
     run: str
+    generation: int
 
 
 class Worker:
@@ -47,7 +48,7 @@ class Worker:
         self._settings = settings
         self._naming = Naming.of(settings)
         self._name = uuid.uuid4().hex
-        self._run = ""
+        self._invitation: Invitation | None = None
         self._runner = asyncio.Runner()
         self._source = source_cluster(settings)
         self._destination = destination_cluster(settings)
@@ -69,7 +70,7 @@ class Worker:
             if not line:
                 return []
             self._driver, self._stopping = writer, asyncio.Event()
-            self._run = invitation.run
+            self._invitation = invitation
             await self._take(decode_seat(line))
             watch = asyncio.create_task(self._watch(reader), name="driver-watch")
             rows = await self._copy()
@@ -96,8 +97,9 @@ class Worker:
     def _new_copier(self, lane: int) -> Copier:
         if self._intake is None:
             self._intake = Intake(self._source, self._tell)
-        engine = self._settings.engine
-        owner = Owner(self._run, self._name, socket.gethostname(), time.time_ns() // 1_000_000)
+        assert self._invitation is not None
+        engine, run, generation = self._settings.engine, self._invitation.run, self._invitation.generation
+        owner = Owner(run, self._name, socket.gethostname(), time.time_ns() // 1_000_000, generation)
         owned = Lane(lane, self._destination, self._naming, owner, engine.transaction_timeout)
         return Copier(owned, self._source, self._destination, self._intake, engine, self._tell)
 

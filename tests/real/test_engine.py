@@ -296,3 +296,34 @@ async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_
         async with asyncio.timeout(20):
             await engine.copy_all()
     pair.compare(topic, 12)
+
+
+async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) -> None:  # invariant B
+    # Each had taken a lane after the other one had, and both stopped.
+    topic = pair.topic("at-once", 16)
+    async with pair.engine() as one, pair.engine() as other:
+        await one.prepare()
+        await other.prepare()
+        for ours, theirs in zip(one.copiers[::2], other.copiers[::2], strict=True):
+            await ours._start()
+            await theirs._start()
+        for ours, theirs in zip(one.copiers[1::2], other.copiers[1::2], strict=True):
+            await theirs._start()
+            await ours._start()
+        for partition in range(16):
+            produce(pair.producer(), topic, 10, partition)
+
+        async def one_has_stopped() -> None:
+            while not any(_has_stopped(engine) for engine in (one, other)):
+                await asyncio.sleep(0.02)
+
+        stopped = asyncio.create_task(one_has_stopped())
+        await asyncio.gather(one.copy_until(stopped), other.copy_until(stopped))
+        (remaining,) = [engine for engine in (one, other) if not _has_stopped(engine)]
+        await remaining.copy_all()
+        assert not remaining.faults
+    pair.compare(topic, 16)
+
+
+def _has_stopped(engine: Engine) -> bool:
+    return any(copier.lane.state is LaneState.FENCED for copier in engine.copiers)

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import functools
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -28,7 +29,7 @@ from appliance.replicator.memory import Gap, Memory, Owner
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica, lanes_of
 from appliance.replicator.position import Position
-from appliance.replicator.recall import peek_memory
+from appliance.replicator.recall import next_generation, peek_memory
 from appliance.settings.secret import Secret
 from appliance.settings.values import (
     ClusterSettings,
@@ -40,6 +41,8 @@ from appliance.settings.values import (
     Start,
     TopicSettings,
 )
+
+Answer = TypeVar("Answer")
 
 SECONDS = 30.0
 LANES = 4
@@ -151,13 +154,14 @@ class Engine:
         await create_topics(
             self.destination, [OurNewTopic(naming.positions_topic, LANES, 1, {"cleanup.policy": "compact"})]
         )
+        generation = await _known(lambda: next_generation(self.destination, naming.positions_topic, LANES))
         topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, 1)
         async with asyncio.timeout(SECONDS):
             scout = Scout(self.source, self.destination, naming, topics)
             while not (found := await scout.look()).replicas:
                 await asyncio.sleep(0.05)
         for lane, replicas in lanes_of(found.replicas, LANES).items():
-            owner = Owner(self.run, "worker", "host", 0)
+            owner = Owner(self.run, "worker", "host", 0, generation)
             owned = Lane(lane, self.destination, naming, owner, self.settings.transaction_timeout)
             copier = Copier(owned, self.source, self.destination, self.intake, self.settings, self.notice)
             copier.assign(replicas, frozenset())
@@ -206,15 +210,21 @@ class Engine:
         return [gap for memory in await self._memories() for gap in memory.gaps.values()]
 
     async def _memories(self) -> list[Memory]:
-        while True:
-            try:
-                topic = self.pair.naming.positions_topic
-                memories = [Memory() for _ in range(LANES)]
-                for lane, memory in enumerate(memories):
-                    await peek_memory(self.destination, topic, lane, memory)
-                return memories
-            except BrokerBusy:
-                await asyncio.sleep(0.05)  # the topic is new, and its leaders do not know it yet
+        memories = [Memory() for _ in range(LANES)]
+        for lane, memory in enumerate(memories):
+            await _known(
+                functools.partial(peek_memory, self.destination, self.pair.naming.positions_topic, lane, memory)
+            )
+        return memories
+
+
+async def _known(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The answer, as soon as the leaders of a topic that may be new know it."""
+    while True:
+        try:
+            return await ask()
+        except BrokerBusy:
+            await asyncio.sleep(0.05)
 
 
 def end(cluster: Cluster, topic: str, partition: int) -> int:

@@ -26,6 +26,14 @@ def test_a_position_can_be_read_by_eye() -> None:
     assert json.loads(value or b"")["next_offset"] == 500
 
 
+def test_of_two_runs_just_one_is_the_newer() -> None:
+    later = Owner("a", "worker", "host", 0, generation=2)
+    at_once = Owner("b", "worker", "host", 0, generation=2)
+    assert later.is_newer_than(OWNER)
+    assert not OWNER.is_newer_than(later)
+    assert at_once.is_newer_than(later) != later.is_newer_than(at_once)
+
+
 def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:
     memory = Memory()
     later = Gap(PARTITION, uuid.UUID(int=1), 500, 800, "again", 1_700_000_000_001)
