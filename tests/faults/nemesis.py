@@ -1,5 +1,8 @@
 """What can go wrong, as a table: each fault is done on entering its context, and made good, where it has to be, on
 leaving it. ``hold`` is for how long it lasts, in seconds; chance decides the rest.
+
+The *executor* is the Python process in which Spark runs a task: it alone copies. The executor's other half, the JVM, is
+in local mode the driver's own process, which "replicator killed" and "replicator paused" hit with all the rest.
 """
 
 import asyncio
@@ -13,10 +16,11 @@ from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from appliance.demo.cluster import Cluster
-from tests.faults.injection.switches import CrashPoint, crash_file
+from tests.faults import rivals
+from tests.faults.injection.switches import CrashPoint, arm
 from tests.faults.kafka_proxy import Api, Moment
 from tests.faults.network import Network
-from tests.faults.run import RECOVERY, Run
+from tests.faults.run import Run
 from tests.faults.supervised import Supervised, has_ended
 from tests.support.link import SECONDS
 
@@ -24,9 +28,6 @@ Injection = Callable[[Run, random.Random], AbstractAsyncContextManager[None]]
 
 _TRANSACTION_GIVEN_UP = 17.0
 """The suite's transaction timeout, and the ten seconds after which the coordinator looks for what has passed it."""
-
-_FENCED = 1
-"""The exit code of a replicator that another has taken over from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,32 +84,6 @@ async def _executor_paused(run: Run, chance: random.Random) -> AsyncIterator[Non
         yield
     finally:
         executor.resume()
-
-
-@contextlib.asynccontextmanager
-async def _taken_over(run: Run, _: random.Random) -> AsyncIterator[None]:
-    """Another replicator of the link starts; the older stops, and says why."""
-    older = await run.replaced()
-    yield
-    await _is_fenced(older)
-
-
-@contextlib.asynccontextmanager
-async def _taken_over_while_paused(run: Run, _: random.Random) -> AsyncIterator[None]:
-    """The older sleeps, perhaps within a transaction, until another has all of its lanes."""
-    run.replicator.pause()
-    older = await run.replaced()
-    await run.goes_on()
-    yield
-    older.resume()
-    await _is_fenced(older)
-
-
-async def _is_fenced(older: Supervised) -> None:
-    try:
-        assert await older.process.wait(RECOVERY) == _FENCED
-    finally:
-        await older.close()
 
 
 def _broker_killed(side: "Side") -> Injection:
@@ -179,8 +154,7 @@ def _reset(api: Api, moment: Moment) -> Injection:
 def _crashed(point: CrashPoint) -> Injection:
     @contextlib.asynccontextmanager
     async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
-        file = crash_file(run.directory, point)
-        file.touch()
+        file = arm(run.directory, point)
         async with asyncio.timeout(SECONDS):
             while file.exists():
                 await asyncio.sleep(0.02)
@@ -207,8 +181,10 @@ FAULTS: dict[str, Fault] = {
     "replicator paused past its transaction's timeout": Fault(
         _paused(_PARTS["replicator"]), (_TRANSACTION_GIVEN_UP, _TRANSACTION_GIVEN_UP)
     ),
-    "another replicator takes over": Fault(_taken_over),
-    "another replicator takes over from a paused one": Fault(_taken_over_while_paused),
+    "another replicator takes over": Fault(rivals.taken_over),
+    "another replicator takes over from a paused one": Fault(rivals.taken_over_while_paused),
+    "two replicators start at once": Fault(rivals.started_at_once),
+    "a task of Spark tried twice": Fault(rivals.task_tried_twice),
     **{f"{name} broker killed": Fault(_broker_killed(side), (3, 5)) for name, side in _SIDES.items()},
     "tunnel cut": Fault(_tunnel_cut, (1, 3)),
     "tunnel half-open": Fault(_tunnel_half_open, (1, 3)),

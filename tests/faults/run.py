@@ -103,6 +103,11 @@ class Run:
         source, aborted = self._source.tracks, self.workload.aborted
         return violations_so_far(History({}, aborted, source, observed, observed, progress))
 
+    def defects(self) -> list[str]:
+        """What no fault explains in the life of the processes; see ``Supervised``."""
+        parts = (self.replicator, self.network.tunnel_client, self.network.tunnel_server)
+        return [defect for part in parts for defect in part.defects()]
+
     async def finish(self) -> list[Violation]:
         """Stop writing, wait until all is copied, end the replicator, read both sides anew, and say what is wrong."""
         await self.workload.stop()

@@ -14,6 +14,7 @@ from appliance.errors import ProcessFailed
 _PAUSE = 0.2
 _A_LONG_TIME = 24 * 60 * 60.0
 _EXECUTOR = "pyspark.daemon"
+_UNCAUGHT = ("Traceback (most recent call last)", "was never retrieved", "was never awaited")
 
 
 class Supervised:
@@ -40,6 +41,10 @@ class Supervised:
     async def start(self) -> None:
         """Returns when the first one was started; it becomes ready by itself."""
         await self._launch()
+        self.keep()
+
+    def keep(self) -> None:
+        """From now on start it again whenever it ends."""
         self._keeping = asyncio.create_task(self._keep(), name="supervisor")
 
     async def release(self) -> None:
@@ -47,6 +52,12 @@ class Supervised:
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
+
+    def defects(self) -> list[str]:
+        """What no fault explains: an end that nobody asked for, and errors that nobody caught."""
+        ends = [f"ended with status {status}" for status in self.exits if status != -signal.SIGKILL]
+        logs = [process.log_file.read_text() for process in self._all]
+        return ends + [line for log in logs for line in log.splitlines() if any(sign in line for sign in _UNCAUGHT)]
 
     async def close(self) -> None:
         """Kill it, and whatever earlier ones left behind."""

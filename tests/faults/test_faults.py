@@ -29,7 +29,7 @@ async def test_without_any_fault_the_copies_are_the_sources_committed_log(
         await asyncio.sleep(5.0)
         await run.goes_on()
         assert run.violations_so_far() == []
-        assert run.replicator.exits == []
+        assert run.defects() == []
         assert await run.finish() == []
 
 
@@ -37,6 +37,7 @@ async def test_copying_goes_on_and_nothing_is_wrong_after(run: Run, fault: str, 
     await FAULTS[fault].strike(run, chance)
     await run.goes_on()
     assert run.violations_so_far() == []
+    assert run.defects() == []
 
 
 async def test_in_the_end_the_copies_are_the_sources_committed_log(run: Run) -> None:

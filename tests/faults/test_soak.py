@@ -24,4 +24,5 @@ async def test_faults_by_chance_leave_nothing_wrong(
             await FAULTS[fault].strike(run, chance)
             await run.goes_on()
             assert run.violations_so_far() == [], fault
+            assert run.defects() == [], fault
         assert await run.finish() == []

@@ -10,6 +10,8 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.faults.injection import double
+
 _DIRECTORY = "FAULTS_DIRECTORY"
 _MUTATION = "FAULTS_MUTATION"
 _CHECKOUT = Path(__file__).parents[3]
@@ -34,25 +36,39 @@ def injected(directory: Path, mutation: str) -> Mapping[str, str]:
     return {**os.environ, **own}
 
 
-def crash_file(directory: Path, point: CrashPoint) -> Path:
-    """As long as it is there, the next process that comes to ``point`` removes it and dies."""
-    return directory / f"crash-{point.name.lower()}"
+def arm(directory: Path, point: CrashPoint, note: Path | None = None) -> Path:
+    """Make a file: the next process that comes to ``point`` removes it and dies.
+
+    With ``note`` it leaves a double of itself behind, whose process id ``note`` will hold.
+    """
+    file = _crash_file(directory, point)
+    unnoticed = file.with_suffix(".new")
+    unnoticed.write_text(str(note) if note else "")
+    return unnoticed.rename(file)
 
 
 def armed(point: CrashPoint) -> bool:
     """Whether the next process that comes there is asked to die."""
-    return crash_file(Path(os.environ[_DIRECTORY]), point).exists()
+    return _crash_file(Path(os.environ[_DIRECTORY]), point).exists()
 
 
 def reached(point: CrashPoint) -> None:
     """Die here, if that is asked for: by SIGKILL, as when memory runs out."""
+    file = _crash_file(Path(os.environ[_DIRECTORY]), point)
     try:
-        crash_file(Path(os.environ[_DIRECTORY]), point).unlink()
+        note = file.read_text()
+        file.unlink()
     except FileNotFoundError:
         return
-    os.kill(os.getpid(), signal.SIGKILL)
+    if not note:
+        os.kill(os.getpid(), signal.SIGKILL)
+    double.leave_behind(Path(note))
 
 
 def mutation() -> str:
     """The mutation that this process is asked to have; empty for none."""
     return os.environ.get(_MUTATION, "")
+
+
+def _crash_file(directory: Path, point: CrashPoint) -> Path:
+    return directory / f"crash-{point.name.lower()}"

@@ -1,0 +1,113 @@
+"""Faults in which two would write what is for one to write (invariant B): the older is fenced and says so in one line.
+
+That it writes nothing is for the checker to say, as ever.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+
+from tests.faults.injection.switches import CrashPoint, arm
+from tests.faults.run import RECOVERY, Run
+from tests.faults.supervised import Supervised, has_ended
+from tests.support.link import SECONDS, lines
+
+_FENCED = 1
+"""The exit code of a replicator that another has taken over from."""
+
+_STOPS = "this one stops, a link has one"
+_SUPERSEDED = "was taken by another task of this replicator"
+_MIDWAY = (CrashPoint.PARTITIONS_ADDED, CrashPoint.PARTLY_PRODUCED, CrashPoint.POSITIONS_PRODUCED)
+_POLL = 0.1
+
+
+@contextlib.asynccontextmanager
+async def taken_over(run: Run, _: random.Random) -> AsyncIterator[None]:
+    """Another replicator of the link starts."""
+    older = await run.replaced()
+    yield
+    await _is_fenced(older)
+
+
+@contextlib.asynccontextmanager
+async def taken_over_while_paused(run: Run, _: random.Random) -> AsyncIterator[None]:
+    """The older sleeps, perhaps within a transaction, until another has all of its lanes; that takes longer than its
+    transaction's timeout.
+    """
+    run.replicator.pause()
+    older = await run.replaced()
+    await run.goes_on()
+    yield
+    older.resume()
+    await _is_fenced(older)
+
+
+@contextlib.asynccontextmanager
+async def started_at_once(run: Run, _: random.Random) -> AsyncIterator[None]:
+    """Two replicators start, and nobody starts them again: one of them goes on."""
+    await run.replicator.release()
+    await run.replicator.process.stop()
+    rivals = [run.supervised(), run.supervised()]
+    for rival in rivals:
+        await rival.start()
+        await rival.release()
+    try:
+        async with asyncio.timeout(RECOVERY):
+            while all(rival.process.running for rival in rivals):
+                await asyncio.sleep(_POLL)
+        rivals.sort(key=lambda rival: rival.process.running)
+        older, run.replicator = rivals
+        await _is_fenced(older)
+        await run.goes_on()
+        assert run.replicator.process.running
+        run.replicator.keep()
+        yield
+    except BaseException:
+        for rival in rivals:
+            await rival.close()
+        raise
+
+
+@contextlib.asynccontextmanager
+async def task_tried_twice(run: Run, chance: random.Random) -> AsyncIterator[None]:
+    """Spark tries a task again whose first try sleeps within a transaction, and wakes up when its lane is another's."""
+    note = run.directory / "double"
+    note.unlink(missing_ok=True)
+    arm(run.directory, chance.choice(_MIDWAY), note)
+    async with asyncio.timeout(SECONDS):
+        older = await _stopped(note)
+    await run.goes_on()
+    yield
+    said = _times_said(run.replicator, _SUPERSEDED)
+    older.resume()
+    async with asyncio.timeout(SECONDS):
+        while not has_ended(older):
+            await asyncio.sleep(_POLL)
+    assert _times_said(run.replicator, _SUPERSEDED) == said + 1
+
+
+async def _is_fenced(older: Supervised) -> None:
+    try:
+        assert await older.process.wait(RECOVERY) == _FENCED
+        assert _times_said(older, _STOPS) == 1
+    finally:
+        await older.close()
+
+
+def _times_said(replicator: Supervised, what: str) -> int:
+    return sum(what in line for line in lines(replicator.process))
+
+
+async def _stopped(note: Path) -> psutil.Process:
+    """The process that has left its id there, when it has stopped."""
+    while (process := _noted(note)) is None or process.status() != psutil.STATUS_STOPPED:
+        await asyncio.sleep(_POLL)
+    return process
+
+
+def _noted(note: Path) -> psutil.Process | None:
+    return psutil.Process(int(text)) if note.exists() and (text := note.read_text()) else None
