@@ -5,15 +5,17 @@ from collections.abc import Collection, Iterable
 
 from kio.schema.produce.v9 import ProduceResponse
 
+from appliance.kafka import produce as producing
 from appliance.kafka import transactions
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
+from appliance.kafka.produce import Copy
 from appliance.kafka.transactions import Producer
 from appliance.replicator import lane
 from tests.faults.injection.switches import CrashPoint, armed, reached
 
 _add_partitions = transactions.add_partitions
-_produce = transactions.produce
+_produce = producing.produce
 _end_transaction = transactions.end_transaction
 
 _copying: set[Producer] = set()
@@ -48,11 +50,11 @@ async def add_partitions(coordinator: BrokerConnection, producer: Producer, part
 
 
 async def produce(
-    leader: BrokerConnection, producer: Producer, batches: Collection[tuple[Partition, bytearray]], timeout: float
+    leader: BrokerConnection, producer: Producer, copies: Collection[Copy], timeout: float
 ) -> asyncio.Future[ProduceResponse]:
     """After a Produce that the leader has answered, when that of the positions is still to come."""
-    answer = await _produce(leader, producer, batches, timeout)
-    if armed(CrashPoint.PARTLY_PRODUCED) and has_copies(partition for partition, _ in batches):
+    answer = await _produce(leader, producer, copies, timeout)
+    if armed(CrashPoint.PARTLY_PRODUCED) and has_copies(copy.partition for copy in copies):
         await asyncio.wait([answer])
         reached(CrashPoint.PARTLY_PRODUCED)
     return answer

@@ -12,14 +12,13 @@ from appliance.kafka.batch import Batch
 from appliance.kafka.committed import Aborted
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
-from appliance.kafka.transactions import Producer, check_produced
+from appliance.kafka.produce import Copy, check_produced
+from appliance.kafka.transactions import Producer
 from appliance.replicator import intake, lane
 from appliance.replicator.memory import Memory
 from appliance.replicator.states import LANE, Machine
 from tests.faults.injection import switches
 from tests.faults.injection.crashes import is_positions
-
-Stamped = Collection[tuple[Partition, bytearray]]
 
 _LATE = 3.0
 """Seconds that pass between reading and fencing, when that is the order."""
@@ -35,25 +34,25 @@ def patch() -> None:
 def _position_committed_separately() -> None:
     """Against invariant A: the copies in one transaction, the positions in the next one."""
     add_partitions, produce, end_transaction = lane.add_partitions, lane.produce, lane.end_transaction
-    held: dict[str, tuple[BrokerConnection, Stamped]] = {}
+    held: dict[str, tuple[BrokerConnection, Collection[Copy]]] = {}
 
     async def add(coordinator: BrokerConnection, producer: Producer, partitions: Collection[Partition]) -> None:
         copies = [partition for partition in partitions if not is_positions(partition)]
         await add_partitions(coordinator, producer, copies or partitions)
 
     async def hold(
-        leader: BrokerConnection, producer: Producer, batches: Stamped, timeout: float
+        leader: BrokerConnection, producer: Producer, batches: Collection[Copy], timeout: float
     ) -> "asyncio.Future[ProduceResponse]":
-        positions = [batch for batch in batches if is_positions(batch[0])]
+        positions = [batch for batch in batches if is_positions(batch.partition)]
         if positions:
             held[producer.transactional_id] = leader, positions
-        copies = [batch for batch in batches if not is_positions(batch[0])]
+        copies = [batch for batch in batches if not is_positions(batch.partition)]
         return await produce(leader, producer, copies, timeout) if copies else _nothing_to_answer()
 
     async def end(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:
         leader, positions = held.pop(producer.transactional_id)
         await end_transaction(coordinator, producer, timeout)
-        await _insist(lambda: add_partitions(coordinator, producer, [partition for partition, _ in positions]))
+        await _insist(lambda: add_partitions(coordinator, producer, [position.partition for position in positions]))
         check_produced(await (await produce(leader, producer, positions, timeout)))
         await end_transaction(coordinator, producer, timeout)
 
