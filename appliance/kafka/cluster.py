@@ -10,12 +10,12 @@ from kio.schema.find_coordinator.v3 import FindCoordinatorRequest, FindCoordinat
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i8
 
-from appliance.errors import Unreachable
+from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka import metadata
 from appliance.kafka.answer import check
 from appliance.kafka.connection import BrokerConnection, Resolve
 from appliance.kafka.login import open_session, tls_context
-from appliance.kafka.metadata import Metadata
+from appliance.kafka.metadata import NOBODY, Metadata
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings
 
@@ -71,8 +71,13 @@ class KafkaCluster:
         """A connection to a broker by its node id.
 
         Raises:
+            BrokerBusy: the id is -1, which metadata gives for the leader of a partition that has none now.
             Unreachable: no such broker is known, or it does not answer.
         """
+        if node == NOBODY:
+            raise BrokerBusy(
+                f"a partition of the {self.settings.side} cluster has no leader now", "LEADER_NOT_AVAILABLE"
+            )
         if node not in self._brokers:
             await self.metadata([])
         if node not in self._brokers:

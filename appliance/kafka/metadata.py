@@ -15,10 +15,13 @@ from appliance.settings.target import Target, normal_host
 NOWHERE = uuid.UUID(int=0)
 """The topic id of a broker that has none."""
 
+NOBODY = -1
+"""The leader of a partition that has none now."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that exists; ``leaders`` holds node ids by partition, -1 where there is none now.
+    """A topic that exists; ``leaders`` holds node ids by partition, ``NOBODY`` where there is none now.
 
     ``error`` is ``none``, or why the cluster won't tell more, for example missing authorisation.
     """
@@ -40,10 +43,10 @@ class Metadata:
     topics: Mapping[str, Topic]
 
     def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition; -1 when nobody is known to."""
+        """The node that leads a partition; ``NOBODY`` when nobody is known to."""
         known = self.topics.get(topic)
         if known is None or not 0 <= partition < len(known.leaders):
-            return -1
+            return NOBODY
         return known.leaders[partition]
 
 
@@ -70,6 +73,6 @@ def _topic(topic: MetadataResponseTopic) -> Topic:
         name=str(topic.name),
         id=topic.topic_id or NOWHERE,
         internal=topic.is_internal,
-        leaders=tuple(leaders.get(index, -1) for index in range(len(leaders))),
+        leaders=tuple(leaders.get(index, NOBODY) for index in range(len(leaders))),
         error=topic.error_code,
     )
