@@ -13,7 +13,7 @@ from kio.static.primitive import i8
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka import metadata
 from appliance.kafka.answer import check
-from appliance.kafka.connection import BrokerConnection, Resolve
+from appliance.kafka.connection import REQUEST_TIMEOUT, BrokerConnection, Resolve
 from appliance.kafka.login import open_session, tls_context
 from appliance.kafka.metadata import NOBODY, Metadata
 from appliance.settings.target import Target
@@ -22,6 +22,8 @@ from appliance.settings.values import ClusterSettings
 log = logging.getLogger("appliance.kafka")
 
 _TRANSACTION_KEY = i8(1)
+_SMALL_ANSWER_TIMEOUT = 10.0
+"""A connection that goes dead without a word is often found out when the cluster is asked for what else has changed."""
 
 
 class KafkaCluster:
@@ -63,7 +65,8 @@ class KafkaCluster:
             IdentityRefused, CredentialsRefused, BrokerUnsupported: by the first broker that does.
         """
         connection = await self.any_broker()
-        answer = metadata.parse(await connection.call(metadata.request(topics), MetadataResponse))
+        timeout = REQUEST_TIMEOUT if topics is None else _SMALL_ANSWER_TIMEOUT
+        answer = metadata.parse(await connection.call(metadata.request(topics), MetadataResponse, timeout))
         self._brokers = dict(answer.brokers)
         return answer
 
