@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from appliance.errors import Fenced, PartitionStopped
+from appliance.errors import Fenced
 from appliance.kafka.transactions import add_partitions
 from appliance.replicator.states import LaneState
 from appliance.settings.values import OnGap
@@ -165,22 +165,6 @@ async def test_engines_that_are_cut_off_at_any_await_lose_and_double_nothing(pai
     assert [len(rows) for rows in pair.compare(topic, 2)] == [3600, 3600], f"seed {seed}"
 
 
-async def until_stopped(engine: Engine, subject: str) -> PartitionStopped:
-    """Copy until the partition has stopped, and that is remembered."""
-
-    async def stopped() -> None:
-        while not (held := (await engine.positions()).get(key)) or not held.stopped:
-            await asyncio.sleep(0.05)
-
-    topic, _, partition = subject.rpartition("-")
-    key = (topic, int(partition))
-    await engine.copy_until(asyncio.create_task(stopped()))
-    fault = engine.faults[subject]
-    assert isinstance(fault, PartitionStopped)
-    assert (await engine.positions())[key].stopped == str(fault)
-    return fault
-
-
 async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: Pair) -> None:  # invariant G
     topic = pair.topic("anew")
     produce(pair.producer(), topic, 10)
@@ -191,7 +175,7 @@ async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: P
     produce(pair.producer(), topic, 20)
     async with pair.engine() as engine:
         await engine.prepare()
-        assert "deleted and made anew" in str(await until_stopped(engine, f"{topic}-0"))
+        assert "deleted and made anew" in str(await engine.until_stopped(topic))
     assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 10
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
@@ -211,7 +195,7 @@ async def test_a_gap_stops_the_partition_or_is_written_down_as_the_operator_has_
     delete_before(pair.orange, topic, 0, 15)
     async with pair.engine() as engine:
         await engine.prepare()
-        fault = await until_stopped(engine, f"{topic}-0")
+        fault = await engine.until_stopped(topic)
         assert str(fault) == f"{topic}-0: offsets 10 to 14 were deleted at the source before they were copied"
         assert await engine.gaps() == []
     copy = pair.naming.destination(topic)
@@ -244,7 +228,7 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
     produce(pair.producer(), topic, 50, partition=1)
     async with pair.engine() as engine:
         await engine.prepare()
-        fault = str(await until_stopped(engine, f"{topic}-0"))
+        fault = str(await engine.until_stopped(topic))
         assert f"{topic}-0 offset 10 is refused" in fault
         assert "MESSAGE_TOO_LARGE" in fault
         assert "raise its max.message.bytes" in fault

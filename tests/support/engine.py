@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 )
 
 from appliance.demo.cluster import Cluster
-from appliance.errors import ApplianceError, BrokerBusy
+from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.topics import NewTopic as OurNewTopic
 from appliance.kafka.topics import create_topics
@@ -86,6 +86,15 @@ class Pair:
         full = f"{name}-{self.tag}"
         admin = AdminClient(self.orange.client_configuration())
         admin.create_topics([NewTopic(full, partitions, 1, config=configs)])[full].result(SECONDS)
+        return full
+
+    def topic_on(self, name: str, leader: int, follower: int) -> str:
+        """Make a source topic that may lose what it holds: its follower may come to lead without it."""
+        full = f"{name}-{self.tag}"
+        configs = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+        new = NewTopic(full, 1, replica_assignment=[[leader, follower]], config=configs)
+        admin = AdminClient(self.orange.client_configuration())
+        admin.create_topics([new])[full].result(SECONDS)
         return full
 
     def delete(self, topic: str) -> None:
@@ -185,6 +194,20 @@ class Engine:
         if not self.copiers:
             await self.prepare()
         await self.copy_until(asyncio.create_task(self._caught_up(), name="caught-up"))
+
+    async def until_stopped(self, topic: str, partition: int = 0) -> PartitionStopped:
+        """Copy until the partition has stopped, and that is remembered; why."""
+        key, subject = (topic, partition), f"{topic}-{partition}"
+
+        async def stopped() -> None:
+            while not (held := (await self.positions()).get(key)) or not held.stopped:
+                await asyncio.sleep(0.05)
+
+        await self.copy_until(asyncio.create_task(stopped()))
+        fault = self.faults[subject]
+        assert isinstance(fault, PartitionStopped)
+        assert (await self.positions())[key].stopped == str(fault)
+        return fault
 
     async def _caught_up(self) -> None:
         while not all(self._at_end(copier, replica) for copier in self.copiers for replica in copier.replicas):
