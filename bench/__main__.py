@@ -10,7 +10,7 @@ from rich.console import Console
 from appliance import log
 from appliance.errors import ApplianceError
 from appliance.settings.values import LogFormat, LogSettings
-from bench import replicate
+from bench import recovery, replicate
 from bench.row import Row, as_json, as_table
 
 Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
@@ -18,6 +18,7 @@ Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
 _INTERRUPTED = 130
 _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
     "replicate": ("our replicator beside MirrorMaker 2", replicate.add_arguments, replicate.run),
+    "recovery": ("the replicator after SIGKILL", recovery.add_arguments, recovery.run),
 }
 
 

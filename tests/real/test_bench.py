@@ -54,6 +54,19 @@ def test_replicate_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:
+    with bench(tmp_path, "recovery", "--runs", "1", "--json") as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    rows = json.loads(out)["rows"]
+    assert [(row["name"].rpartition(" ")[2], row["unit"], row["peer_name"]) for row in rows] == [
+        ("replicator", "s", "limit"),
+        ("worker", "s", "limit"),
+    ]
+    assert all(0 < row["ours"] < row["peer"] for row in rows)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path) -> None:
     with bench(tmp_path, "replicate", "--records", "20000") as process:
         assert process.stderr is not None
