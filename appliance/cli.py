@@ -168,12 +168,17 @@ def _command(name: str) -> tuple[Command, Role]:
 
 
 async def _replicate(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
-    """The replicator with its console beside it."""
-    from appliance.console.service import console
-    from appliance.replicator.driver import run_replicator
+    """The replicator with its console beside it; Java, the slowest to start, starts while the rest is imported."""
+    from appliance.replicator.machine import java_machine
+    from appliance.replicator.scratch import scratch
 
-    async with console(settings):
-        await run_replicator(settings, parsed.env_file.resolve(), stopping)
+    with scratch(settings.replicator) as directory:
+        async with java_machine(settings.engine, settings.replicator, parsed.env_file.resolve(), directory) as machine:
+            from appliance.console.service import console
+            from appliance.replicator.driver import run_replicator
+
+            async with console(settings):
+                await run_replicator(settings, machine, stopping)
 
 
 async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:

@@ -2,7 +2,7 @@
 
 - ``jars``, ``java``, ``rehearsal`` and ``installation``: Kafka itself, fetched once and made quick to start.
 - ``plan``: what a cluster is; ``ports``, ``certificates``, ``properties`` and ``layout`` make files of it.
-- ``owned`` and ``process``: programs that never outlive us.
+- ``process``: programs that never outlive us.
 - ``broker`` and ``cluster``: the plan, running; ``client``: how to reach it.
 - ``vpc_dns``, ``setenv`` and ``appliances``: the source's own network, and the link's processes; ``stage``: all of it.
 - ``input``, ``topics``, ``outlet`` and ``producing``: what is produced, and how.

@@ -9,13 +9,12 @@ import logging
 import os
 import re
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from appliance.demo import owned
 from appliance.errors import ProcessFailed
+from appliance.owned import owned
 
 _POLL_SECONDS = 0.03
 _TAIL_LINES = 15
@@ -38,11 +37,9 @@ class OwnedProcess:
         cls, name: str, command: Sequence[str], log_file: Path, environment: Mapping[str, str] | None = None
     ) -> "OwnedProcess":
         """Starts ``command``, whose output is added to ``log_file``; ``environment`` None means ours."""
-        wrapper = [sys.executable, "-I", "-S", owned.__file__, str(os.getpid())]
         with _appending(log_file) as output:
             process = await asyncio.create_subprocess_exec(
-                *wrapper,
-                *command,
+                *owned(command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

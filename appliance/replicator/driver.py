@@ -4,13 +4,13 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TypeVar
 
 from appliance.errors import ApplianceError, Fenced, Superseded
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.topics import NewTopic, create_topics
 from appliance.replicator.discovery import Scout
+from appliance.replicator.machine import JavaMachine, task_count
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Discovery, lanes_of, seats_of
 from appliance.replicator.portion import LedgerRow
@@ -18,7 +18,7 @@ from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.replicator.recall import next_generation
 from appliance.replicator.seating import Notice, Seat
 from appliance.replicator.seats import SeatServer
-from appliance.replicator.spark import Spark, task_count
+from appliance.replicator.spark import Spark
 from appliance.replicator.trouble import Troubles
 from appliance.replicator.worker import Invitation
 from appliance.settings.values import Settings, Start
@@ -36,15 +36,16 @@ _POSITIONS_CONFIG = {
 }
 
 
-async def run_replicator(settings: Settings, env_file: Path, stopping: asyncio.Event) -> None:
+async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asyncio.Event) -> None:
     """Copy until ``stopping``.
 
     Raises:
         Fenced: another replicator of this link has started.
+        ProcessFailed: Spark's Java machine has ended.
         IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: no use trying again.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        await Replicator(settings, env_file, stopping, source, destination).run()
+        await Replicator(settings, machine, stopping, source, destination).run()
 
 
 class Replicator:
@@ -53,14 +54,14 @@ class Replicator:
     def __init__(
         self,
         settings: Settings,
-        env_file: Path,
+        machine: JavaMachine,
         stopping: asyncio.Event,
         source: KafkaCluster,
         destination: KafkaCluster,
     ) -> None:
         self._settings = settings
         self._naming = Naming.of(settings)
-        self._env_file = env_file
+        self._machine = machine
         self._stopping = stopping
         self._source = source
         self._destination = destination
@@ -79,7 +80,7 @@ class Replicator:
             return
         if not await self._insist(lambda: self._destination.metadata([]), "destination"):
             return
-        starting = asyncio.create_task(asyncio.to_thread(self._start_spark), name="spark-start")
+        starting = asyncio.create_task(self._start_spark(), name="spark-start")
         established = await self._insist(self._establish, "destination")
         watching = asyncio.create_task(self._watch(), name="discovery")
         spark = await starting
@@ -92,14 +93,13 @@ class Replicator:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             await self._seats.close()
-            await asyncio.to_thread(spark.stop)
         if self._fenced is not None:
             raise Fenced(
                 f"another {self._settings.replicator} has taken {self._fenced}: this one stops, a link has one"
             )
 
-    def _start_spark(self) -> Spark:
-        return Spark(self._settings.engine, self._settings.replicator, str(self._env_file))
+    async def _start_spark(self) -> Spark:
+        return await asyncio.to_thread(Spark, *await self._machine.gateway())
 
     async def _establish(self) -> tuple[int, int]:
         """The number of lanes, and which of the link's runs this is; the positions topic says both for ever."""
@@ -177,6 +177,7 @@ class Replicator:
             reason = str(error).strip().splitlines()
             self._troubles.tell("spark", f"a slice failed: {reason[0] if reason else type(error).__name__}")
             log.debug("a slice failed", exc_info=error)
+            self._machine.require_running()
             await asyncio.sleep(_RETRY)
         else:
             self._troubles.over("spark")

@@ -14,6 +14,7 @@ from appliance.errors import ApplianceError
 from appliance.replicator.copy import Copier
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
+from appliance.replicator.machine import ENV_FILE_VARIABLE
 from appliance.replicator.memory import Owner
 from appliance.replicator.naming import Naming
 from appliance.replicator.portion import LedgerRow
@@ -23,9 +24,6 @@ from appliance.replicator.states import LaneState
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-
-ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
-"""The environment variable by which a worker finds the settings: secrets never pass through Spark."""
 
 _LINE_MAX = 64 * 1024 * 1024
 

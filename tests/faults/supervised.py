@@ -13,7 +13,7 @@ from appliance.errors import ProcessFailed
 
 _PAUSE = 0.2
 _A_LONG_TIME = 24 * 60 * 60.0
-_EXECUTOR = "pyspark.daemon"
+_EXECUTOR = "appliance.replicator.daemon"
 _UNCAUGHT = ("Traceback (most recent call last)", "was never retrieved", "was never awaited")
 
 

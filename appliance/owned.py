@@ -11,15 +11,27 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 _PR_SET_PDEATHSIG = 1
 
 
+def owned(command: Sequence[str]) -> list[str]:
+    """The command that runs ``command``, which dies with the process that calls this."""
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
+
+
+def die_with(parent: int) -> None:
+    """From now on this process dies when its parent does; at once, if that was ``parent`` and has died already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main(parent: int, command: list[str]) -> None:
     """Replaces this process by ``command``, which dies with the process ``parent``."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit("the process that wanted this one has died")
+    die_with(parent)
     try:
         os.execvp(command[0], command)
     except OSError as error:

@@ -1,0 +1,136 @@
+"""What the replicator starts, and what it leaves on disk: neither outlives it, however it ends."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from appliance.demo.process import OwnedProcess
+from bench import clusters
+from bench.copying import Copying
+from bench.filling import Load
+from bench.our_replicator import our_replicator
+from tests.support.engine import SECONDS, Pair, read_rows
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SOON = 6.0
+JAVA = "org.apache.spark.deploy.SparkSubmit"
+DAEMON = "appliance.replicator.daemon"
+Start = Callable[[], AbstractAsyncContextManager[Copying]]
+
+
+@pytest.fixture
+def topic(pair: Pair) -> str:
+    """One at the source, with a record in it."""
+    topic = pair.topic("killed")
+    produce(pair.producer(), topic, 1)
+    return topic
+
+
+@pytest.fixture
+def start(pair: Pair, topic: str, tmp_path: Path) -> Start:
+    """Starts the replicator of a link of its own, which keeps its temporary files in ``tmp_path``."""
+    both = clusters.Pair(pair.orange, pair.grape, tmp_path)
+    return lambda: our_replicator(both, Load(0, topic), 0)
+
+
+def temporary(directory: Path) -> list[Path]:
+    """What there is besides the settings and the log."""
+    return [path for path in directory.iterdir() if path.suffix not in (".sh", ".log")]
+
+
+def runs(process: psutil.Process, word: str) -> bool:
+    """Whether the word is in its command line; no, when it has ended."""
+    with contextlib.suppress(psutil.Error):
+        return word in process.cmdline()
+    return False
+
+
+async def family(replicator: OwnedProcess, wanted: str) -> list[psutil.Process]:
+    """What it has started, as soon as something that runs ``wanted`` is among it."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            found = psutil.Process(replicator.pid).children(recursive=True)
+            if any(runs(process, wanted) for process in found):
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def copied(pair: Pair, copying: Copying, count: int) -> None:
+    async with asyncio.timeout(SECONDS):
+        while len(await asyncio.to_thread(read_rows, pair.grape, copying.topic, 0)) < count:
+            await asyncio.sleep(0.1)
+
+
+async def gone(processes: list[psutil.Process]) -> bool:
+    """Whether all of them end soon: what is just starting finds out when it has started."""
+    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=SOON)
+    return not alive
+
+
+@pytest.mark.parametrize("moment", [JAVA, DAEMON])
+async def test_what_is_just_starting_ends_with_a_killed_replicator(start: Start, moment: str) -> None:
+    async with start() as copying:
+        started = await family(copying.process, moment)
+        psutil.Process(copying.process.pid).kill()
+        assert await gone(started)
+
+
+async def test_java_and_the_python_workers_die_with_a_killed_replicator(pair: Pair, start: Start) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        started = await family(copying.process, DAEMON)
+        psutil.Process(copying.process.pid).kill()
+        assert await gone(started)
+
+
+async def test_python_workers_die_with_their_daemon_and_others_take_over(pair: Pair, topic: str, start: Start) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        (daemon,) = (p for p in await family(copying.process, DAEMON) if runs(p, DAEMON) and p.children())
+        workers = daemon.children()
+        daemon.kill()
+        assert await gone(workers)
+        produce(pair.producer(), topic, 1)
+        await copied(pair, copying, 2)
+
+
+async def test_a_replicator_whose_java_machine_has_died_ends_and_says_so(
+    pair: Pair, start: Start, tmp_path: Path
+) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        (java,) = (process for process in await family(copying.process, JAVA) if runs(process, JAVA))
+        java.kill()
+        assert await copying.process.wait(SECONDS) == 1
+        assert "SPARK_DRIVER_MEMORY" in copying.process.log_file.read_text().splitlines()[-1]
+        assert temporary(tmp_path) == []
+
+
+async def test_a_terminated_replicator_leaves_no_temporary_file(pair: Pair, start: Start, tmp_path: Path) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        assert len(temporary(tmp_path)) == 1
+        psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
+        assert await copying.process.wait(SECONDS) == 0
+        assert temporary(tmp_path) == []
+
+
+async def test_what_a_killed_replicator_has_left_is_removed_by_the_next(
+    pair: Pair, start: Start, tmp_path: Path
+) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        await copying.process.kill()
+    (left,) = temporary(tmp_path)
+    async with start() as copying:
+        await family(copying.process, JAVA)
+        (made,) = temporary(tmp_path)
+        assert made != left
