@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 
@@ -15,7 +16,7 @@ from bench.row import Row, as_json, as_table
 
 Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
 
-_INTERRUPTED = 130
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
     "replicate": ("our replicator beside MirrorMaker 2", replicate.add_arguments, replicate.run),
     "recovery": ("the replicator after SIGKILL", recovery.add_arguments, recovery.run),
@@ -27,17 +28,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     log.configure(LogSettings(LogFormat.TEXT, "info"))
     try:
-        rows = asyncio.run(parsed.run(parsed))
+        rows = asyncio.run(_until_signalled(parsed.run(parsed)))
     except ApplianceError as error:
         print(f"bench {parsed.benchmark}: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    if isinstance(rows, int):
+        return rows
     if parsed.json:
         print(as_json(rows))
     else:
         Console().print(as_table(rows))
     return 0
+
+
+async def _until_signalled(measuring: Coroutine[None, None, list[Row]]) -> list[Row] | int:
+    """What is measured; the exit code, when a signal ends it before. All that was started is gone then."""
+    benchmark = asyncio.create_task(measuring, name="benchmark")
+    signalled: list[int] = []
+
+    def stop(number: int) -> None:
+        if not signalled:
+            signalled.append(number)
+            benchmark.cancel()
+
+    for number in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        return await benchmark
+    except asyncio.CancelledError:
+        return 128 + signalled[0]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,7 +25,7 @@ async def our_replicator(pair: Pair, load: Load, run: str) -> AsyncIterator[Copy
     env_file.write_text(env_text(pair.source.home_bootstrap, pair.destination.home_bootstrap, load.topic, link))
     command = [sys.executable, "-m", "appliance.cli", "replicate", "--env-file", str(env_file)]
     process = await OwnedProcess.start(
-        "our replicator", command, pair.directory / f"{link}.log", environment(os.environ)
+        "our replicator", command, pair.directory / f"{link}.log", environment(os.environ, pair.directory)
     )
     try:
         yield Copying(process, f"{load.topic}.{link}")
@@ -53,7 +53,11 @@ def env_text(source: str, destination: str, topic: str, link: str) -> str:
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
 
 
-def environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """The replicator's environment: ours, less the settings of a real link, which would win over the file."""
+def environment(ours: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """The replicator's environment: ours, less the settings of a real link, which would win over the file.
+
+    ``directory`` is where it leaves its files, even when it is killed.
+    """
     settings = {variable.name for variable in TABLE}
-    return {name: value for name, value in ours.items() if name not in settings} | {"PYTHONPATH": str(_CHECKOUT)}
+    inherited = {name: value for name, value in ours.items() if name not in settings}
+    return inherited | {"PYTHONPATH": str(_CHECKOUT), "TMPDIR": str(directory)}

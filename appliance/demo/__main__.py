@@ -26,7 +26,6 @@ _DESCRIPTION = """\
 Starts two Kafka clusters on loopback and the appliance between them, produces records of every kind, kills the
 replicator in the middle and starts it again, and compares both sides record by record.
 """
-_TEMPORARY_MAX = 30
 """Bytes; a socket's name has 107 at most, see unix(7), of which ours and Spark's parts of it are some 70."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -79,7 +78,7 @@ async def _until_signalled(options: argparse.Namespace) -> int:
 
 
 async def _demo(options: argparse.Namespace) -> int:
-    with tempfile.TemporaryDirectory(prefix="replicator-demo-", dir=_temporary()) as directory:
+    with tempfile.TemporaryDirectory(prefix="replicator-demo-") as directory:
         async with Stage(Path(directory)) as stage:
             with display() as shown:
                 with shown.step("looking for Kafka, which is downloaded once on each machine"):
@@ -89,12 +88,6 @@ async def _demo(options: argparse.Namespace) -> int:
             if options.keep:
                 await _keep(stage)
     return exit_code
-
-
-def _temporary() -> str:
-    """The user's directory for temporary files, unless the names of Spark's sockets would get too long there."""
-    theirs = tempfile.gettempdir()
-    return theirs if len(theirs) <= _TEMPORARY_MAX else "/tmp"
 
 
 def _tell(report: Report, as_json: bool) -> int:

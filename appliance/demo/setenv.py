@@ -78,16 +78,9 @@ def process_environment(ours: Mapping[str, str], scratch: Path) -> dict[str, str
 
     Args:
         ours: this process's environment.
-        scratch: where Spark and its Java machines leave their files, even when they are killed.
+        scratch: where they leave their temporary files, even when they are killed.
     """
     settings = {variable.name for variable in variables.TABLE}
     inherited = {name: value for name, value in ours.items() if name not in settings}
     search = [str(Path(appliance.__file__).parents[1]), *filter(None, [ours.get("PYTHONPATH")])]
-    java_options = f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData"
-    return inherited | {
-        "PYTHONPATH": os.pathsep.join(search),
-        "TMPDIR": str(scratch),
-        "SPARK_LOCAL_DIRS": str(scratch),
-        "SPARK_LAUNCHER_OPTS": java_options,
-        "SPARK_SUBMIT_OPTS": java_options,
-    }
+    return inherited | {"PYTHONPATH": os.pathsep.join(search), "TMPDIR": str(scratch)}

@@ -6,7 +6,7 @@ In the directory of the run, which only its owner can read::
     orange.properties grape.properties  how a client reaches them
     setenv.sh                           the link's settings
     source.log destination.log replicate.log
-    scratch/                            Spark's
+    scratch/                            the processes' temporary files
 """
 
 import asyncio

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -67,14 +68,15 @@ def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path, number: signal.Signals) -> None:
     with bench(tmp_path, "replicate", "--records", "20000") as process:
         assert process.stderr is not None
         next(line for line in process.stderr if "topic filled" in line)
         started = psutil.Process(process.pid).children(recursive=True)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         process.communicate(timeout=SECONDS)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert len(started) >= 2
     assert psutil.wait_procs(started, timeout=SECONDS)[1] == []
     assert list(tmp_path.iterdir()) == []

@@ -88,8 +88,8 @@ class Link:
         env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
         env_file.chmod(0o600)
         command_line = [sys.executable, "-m", "appliance.cli", command, *options, "--env-file", str(env_file)]
-        own = {"SPARK_LOCAL_DIRS": str(self.directory), "TMPDIR": str(self.directory)}
-        return await OwnedProcess.start(name, command_line, self.directory / f"{name}.log", {**environment, **own})
+        own = {**environment, "TMPDIR": str(self.directory)}
+        return await OwnedProcess.start(name, command_line, self.directory / f"{name}.log", own)
 
     @contextlib.asynccontextmanager
     async def running(self, command: str, *options: str, **changed: str) -> AsyncIterator[OwnedProcess]:

@@ -17,6 +17,6 @@ def test_its_settings_are_good_and_name_the_link(tmp_path: Path) -> None:
     assert settings.topics.regex == "measured"
 
 
-def test_settings_of_a_real_link_in_our_environment_do_not_reach_it() -> None:
+def test_settings_of_a_real_link_in_our_environment_do_not_reach_it(tmp_path: Path) -> None:
     ours = {"SOURCE_BROKER_SERVERS": "prod:9092", "SHARED_SECRET": "hunter2", "PATH": "/bin", "HOME": "/home/a"}
-    assert environment(ours).keys() == {"PATH", "HOME", "PYTHONPATH"}
+    assert environment(ours, tmp_path).keys() == {"PATH", "HOME", "PYTHONPATH", "TMPDIR"}
