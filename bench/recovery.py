@@ -26,7 +26,7 @@ from bench.row import Row
 from bench.trickle import PARTITIONS, Trickle, trickle
 
 _LOAD = Load(records=0, partitions=PARTITIONS)
-_LINK = 0
+_LINK = "0"
 _REPLICATOR_LIMIT = 10.0
 _WORKER_LIMIT = 3.0
 _DEADLINE = 90.0

@@ -52,21 +52,20 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) ->
     for batch in batches:
         if batch.header.records == 0 or batch.header.last_offset < position:
             continue
-        if run and not (_tiny(batch) and _joins(run[-1], batch) and run_size + len(batch.data) <= COALESCED_BYTES):
+        tiny = batch.header.records <= TINY_RECORDS
+        if run and not (tiny and _joins(run[-1], batch) and run_size + len(batch.data) <= COALESCED_BYTES):
             yield from _written(run, position, limit)
             run, run_size = [], 0
         verify(batch)
-        run.append(batch)
-        run_size += len(batch.data)
-        if not _tiny(batch):
-            yield from _written(run, position, limit)
-            run, run_size = [], 0
+        if tiny:
+            run.append(batch)
+            run_size += len(batch.data)
+        elif _can_go_raw(batch, position, limit):
+            yield _raw(batch)
+        else:
+            yield from _rebuilt([batch], position, limit)
     if run:
         yield from _written(run, position, limit)
-
-
-def _tiny(batch: Batch) -> bool:
-    return batch.header.records <= TINY_RECORDS
 
 
 def _joins(before: Batch, after: Batch) -> bool:
@@ -75,16 +74,23 @@ def _joins(before: Batch, after: Batch) -> bool:
 
 def _written(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
     if len(run) == 1 and _can_go_raw(run[0], position, limit):
-        header = run[0].header
-        yield Outgoing(
-            data=run[0].data,
-            records=header.records,
-            first_offset=header.base_offset,
-            next_offset=header.last_offset + 1,
-            max_timestamp=header.max_timestamp,
-            raw=True,
-        )
-        return
+        return iter((_raw(run[0]),))
+    return _rebuilt(run, position, limit)
+
+
+def _raw(batch: Batch) -> Outgoing:
+    header = batch.header
+    return Outgoing(
+        data=batch.data,
+        records=header.records,
+        first_offset=header.base_offset,
+        next_offset=header.last_offset + 1,
+        max_timestamp=header.max_timestamp,
+        raw=True,
+    )
+
+
+def _rebuilt(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
     rebuilt = rebuild(run, position)
     if rebuilt is None:
         return
