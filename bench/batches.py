@@ -1,8 +1,8 @@
 """What it costs to make ready what is written out of what was read, in one thread and without a broker.
 
 Records in batches of four become large ones: their rate through the rebuild alone, and with all that goes before it
-(splitting, checksums, leaving out what was aborted). Batches of 128 KiB go raw, from a Fetch's bytes to Produce's: their
-rate beside that of code that knows nothing of rebuilding and coalescing, run in turn with it.
+(splitting, checksums, leaving out what was aborted). Batches of 128 KiB go raw, from a Fetch's bytes to a Produce's:
+their rate beside that of code that knows nothing of rebuilding and coalescing, run in turn with it.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _EVENT_BYTES = 500
 _TINY_VALUE = b"v" * 64
 _TOGETHER = 400
 _LZ4 = 3
-_TURNS = 7
+_TURNS = 15
 _PRODUCER = Producer("replicator-orange.lane-0", 4000, 1)
 _GOAL = 1_000_000.0
 

@@ -50,9 +50,14 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) ->
     run: list[Batch] = []
     run_size = 0
     for batch in batches:
-        if batch.header.records == 0 or batch.header.last_offset < position:
+        header = batch.header
+        if header.records > TINY_RECORDS and not run and _can_go_raw(batch, position, limit):
+            verify(batch)
+            yield _raw(batch)
             continue
-        tiny = batch.header.records <= TINY_RECORDS
+        if header.records == 0 or header.last_offset < position:
+            continue
+        tiny = header.records <= TINY_RECORDS
         if run and not (tiny and _joins(run[-1], batch) and run_size + len(batch.data) <= COALESCED_BYTES):
             yield from _written(run, position, limit)
             run, run_size = [], 0
@@ -80,14 +85,8 @@ def _written(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
 
 def _raw(batch: Batch) -> Outgoing:
     header = batch.header
-    return Outgoing(
-        data=batch.data,
-        records=header.records,
-        first_offset=header.base_offset,
-        next_offset=header.last_offset + 1,
-        max_timestamp=header.max_timestamp,
-        raw=True,
-    )
+    records, first = header.records, header.base_offset
+    return Outgoing(batch.data, records, first, first + records, header.max_timestamp, raw=True)
 
 
 def _rebuilt(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
@@ -103,8 +102,8 @@ def _rebuilt(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
 def _can_go_raw(batch: Batch, position: int, limit: int) -> bool:
     header = batch.header
     return (
-        header.records == header.last_offset_delta + 1
-        and header.base_offset >= position
+        header.base_offset >= position
+        and header.records == header.last_offset_delta + 1
         and len(batch.data) <= limit
         and not header.attributes & LOG_APPEND_TIME
     )
