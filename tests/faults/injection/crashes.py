@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterable
 
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.kafka import produce as producing
-from appliance.kafka import transactions
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
 from appliance.kafka.produce import Copy
@@ -14,9 +12,9 @@ from appliance.kafka.transactions import Producer
 from appliance.replicator import lane
 from tests.faults.injection.switches import CrashPoint, armed, reached
 
-_add_partitions = transactions.add_partitions
-_produce = producing.produce
-_end_transaction = transactions.end_transaction
+_add_partitions = lane.add_partitions
+_produce = lane.produce
+_end_transaction = lane.end_transaction
 
 _copying: set[Producer] = set()
 """Whose open transaction copies something."""

@@ -12,7 +12,7 @@ from appliance.kafka.batch import Batch
 from appliance.kafka.committed import Aborted
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
-from appliance.kafka.produce import Copy, check_produced
+from appliance.kafka.produce import Copy
 from appliance.kafka.transactions import Producer
 from appliance.replicator import intake, lane
 from appliance.replicator.memory import Memory
@@ -52,8 +52,8 @@ def _position_committed_separately() -> None:
     async def end(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:
         leader, positions = held.pop(producer.transactional_id)
         await end_transaction(coordinator, producer, timeout)
-        await _insist(lambda: add_partitions(coordinator, producer, [position.partition for position in positions]))
-        check_produced(await (await produce(leader, producer, positions, timeout)))
+        await _insist(lambda: add_partitions(coordinator, producer, [batch.partition for batch in positions]))
+        lane.check_produced(await (await produce(leader, producer, positions, timeout)))
         await end_transaction(coordinator, producer, timeout)
 
     _replace(lane, add_partitions=add, produce=hold, end_transaction=end)
