@@ -26,7 +26,6 @@ _DESCRIPTION = """\
 Starts two Kafka clusters on loopback and the appliance between them, produces records of every kind, kills the
 replicator in the middle and starts it again, and compares both sides record by record.
 """
-"""Bytes; a socket's name has 107 at most, see unix(7), of which ours and Spark's parts of it are some 70."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

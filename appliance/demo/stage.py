@@ -6,7 +6,7 @@ In the directory of the run, which only its owner can read::
     orange.properties grape.properties  how a client reaches them
     setenv.sh                           the link's settings
     source.log destination.log replicate.log
-    scratch/                            the processes' temporary files
+    tmp/                                the processes' temporary files
 """
 
 import asyncio
@@ -116,7 +116,7 @@ class Stage:
         source = _access(self.source, self.source.vpc_targets)
         destination = _access(self.destination, self.destination.home_targets)
         write_private(self.env_file, setenv_text(source, destination, addresses).encode())
-        scratch = self.directory / "scratch"
+        scratch = self.directory / "tmp"  # short: Spark's Unix sockets lie in it
         scratch.mkdir()
         self._appliances = Appliances(self.env_file, self.directory, process_environment(os.environ, scratch))
         self._undo.push_async_callback(self._appliances.close)

@@ -25,7 +25,8 @@ ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
 _TRIES = 4
 _POLL = 0.02
 _STOP_PATIENCE = 10.0
-_SOCKET_PATH_MAX = 107
+# Java takes a byte less than Linux.
+_SOCKET_PATH_MAX = 106
 _SOCKET_NAME = len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 _INTEGER = struct.Struct(">i")
 
