@@ -93,6 +93,7 @@ class Replicator:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             await self._seats.close()
+            spark.let_go()
         if self._fenced is not None:
             raise Fenced(
                 f"another {self._settings.replicator} has taken {self._fenced}: this one stops, a link has one"

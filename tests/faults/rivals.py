@@ -94,6 +94,7 @@ async def _is_fenced(older: Supervised) -> None:
     try:
         assert await older.process.wait(RECOVERY) == _FENCED
         assert _times_said(older, _STOPS) == 1
+        assert older.defects() == []
     finally:
         await older.close()
 

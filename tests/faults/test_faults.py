@@ -29,8 +29,8 @@ async def test_without_any_fault_the_copies_are_the_sources_committed_log(
         await asyncio.sleep(5.0)
         await run.goes_on()
         assert run.violations_so_far() == []
-        assert run.defects() == []
         assert await run.finish() == []
+        assert run.defects() == []
 
 
 async def test_copying_goes_on_and_nothing_is_wrong_after(run: Run, fault: str, chance: random.Random) -> None:
@@ -42,3 +42,4 @@ async def test_copying_goes_on_and_nothing_is_wrong_after(run: Run, fault: str, 
 
 async def test_in_the_end_the_copies_are_the_sources_committed_log(run: Run) -> None:
     assert await run.finish() == []
+    assert run.defects() == []

@@ -85,6 +85,8 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
             psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
             assert await replicator.wait(SECONDS) == 0
             assert time.monotonic() - began < SECONDS / 2
+            # Case 5: PySpark said with a stack trace that its Java machine had ended.
+            assert not [line for line in lines(replicator) if "Traceback" in line or " ERROR " in line]
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
