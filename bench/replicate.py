@@ -1,8 +1,8 @@
 """How fast our replicator and MirrorMaker 2 copy one topic, in turn, and what ours costs.
 
 Both are started anew for each run, onto a link that knows nothing, between the same two clusters; ``bench.watching``
-says what is timed. The first copy by each is not counted: it makes the brokers compile what they run. After each of the
-others its records are counted, and then the program is left idle for a while.
+says what is timed. The first copy by each is not counted, unless asked for: it makes the brokers compile what they run.
+After each of the others its records are counted, and then the program is left idle for a while.
 """
 
 import argparse
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--records", type=_positive, default=1_000_000, metavar="N", help="how many to copy (%(default)s)"
     )
     parser.add_argument("--runs", type=_positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
+    parser.add_argument("--cold", action="store_true", help="count the first copies too")
     # Two of the replicator's slices: each time as many of their ends fall into it.
     parser.add_argument(
         "--idle-seconds", type=float, default=20.0, metavar="S", help="idleness after each copy (%(default)g)"
@@ -68,7 +69,8 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     async with plain_pair() as pair:
         await fill(pair.source, load)
         await count(pair.source, load.topic, load.partitions)
-        await _round(pair, load, "warming", _WARMING_IDLE_SECONDS)
+        if not arguments.cold:
+            await _round(pair, load, "warming", _WARMING_IDLE_SECONDS)
         for number in range(arguments.runs):
             for name, trial in (await _round(pair, load, str(number), arguments.idle_seconds)).items():
                 trials[name].append(trial)
