@@ -184,6 +184,21 @@ async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: P
     assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 30
 
 
+async def test_a_copy_that_somebody_made_anew_is_not_taken_for_one_that_is_there(pair: Pair) -> None:  # invariant G
+    topic = pair.topic("copy-anew")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    pair.delete_copy(topic)
+    pair.make_copy(topic, 1)
+    produce(pair.producer(), topic, 20)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        fault = str(await engine.until_stopped(topic))
+    assert f"destination topic {pair.naming.destination(topic)} was deleted and made anew" in fault
+    assert pair.rows(pair.grape, pair.naming.destination(topic), 1) == [[]]
+
+
 async def test_a_gap_stops_the_partition_or_is_written_down_as_the_operator_has_chosen(pair: Pair) -> None:
     topic = pair.topic("gap", 2)
     for partition in range(2):

@@ -99,10 +99,11 @@ class Pair:
 
     def delete(self, topic: str) -> None:
         """Delete a source topic, and wait until it is gone."""
-        admin = AdminClient(self.orange.client_configuration())
-        admin.delete_topics([topic])[topic].result(SECONDS)
-        while topic in admin.list_topics(timeout=SECONDS).topics:
-            time.sleep(0.05)
+        _delete(self.orange, topic)
+
+    def delete_copy(self, topic: str) -> None:
+        """Delete a copy's topic, and wait until it is gone."""
+        _delete(self.grape, self.naming.destination(topic))
 
     def make_copy(self, topic: str, partitions: int, **configs: str) -> None:
         """Make a copy's topic before the replicator does."""
@@ -136,6 +137,13 @@ class Pair:
                 yield engine
             finally:
                 await engine.intake.close()
+
+
+def _delete(cluster: Cluster, topic: str) -> None:
+    admin = AdminClient(cluster.client_configuration())
+    admin.delete_topics([topic])[topic].result(SECONDS)
+    while topic in admin.list_topics(timeout=SECONDS).topics:
+        time.sleep(0.05)
 
 
 @dataclass(slots=True)

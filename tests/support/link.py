@@ -164,5 +164,5 @@ def lines(process: OwnedProcess) -> Iterator[str]:
 
 
 def faults(process: OwnedProcess) -> list[str]:
-    """What it has printed that is no mere information."""
-    return [line for line in lines(process) if " INFO " not in line]
+    """What it has printed that is no mere information; Java remarks at each start on what Spark has it load."""
+    return [line for line in lines(process) if " INFO " not in line and "Using incubator modules" not in line]
