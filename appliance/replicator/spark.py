@@ -23,7 +23,7 @@ class Spark:
         os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
         self._context: Any = SparkContext()
         # The thread that waits for Java's accumulators would say with a stack trace that Java has ended.
-        self._context._accumulatorServer.handle_error = lambda *_: None
+        setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
 
     def slice(self, invitation: Invitation, tasks: int) -> list[LedgerRow]:
         """Run one slice and give its ledger; returns when all tasks have."""
