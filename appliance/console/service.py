@@ -14,11 +14,11 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from appliance.console.document import document
 from appliance.console.health import health, is_fresh
-from appliance.console.http import TEXT, HttpServer, Page
 from appliance.console.look import now
 from appliance.console.metrics import exposition
 from appliance.console.watcher import Watcher
 from appliance.errors import SettingsError
+from appliance.http import TEXT, HttpServer, Page
 from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.settings.values import Settings
 

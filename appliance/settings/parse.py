@@ -9,6 +9,7 @@ from appliance.settings.agreement import disagreements
 from appliance.settings.role import Role
 from appliance.settings.target import AllowedTargets, Target
 from appliance.settings.values import (
+    CertificateFiles,
     ClusterSettings,
     ConsoleSettings,
     DnsSettings,
@@ -101,9 +102,12 @@ def _cluster(reading: _Reading, side: Side, cluster: variables.ClusterVariables)
 
 def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSettings) -> TunnelSettings:
     port = reading.value(variables.TUNNEL_PORT)
+    files = _certificate_files(reading)
     return TunnelSettings(
         link=f"{source.cluster_id}-{destination.cluster_id}",
-        secret=reading.value(variables.SHARED_SECRET),
+        transport=reading.value(variables.TUNNEL_TRANSPORT),
+        secret=reading.value(variables.SHARED_SECRET, wanted=files is None),
+        files=files,
         server=Target(reading.value(variables.SOURCE_SIDE_TUNNEL_IP), port),
         listen=Target(reading.value(variables.TUNNEL_LISTEN), port),
         peer_address=reading.value(variables.DESTINATION_SIDE_TUNNEL_IP),
@@ -112,7 +116,21 @@ def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSett
         target_networks=reading.value(variables.TUNNEL_TARGET_NETWORKS),
         endpoint_network=reading.value(variables.TUNNEL_ENDPOINT_NETWORK),
         connections_max=reading.value(variables.TUNNEL_CONNECTIONS_MAX),
+        idle_seconds=reading.value(variables.TUNNEL_IDLE_SECONDS),
+        status=reading.value(variables.TUNNEL_STATUS_LISTEN),
     )
+
+
+def _certificate_files(reading: _Reading) -> CertificateFiles | None:
+    """All three, or none."""
+    named = (variables.TUNNEL_AUTHORITY_FILE, variables.TUNNEL_CERTIFICATE_FILE, variables.TUNNEL_KEY_FILE)
+    authority, certificate, key = (reading.value(variable) for variable in named)
+    if authority and certificate and key:
+        return CertificateFiles(authority, certificate, key)
+    if authority or certificate or key:
+        names = ", ".join(variable.name for variable in named)
+        reading.faults.append(f"{names}: expected all three files, or none")
+    return None
 
 
 def _topics(reading: _Reading) -> TopicSettings:

@@ -7,7 +7,8 @@ class Role(enum.Flag):
     """A part of the appliance; parts that share a machine are joined by ``|``.
 
     ``SOURCE`` is the tunnel's server on the source VM, which needs no Kafka API key. ``DESTINATION`` is the tunnel's
-    client and the DNS shim on the destination VM. ``REPLICATOR`` copies, and is the one that logs in to the clusters.
+    client and the DNS shim on the destination VM, which asks the source cluster for its brokers. ``REPLICATOR`` copies,
+    and logs in to both clusters.
     """
 
     SOURCE = enum.auto()

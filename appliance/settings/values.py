@@ -57,6 +57,13 @@ class OnGap(enum.StrEnum):
     RECORD = "record"
 
 
+class Transport(enum.StrEnum):
+    """What carries the connections between the two VMs."""
+
+    TLS = "tls"
+    SSH = "ssh"
+
+
 class Route(enum.StrEnum):
     """How the replicator reaches the source brokers."""
 
@@ -93,6 +100,15 @@ class ClusterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """One end's identity as PEM files: whom it believes, its own certificate with the chain, and its private key."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
 class TunnelSettings:
     """The encrypted connection between the two VMs.
 
@@ -101,10 +117,14 @@ class TunnelSettings:
     its firewall see it. ``resolver`` is the DNS server with which the source VM finds its brokers (None: the
     system's). ``target_networks`` are the networks that a target's name may resolve to even though they are loopback
     or link-local. ``endpoint_network`` is where the destination VM gives each broker an address of its own.
+    ``files`` None means that the identity is made from ``secret``, which is empty otherwise. ``status`` is where this
+    end serves its health and metrics. ``idle_seconds`` is how long a connection may carry nothing.
     """
 
     link: str
+    transport: Transport
     secret: Secret
+    files: CertificateFiles | None
     server: Target
     listen: Target
     peer_address: str
@@ -113,6 +133,8 @@ class TunnelSettings:
     target_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
     endpoint_network: ipaddress.IPv4Network
     connections_max: int
+    idle_seconds: float
+    status: Target
 
 
 @dataclass(frozen=True, slots=True)

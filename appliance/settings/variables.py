@@ -33,7 +33,7 @@ from appliance.settings.parsers import (
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, TargetPattern
-from appliance.settings.values import LogFormat, OnGap, Route, SaslMechanism, SecurityProtocol, Side, Start
+from appliance.settings.values import LogFormat, OnGap, Route, SaslMechanism, SecurityProtocol, Side, Start, Transport
 from appliance.settings.variable import Variable
 
 _T = TypeVar("_T")
@@ -68,8 +68,8 @@ class ClusterVariables:
     ca_file: Variable[Path | None]
 
 
-def _define_cluster(side: Side, dialled_by: Role, id_reason: str) -> ClusterVariables:
-    prefix, login = f"{side.value.upper()}_", Role.REPLICATOR
+def _define_cluster(side: Side, dialled_by: Role, login: Role, id_reason: str) -> ClusterVariables:
+    prefix = f"{side.value.upper()}_"
     return ClusterVariables(
         _define(f"{prefix}CLUSTER_ID", id_reason, EVERY_ROLE, identifier),
         _define(
@@ -105,7 +105,10 @@ def _define_cluster(side: Side, dialled_by: Role, id_reason: str) -> ClusterVari
 
 
 SOURCE = _define_cluster(
-    Side.SOURCE, EVERY_ROLE, "Short name of the source cluster; the link is called replicator-<SOURCE_CLUSTER_ID>."
+    Side.SOURCE,
+    EVERY_ROLE,
+    Role.DESTINATION | Role.REPLICATOR,
+    "Short name of the source cluster; the link is called replicator-<SOURCE_CLUSTER_ID>.",
 )
 SOURCE_BROKER_PATTERN = _define(
     "SOURCE_BROKER_PATTERN",
@@ -123,7 +126,10 @@ SOURCE_ROUTE = _define(
 )
 
 DESTINATION = _define_cluster(
-    Side.DESTINATION, Role.REPLICATOR, "Short name of the destination cluster; it must differ from the source's."
+    Side.DESTINATION,
+    Role.REPLICATOR,
+    Role.REPLICATOR,
+    "Short name of the destination cluster; it must differ from the source's.",
 )
 
 REPLICA_TOPICS_SOURCE_REGEX = _define(
@@ -184,6 +190,26 @@ SHARED_SECRET = _define(
     confidential=True,
 )
 TUNNEL_PORT = _define("TUNNEL_PORT", "The one TCP port between the two VMs.", TUNNEL_ENDS, whole(1, 65535), "15060")
+TUNNEL_TRANSPORT = _define(
+    "TUNNEL_TRANSPORT",
+    "What carries the connections between the two VMs: tls or ssh.",
+    TUNNEL_ENDS,
+    choice(Transport),
+    "tls",
+)
+TUNNEL_AUTHORITY_FILE = _define(
+    "TUNNEL_AUTHORITY_FILE",
+    "PEM file of the authority that signs both ends' certificates; empty: they are made from SHARED_SECRET.",
+    TUNNEL_ENDS,
+    optional(Path),
+    "",
+)
+TUNNEL_CERTIFICATE_FILE = _define(
+    "TUNNEL_CERTIFICATE_FILE", "PEM file of this end's certificate.", TUNNEL_ENDS, optional(Path), ""
+)
+TUNNEL_KEY_FILE = _define(
+    "TUNNEL_KEY_FILE", "PEM file of the private key that belongs to it.", TUNNEL_ENDS, optional(Path), ""
+)
 TUNNEL_LISTEN = _define(
     "TUNNEL_LISTEN", "Address on which the source VM waits for the tunnel.", Role.SOURCE, address, "0.0.0.0"
 )
@@ -214,6 +240,20 @@ TUNNEL_CONNECTIONS_MAX = _define(
     TUNNEL_ENDS,
     whole(1, 1_000_000),
     "4096",
+)
+TUNNEL_IDLE_SECONDS = _define(
+    "TUNNEL_IDLE_SECONDS",
+    "How long a connection through the tunnel may carry nothing; Kafka's own ends give it up after ten minutes.",
+    TUNNEL_ENDS,
+    seconds(1, 86400),
+    "900",
+)
+TUNNEL_STATUS_LISTEN = _define(
+    "TUNNEL_STATUS_LISTEN",
+    "Address, host:port, of this end's /health and /metrics; who reaches it reads them. Port 0: a free one.",
+    TUNNEL_ENDS,
+    listening_target,
+    "127.0.0.1:8081",
 )
 DNS_LISTEN = _define(
     "DNS_LISTEN",

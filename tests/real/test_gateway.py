@@ -54,6 +54,7 @@ def settings_for(port, tunnel_port=0, resolver=None):
         "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
         "TUNNEL_TARGET_NETWORKS": "127.0.0.0/8",
         "TUNNEL_RESOLVER": str(resolver or ""),
+        "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
     }
     settings = parse(environment, TUNNEL_ENDS)
     server = Target("127.0.0.1", tunnel_port)

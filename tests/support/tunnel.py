@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from appliance.errors import NameUnresolved
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
-from appliance.settings.values import Side, TunnelSettings
+from appliance.settings.values import Side, Transport, TunnelSettings
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
@@ -38,7 +38,9 @@ def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelS
     """Settings of a link on loopback whose brokers may be on loopback too."""
     settings = TunnelSettings(
         link=LINK,
+        transport=Transport.TLS,
         secret=Secret(SECRET),
+        files=None,
         server=Target("127.0.0.1", port),
         listen=Target("127.0.0.1", port),
         peer_address="127.0.0.1",
@@ -47,6 +49,8 @@ def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelS
         target_networks=(LOOPBACK,),
         endpoint_network=ipaddress.IPv4Network("127.64.0.0/10"),
         connections_max=1000,
+        idle_seconds=900.0,
+        status=Target("127.0.0.1", 0),
     )
     return replace(settings, **changes)
 

@@ -79,7 +79,7 @@ class HttpServer:
         if len(self._serving) >= _CONNECTIONS_MAX:
             writer.transport.abort()
             return
-        task = asyncio.create_task(self._serve(reader, writer), name="console-http")
+        task = asyncio.create_task(self._serve(reader, writer), name="http request")
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
 

@@ -1,4 +1,4 @@
-"""The console's HTTP server on real sockets: pages for whoever asks properly, bounds for everybody else."""
+"""The HTTP server on real sockets: pages for whoever asks properly, bounds for everybody else."""
 
 import asyncio
 import contextlib
@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from appliance.console.http import TEXT, HttpServer, Page
 from appliance.errors import SettingsError
+from appliance.http import TEXT, HttpServer, Page
 from appliance.settings.target import Target
 
 LARGE = b"x" * 5_000_000
