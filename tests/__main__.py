@@ -10,13 +10,14 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parent.parent
 CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
+TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
 
 
 def steps(arguments: list[str]) -> list[list[str]]:
     """The modules to run, with their arguments."""
     if "--faults" in arguments:
         return [["pytest", "tests/faults", *(argument for argument in arguments if argument != "--faults")]]
-    return [*CHECKS, ["pytest", *arguments]]
+    return [*CHECKS, ["pytest", *TWO_FILES_AT_ONCE, *arguments]]
 
 
 if __name__ == "__main__":
