@@ -6,7 +6,7 @@ Files, in the order in which a connection meets them:
 
 - ``identity``: who the two ends are to each other: certificates made from the shared secret;
 - ``tls``: TLS as a function of bytes, without IO, its two directions ending separately;
-- ``channel``: one TCP connection, plain or with TLS, as the rest of the room sees it;
+- ``channel``: one connection as the rest of the room sees it; ``tcp_channel`` and ``tls_channel``: plain or with TLS;
 - ``connect``: the client names its target, the server answers; without IO;
 - ``access``: which targets and addresses may be dialled; pure;
 - ``dial``, ``listen``: from an address to a channel, and from a bound port to channels;

@@ -23,6 +23,7 @@ from appliance.tunnel.identity import REMEDY, Identity
 from appliance.tunnel.listen import listen, port_of
 from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Report
+from appliance.tunnel.tcp_channel import TcpChannel
 from appliance.tunnel.tls_channel import TlsChannel
 
 log = logging.getLogger("appliance.tunnel")
@@ -87,8 +88,8 @@ class TunnelClient:
     async def __aexit__(self, *failure: object) -> None:
         await self.close()
 
-    def _channel(self, target: Target) -> Channel:
-        return Channel(lambda channel: self._accept(channel, target))
+    def _channel(self, target: Target) -> TcpChannel:
+        return TcpChannel(lambda channel: self._accept(channel, target))
 
     def _accept(self, near: Channel, target: Target) -> None:
         if self._connections.full:

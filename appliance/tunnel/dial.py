@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from appliance.errors import NameUnresolved, TimedOut, Unreachable
-from appliance.tunnel.channel import Channel
+from appliance.tunnel.tcp_channel import TcpChannel
 
-_Kind = TypeVar("_Kind", bound=Channel)
+_Kind = TypeVar("_Kind", bound=TcpChannel)
 
 
 async def dial(hosts: Sequence[str], port: int, seconds: float, make: Callable[[], _Kind]) -> _Kind:

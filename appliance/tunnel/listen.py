@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
-from appliance.tunnel.channel import Channel
+from appliance.tunnel.tcp_channel import TcpChannel
 
 _BACKLOG = 512
 """Connections that may wait to be accepted: all clients of a cluster come back at once after an outage."""
@@ -19,7 +19,7 @@ _CURES = {
 }
 
 
-async def listen(variable: str, at: Target, make: Callable[[], Channel]) -> asyncio.Server:
+async def listen(variable: str, at: Target, make: Callable[[], TcpChannel]) -> asyncio.Server:
     """Listen on an address and port, 0 for any; every connection is a channel that ``make`` makes.
 
     Raises:

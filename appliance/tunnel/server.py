@@ -22,6 +22,7 @@ from appliance.tunnel.identity import REMEDY, Identity
 from appliance.tunnel.listen import listen, port_of
 from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Report
+from appliance.tunnel.tcp_channel import TcpChannel
 from appliance.tunnel.tls_channel import TlsChannel
 
 log = logging.getLogger("appliance.tunnel")
@@ -85,7 +86,7 @@ class TunnelServer:
     async def __aexit__(self, *failure: object) -> None:
         await self.drain(0)
 
-    def _channel(self) -> Channel:
+    def _channel(self) -> TlsChannel:
         channel = TlsChannel(self._identity.context, lambda _channel: self._accept(channel))
         return channel
 
@@ -142,7 +143,7 @@ class TunnelServer:
                 addresses = await self._resolve(target.host)
         except TimeoutError as error:
             raise TimedOut(f"{target.host} not resolved within {self._deadlines.resolve:g} s") from error
-        return await dial(dialable(target, addresses, self._settings), target.port, self._deadlines.dial, Channel)
+        return await dial(dialable(target, addresses, self._settings), target.port, self._deadlines.dial, TcpChannel)
 
     async def _relay(self, near: TlsChannel, far: Channel, target: Target) -> None:
         log.info("tunnel connection opened", extra={"fields": {"peer": near.peer, "target": str(target)}})

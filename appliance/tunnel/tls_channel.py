@@ -5,11 +5,11 @@ import ssl
 from collections.abc import Callable
 
 from appliance.errors import ApplianceError, TimedOut, Unreachable
-from appliance.tunnel.channel import Channel
+from appliance.tunnel.tcp_channel import TcpChannel
 from appliance.tunnel.tls import TlsLayer
 
 
-class TlsChannel(Channel):
+class TlsChannel(TcpChannel):
     """A TCP connection that speaks TLS; what is sent and received is the plaintext.
 
     Args:
@@ -17,7 +17,7 @@ class TlsChannel(Channel):
         made: called when the TCP connection stands, before the handshake.
     """
 
-    def __init__(self, context: ssl.SSLContext, made: Callable[[Channel], None] | None = None) -> None:
+    def __init__(self, context: ssl.SSLContext, made: Callable[[TcpChannel], None] | None = None) -> None:
         super().__init__(made)
         self._tls = TlsLayer(context)
         self._shaken = asyncio.Event()
