@@ -6,7 +6,8 @@ import logging
 from appliance.dns.stub import StubResolver, system_addresses
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel.identity import Identity
-from appliance.tunnel.server import Resolve, TunnelServer
+from appliance.tunnel.server import TunnelServer
+from appliance.tunnel.targets import Resolve
 
 DRAIN_SECONDS = 5.0
 """How long connections may go on after the stop: less than the ten seconds after which Docker kills."""

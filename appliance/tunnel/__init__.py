@@ -11,6 +11,7 @@ Files, in the order in which a connection meets them:
 - ``access``: which targets and addresses may be dialled; pure;
 - ``dial``, ``listen``: from an address to a channel, and from a bound port to channels;
 - ``relay``: two channels become one way for bytes;
+- ``targets``: the three of them together, the same for every transport;
 - ``breaker``: when the server is worth another try; pure;
 - ``connections``: the tasks of one end, counted, drained, never orphaned;
 - ``server``, ``client``: the two ends, put together from the above.

@@ -6,39 +6,27 @@ allow-list.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
-from appliance.errors import ApplianceError, IdentityRefused, PeerError, TargetRefused, TimedOut, Unreachable
+from appliance.errors import ApplianceError, IdentityRefused, PeerError, TargetRefused, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.access import check_target, dialable
-from appliance.tunnel.channel import Channel
 from appliance.tunnel.connect import CONNECTED, Answer, ConnectServer
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.dial import dial
 from appliance.tunnel.identity import REMEDY, Identity
 from appliance.tunnel.listen import listen, port_of
-from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Report
-from appliance.tunnel.tcp_channel import TcpChannel
+from appliance.tunnel.targets import Resolve, Targets
 from appliance.tunnel.tls_channel import TlsChannel
 
 log = logging.getLogger("appliance.tunnel")
-
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""The addresses of a host; raises NameUnresolved or Unreachable."""
 
 _PEER_LINES = (
     (IdentityRefused, f"tunnel client refused: {REMEDY}"),
     (TargetRefused, "target refused: the tunnel goes to names only"),
     (PeerError, "tunnel port dialled by something else than the tunnel client of the same version"),
     (Unreachable, "tunnel port dialled by somebody who hung up before naming a target"),
-)
-_TARGET_LINES = (
-    (TargetRefused, "target refused: check SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN and TUNNEL_TARGET_NETWORKS"),
-    (Unreachable, "target not reached: check that this VM resolves and reaches the source brokers"),
 )
 
 
@@ -56,11 +44,10 @@ class TunnelServer:
     ) -> None:
         self._settings = settings
         self._identity = identity
-        self._resolve = resolve
         self._deadlines = deadlines or Deadlines()
         self._connections = Connections(settings.connections_max)
         self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
-        self._targets = Report("target", _TARGET_LINES, "target reached again")
+        self._targets = Targets(settings, resolve, self._deadlines)
         self._listener: asyncio.Server | None = None
         self.port = settings.listen.port
 
@@ -112,14 +99,12 @@ class TunnelServer:
             return
         self._peers.succeeded(host)
         try:
-            far = await self._dial(target)
+            far = await self._targets.dial(target)
         except ApplianceError as error:
-            self._targets.failed(str(target), error)
             await self._refuse(near, connect, error)
             return
-        self._targets.succeeded(str(target))
         near.send(connect.answer(CONNECTED))
-        await self._relay(near, far, target)
+        await self._targets.carry(near, far, target)
 
     async def _refuse(self, near: TlsChannel, connect: ConnectServer, error: ApplianceError) -> None:
         """Say why, if TLS stands; if it does not, its alert has said so."""
@@ -135,18 +120,3 @@ class TunnelServer:
         except TimeoutError as error:
             raise PeerError(f"no CONNECT request within {self._deadlines.head:g} s") from error
         return target
-
-    async def _dial(self, target: Target) -> Channel:
-        check_target(target, self._settings)
-        try:
-            async with asyncio.timeout(self._deadlines.resolve):
-                addresses = await self._resolve(target.host)
-        except TimeoutError as error:
-            raise TimedOut(f"{target.host} not resolved within {self._deadlines.resolve:g} s") from error
-        return await dial(dialable(target, addresses, self._settings), target.port, self._deadlines.dial, TcpChannel)
-
-    async def _relay(self, near: TlsChannel, far: Channel, target: Target) -> None:
-        log.info("tunnel connection opened", extra={"fields": {"peer": near.peer, "target": str(target)}})
-        summary = await relay(near, far, self._deadlines.linger)
-        fields = {"peer": near.peer, "target": str(target), **summary.fields()}
-        log.info("tunnel connection closed", extra={"fields": fields})

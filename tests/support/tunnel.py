@@ -15,7 +15,8 @@ from appliance.settings.values import Side, Transport, TunnelSettings
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
-from appliance.tunnel.server import Resolve, TunnelServer
+from appliance.tunnel.server import TunnelServer
+from appliance.tunnel.targets import Resolve
 
 SECRET = "loopback-uYw0kTq3sVxG8mJb2nRz5cEa"
 LINK = "orange-grape"
