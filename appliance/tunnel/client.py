@@ -1,14 +1,16 @@
 """The destination VM's end: endpoints on loopback, each of which is one source broker for whoever connects to it.
 
-Every connection to an endpoint becomes one TLS connection to the server. While the server is away, connections are
-refused at once by a reset rather than left hanging, so that Kafka clients see at once what they understand: a broker
-that is down.
+While the server is away, connections are refused at once by a reset rather than left hanging, so that Kafka clients see
+at once what they understand: a broker that is down. How the server is reached is the transport's: here every
+connection to an endpoint becomes one TLS connection to it (for the other transport see ``ssh.client``).
 """
 
+import abc
 import asyncio
+import contextlib
 import logging
 import random
-from typing import Self
+from typing import ClassVar, Self
 
 from appliance.errors import ApplianceError, IdentityRefused, PeerError, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target
@@ -22,7 +24,7 @@ from appliance.tunnel.dial import dial
 from appliance.tunnel.identity import REMEDY, Identity
 from appliance.tunnel.listen import listen, port_of
 from appliance.tunnel.relay import relay
-from appliance.tunnel.report import Report
+from appliance.tunnel.report import Lines, Report
 from appliance.tunnel.tcp_channel import TcpChannel
 from appliance.tunnel.tls_channel import TlsChannel
 
@@ -48,21 +50,21 @@ _TARGET_LINES = (
 )
 
 
-class TunnelClient:
-    """Carries connections from ``open_endpoint`` to ``close``, or as a context manager.
+class EndpointClient(abc.ABC):
+    """Carries connections from ``open_endpoint`` to ``close``, or as a context manager, by any transport.
 
     Args:
         settings: where the server is, how many connections.
-        identity: the destination's.
     """
 
-    def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines | None = None) -> None:
+    _server_lines: ClassVar[Lines] = _SERVER_LINES
+
+    def __init__(self, settings: TunnelSettings, deadlines: Deadlines | None = None) -> None:
         self._settings = settings
-        self._identity = identity
         self._deadlines = deadlines or Deadlines()
         self._connections = Connections(settings.connections_max)
         self._breaker = Breaker(random.random)
-        self._servers = Report("server", _SERVER_LINES, "tunnel server reached again")
+        self._servers = Report("server", self._server_lines, "tunnel server reached again")
         self._targets = Report("target", _TARGET_LINES, "target reached again")
         self._listeners: list[asyncio.Server] = []
 
@@ -104,20 +106,50 @@ class TunnelClient:
             near.reset()
 
     async def _carry(self, near: Channel, target: Target) -> None:
+        far = await self._reach(near, target)
+        if far:
+            summary = await relay(near, far, self._deadlines.linger)
+            log.debug("tunnel connection closed", extra={"fields": {"target": str(target), **summary.fields()}})
+
+    @abc.abstractmethod
+    async def _reach(self, near: Channel, target: Target) -> Channel | None:
+        """A channel to ``target``, for ``near`` to be relayed to; None when there is none, the log has said why."""
+
+    def _server_failed(self, error: ApplianceError) -> None:
+        self._breaker.failed(asyncio.get_running_loop().time())
+        self._servers.failed(str(self._settings.server), error)
+
+    def _server_succeeded(self) -> None:
+        self._breaker.succeeded()
+        self._servers.succeeded(str(self._settings.server))
+
+
+class TunnelClient(EndpointClient):
+    """The client whose every connection is a TLS connection of its own.
+
+    Args:
+        settings: where the server is, how many connections.
+        identity: the destination's.
+    """
+
+    def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines | None = None) -> None:
+        super().__init__(settings, deadlines)
+        self._identity = identity
+
+    async def _reach(self, near: Channel, target: Target) -> Channel | None:
         try:
             far = await self._dial_server()
         except ApplianceError as error:
             self._server_failed(error)
-            return
-        try:
+            return None
+        with contextlib.ExitStack() as unless_connected:
+            unless_connected.callback(far.reset)
             if await self._connect(far, target):
-                summary = await relay(near, far, self._deadlines.linger)
-                log.debug("tunnel connection closed", extra={"fields": {"target": str(target), **summary.fields()}})
-            else:
-                near.reset()
-                await far.finish(self._deadlines.last_word)
-        finally:
-            far.reset()
+                unless_connected.pop_all()
+                return far
+            near.reset()
+            await far.finish(self._deadlines.last_word)
+        return None
 
     async def _dial_server(self) -> TlsChannel:
         server = self._settings.server
@@ -132,8 +164,7 @@ class TunnelClient:
         except ApplianceError as error:
             self._server_failed(error)
             return False
-        self._breaker.succeeded()
-        self._servers.succeeded(str(self._settings.server))
+        self._server_succeeded()
         failure = answer.error()
         if failure:
             self._targets.failed(str(target), failure)
@@ -154,7 +185,3 @@ class TunnelClient:
             raise TimedOut(f"no answer to CONNECT within {self._deadlines.answer:g} s") from error
         far.unread(connect.first_bytes)
         return answer
-
-    def _server_failed(self, error: ApplianceError) -> None:
-        self._breaker.failed(asyncio.get_running_loop().time())
-        self._servers.failed(str(self._settings.server), error)
