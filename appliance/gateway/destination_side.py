@@ -9,6 +9,7 @@ from appliance.dns.server import DnsServer
 from appliance.gateway.endpoints import Endpoints
 from appliance.settings.values import Settings, Side
 from appliance.tunnel.client import TunnelClient
+from appliance.tunnel.deadlines import DRAIN_SECONDS
 from appliance.tunnel.identity import Identity
 
 log = logging.getLogger("appliance.gateway")
@@ -32,4 +33,6 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
         fields = {"server": str(tunnel.server), "link": tunnel.link, "dns": f"{settings.dns.listen.host}:{dns.port}"}
         log.info("ready", extra={"fields": fields})
         await stopping.wait()
-        log.info("stopping", extra={"fields": {}})
+        log.info("stopping", extra={"fields": {"drain_seconds": DRAIN_SECONDS}})
+        await dns.close()  # a name that is asked for now would open an endpoint
+        await client.drain(DRAIN_SECONDS)

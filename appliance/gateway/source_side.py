@@ -5,12 +5,10 @@ import logging
 
 from appliance.dns.stub import StubResolver, system_addresses
 from appliance.settings.values import Settings, Side, TunnelSettings
+from appliance.tunnel.deadlines import DRAIN_SECONDS
 from appliance.tunnel.identity import Identity
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.targets import Resolve
-
-DRAIN_SECONDS = 5.0
-"""How long connections may go on after the stop: less than the ten seconds after which Docker kills."""
 
 log = logging.getLogger("appliance.gateway")
 

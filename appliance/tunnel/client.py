@@ -51,7 +51,7 @@ _TARGET_LINES = (
 
 
 class EndpointClient(abc.ABC):
-    """Carries connections from ``open_endpoint`` to ``close``, or as a context manager, by any transport.
+    """Carries connections from ``open_endpoint`` to ``drain``, or as a context manager, by any transport.
 
     Args:
         settings: where the server is, how many connections.
@@ -78,17 +78,17 @@ class EndpointClient(abc.ABC):
         self._listeners.append(listener)
         return port_of(listener)
 
-    async def close(self) -> None:
-        """Close every endpoint and every connection."""
+    async def drain(self, seconds: float) -> None:
+        """Close every endpoint, let the connections that run end within ``seconds``, end the rest."""
         for listener in self._listeners:
             listener.close()
-        await self._connections.drain(0)
+        await self._connections.drain(seconds)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        await self.close()
+        await self.drain(0)
 
     def _channel(self, target: Target) -> TcpChannel:
         return TcpChannel(lambda channel: self._accept(channel, target))
@@ -108,8 +108,14 @@ class EndpointClient(abc.ABC):
     async def _carry(self, near: Channel, target: Target) -> None:
         far = await self._reach(near, target)
         if far:
-            summary = await relay(near, far, self._deadlines.linger)
-            log.debug("tunnel connection closed", extra={"fields": {"target": str(target), **summary.fields()}})
+            await self._relay(near, far, target)
+
+    async def _relay(self, near: Channel, far: Channel, target: Target) -> None:
+        peer = near.peer
+        log.info("endpoint connection opened", extra={"fields": {"peer": peer, "target": str(target)}})
+        summary = await relay(near, far, self._deadlines.linger, self._settings.idle_seconds)
+        fields = {"peer": peer, "target": str(target), **summary.fields()}
+        log.info("endpoint connection closed", extra={"fields": fields})
 
     @abc.abstractmethod
     async def _reach(self, near: Channel, target: Target) -> Channel | None:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+DRAIN_SECONDS = 5.0
+"""How long connections may go on after the stop: less than the ten seconds after which Docker kills."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:

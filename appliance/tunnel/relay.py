@@ -6,6 +6,7 @@
   relieved. What waits in this process is bounded for each direction by ``WRITE_HIGH`` and one read.
 - *Half-close*: the end of one direction is passed on, and the other one lives for as long as bytes still move in it;
   after ``linger`` seconds without any, both channels are reset.
+- *Idleness*: a relay that carries nothing in either direction for ``idle`` seconds is ended by resets.
 - *Loss*: a channel that is lost takes the other one with it, by a reset, so that nobody takes a cut for a regular end.
 """
 
@@ -13,10 +14,14 @@ import asyncio
 import contextlib
 import dataclasses
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from appliance.errors import ApplianceError
 from appliance.tunnel.channel import Channel
+
+_LOOKS = 4
+"""How often in the time that a relay may be silent it is looked at."""
 
 
 class End(enum.StrEnum):
@@ -25,7 +30,8 @@ class End(enum.StrEnum):
     COMPLETE = "both directions ended"
     NEAR_LOST = "the near connection was lost"
     FAR_LOST = "the far connection was lost"
-    IDLE = "nothing came after one direction had ended"
+    SILENT = "nothing came after one direction had ended"
+    IDLE = "nothing was carried for longer than TUNNEL_IDLE_SECONDS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ class _Direction:
         self._target.resume()
 
 
-async def relay(near: Channel, far: Channel, linger: float) -> RelaySummary:
+async def relay(near: Channel, far: Channel, linger: float, idle: float) -> RelaySummary:
     """Carry bytes between two channels until both directions have ended; then both are closed, come what may."""
     clock = asyncio.get_running_loop().time
     started = clock()
@@ -105,7 +111,7 @@ async def relay(near: Channel, far: Channel, linger: float) -> RelaySummary:
     try:
         near.attach(outward)
         far.attach(inward)
-        end = await _wait(progress, outward, inward, linger)
+        end = await _wait(progress, outward, inward, linger, idle)
         if end is End.COMPLETE:
             await _close(near, far, linger)
     finally:
@@ -114,17 +120,30 @@ async def relay(near: Channel, far: Channel, linger: float) -> RelaySummary:
     return RelaySummary(outward.carried, inward.carried, clock() - started, end)
 
 
-async def _wait(progress: _Progress, outward: _Direction, inward: _Direction, linger: float) -> End:
-    await progress.ending.wait()
-    carried = -1
-    while not progress.over.is_set():
-        if outward.carried + inward.carried == carried:
-            return End.IDLE
-        carried = outward.carried + inward.carried
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(linger):
-                await progress.over.wait()
+async def _wait(progress: _Progress, outward: _Direction, inward: _Direction, linger: float, idle: float) -> End:
+    def carried() -> int:
+        return outward.carried + inward.carried
+
+    if not await _comes(progress.ending, carried, idle):
+        return End.IDLE
+    if not await _comes(progress.over, carried, linger):
+        return End.SILENT
     return progress.end
+
+
+async def _comes(event: asyncio.Event, carried: Callable[[], int], patience: float) -> bool:
+    """Whether ``event`` comes before nothing has been carried for ``patience`` seconds, give or take a quarter.
+
+    Looking now and then is cheaper than a look at the clock for every read.
+    """
+    before, quiet = carried(), 0
+    while not event.is_set() and quiet < _LOOKS:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience / _LOOKS):
+                await event.wait()
+        quiet = quiet + 1 if carried() == before else 0
+        before = carried()
+    return event.is_set()
 
 
 async def _close(near: Channel, far: Channel, seconds: float) -> None:

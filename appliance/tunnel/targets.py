@@ -61,7 +61,7 @@ class Targets:
     async def carry(self, near: Channel, far: Channel, target: Target) -> None:
         """Relay between the peer's ``near`` and the ``far`` that ``dial`` gave, told to the log with its bytes."""
         log.info("tunnel connection opened", extra={"fields": {"peer": near.peer, "target": str(target)}})
-        summary = await relay(near, far, self._deadlines.linger)
+        summary = await relay(near, far, self._deadlines.linger, self._settings.idle_seconds)
         fields = {"peer": near.peer, "target": str(target), **summary.fields()}
         log.info("tunnel connection closed", extra={"fields": fields})
 

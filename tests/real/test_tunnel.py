@@ -133,6 +133,28 @@ async def test_a_connection_that_still_moves_after_a_half_close_is_not():
         assert await exchange(link, b"") == b"xxxxxx"
 
 
+async def test_a_connection_that_carries_nothing_for_too_long_is_ended_and_the_log_says_why(caplog):
+    async with link_to(echo, idle_seconds=0.2) as link:
+        reader, _ = await link.connect()
+        with pytest.raises(ConnectionResetError):
+            await reader.read(-1)
+        await link.server.drain(10)
+    (closed,) = [record.fields for record in caplog.records if record.message == "tunnel connection closed"]
+    assert closed["end"] == "nothing was carried for longer than TUNNEL_IDLE_SECONDS"
+
+
+async def test_a_connection_that_moves_in_one_direction_is_not_idle():
+    async def tick(_reader, writer):
+        for _ in range(8):
+            await asyncio.sleep(0.1)
+            writer.write(b"x")
+
+    async with link_to(tick, idle_seconds=0.3) as link:
+        reader, writer = await link.connect()
+        assert await reader.read(-1) == b"xxxxxxxx"
+        writer.close()
+
+
 async def test_a_reset_of_the_target_is_a_reset_for_the_client_and_not_an_end():
     async def reset(reader, writer):
         await reader.read(1)
@@ -268,7 +290,11 @@ async def test_each_connection_is_told_to_the_log_with_its_bytes(caplog):
     async with link_to(echo) as link:
         await exchange(link, b"x" * 1000)
         await link.server.drain(10)
-    told = [record.fields for record in caplog.records if record.message == "tunnel connection closed"]
-    (closed,) = [fields for fields in told if "peer" in fields]
-    assert (closed["target"], closed["bytes_to_target"], closed["bytes_from_target"]) == (str(link.target), 1000, 1000)
-    assert closed["end"] == "both directions ended"
+        await link.client.drain(10)
+    for message in ("tunnel connection closed", "endpoint connection closed"):
+        (told,) = [record for record in caplog.records if record.message == message]
+        closed = told.fields
+        assert (told.levelname, closed["target"], closed["end"]) == ("INFO", str(link.target), "both directions ended")
+        assert (closed["bytes_to_target"], closed["bytes_from_target"]) == (1000, 1000)
+        assert closed["peer"].startswith("127.0.0.1:")
+        assert 0 < closed["seconds"] < 10

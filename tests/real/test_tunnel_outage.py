@@ -112,6 +112,22 @@ async def test_a_drain_lets_a_running_connection_finish_and_refuses_new_ones():
         writer.close()
 
 
+async def test_a_drain_of_the_clients_end_lets_a_running_connection_finish_and_refuses_new_ones():
+    async with link_to(echo) as link:
+        reader, writer = await link.connect()
+        writer.write(b"before")
+        assert await reader.readexactly(6) == b"before"
+        draining = asyncio.create_task(link.client.drain(10))
+        assert await echoed(link.endpoint) is None
+        writer.write(b"during")
+        assert await reader.readexactly(6) == b"during"
+        assert not draining.done()
+        writer.write_eof()
+        assert await reader.read(-1) == b""
+        await draining
+        writer.close()
+
+
 async def test_a_drain_ends_what_does_not_end_by_itself():
     async with link_to(echo) as link:
         reader, writer = await link.connect()
@@ -128,7 +144,7 @@ async def test_closing_the_client_ends_its_connections_and_frees_its_ports():
         reader, writer = await link.connect()
         writer.write(b"x")
         await reader.readexactly(1)
-        await link.client.close()
+        await link.client.drain(0)
         with pytest.raises(ConnectionResetError):
             await reader.read(-1)
         writer.close()

@@ -130,10 +130,10 @@ async def running_server(
 
 @contextlib.asynccontextmanager
 async def running_client(
-    target: Target, port: int, end: Identity | None = None, deadlines: Deadlines | None = None
+    target: Target, port: int, end: Identity | None = None, deadlines: Deadlines | None = None, **changes: object
 ) -> AsyncIterator[tuple[TunnelClient, int]]:
     """The destination's end alone, dialling ``port``, and the port of its endpoint for ``target``."""
-    settings = tunnel_settings(target, port=port)
+    settings = tunnel_settings(target, port=port, **changes)
     async with TunnelClient(settings, end or identity(Side.DESTINATION), deadlines) as client:
         yield client, await client.open_endpoint(target, "127.0.0.1", 0)
 
