@@ -55,6 +55,10 @@ class NameUnresolved(Unreachable):
     """A resolver has no address for a name."""
 
 
+class OutOfDescriptors(Unreachable):
+    """This process may open no further socket; the limit is to be raised."""
+
+
 class TimedOut(Unreachable):
     """Nobody answered there in time."""
 

@@ -12,7 +12,15 @@ import logging
 import random
 from typing import ClassVar, Self
 
-from appliance.errors import ApplianceError, IdentityRefused, PeerError, TargetRefused, TimedOut, Unreachable
+from appliance.errors import (
+    ApplianceError,
+    IdentityRefused,
+    OutOfDescriptors,
+    PeerError,
+    TargetRefused,
+    TimedOut,
+    Unreachable,
+)
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.breaker import Breaker
@@ -20,11 +28,14 @@ from appliance.tunnel.channel import Channel
 from appliance.tunnel.connect import Answer, ConnectClient
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.descriptors import REMEDY as DESCRIPTORS_REMEDY
 from appliance.tunnel.dial import dial
 from appliance.tunnel.identity import REMEDY, Identity
-from appliance.tunnel.listen import listen, port_of
+from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Lines, Report
+from appliance.tunnel.slots import Slots
+from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE
 from appliance.tunnel.tcp_channel import TcpChannel
 from appliance.tunnel.tls_channel import TlsChannel
 
@@ -33,6 +44,7 @@ log = logging.getLogger("appliance.tunnel")
 _SERVER_LINES = (
     (IdentityRefused, f"tunnel refused, the two VMs do not believe each other: {REMEDY}"),
     (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
+    (OutOfDescriptors, DESCRIPTORS_REMEDY),
     (
         Unreachable,
         "tunnel server unreachable: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT, that the source VM is up, "
@@ -62,11 +74,13 @@ class EndpointClient(abc.ABC):
     def __init__(self, settings: TunnelSettings, deadlines: Deadlines | None = None) -> None:
         self._settings = settings
         self._deadlines = deadlines or Deadlines()
-        self._connections = Connections(settings.connections_max)
+        self._connections = Connections()
+        self._slots = Slots(settings.connections_max, self._deadlines.slot)
+        self._handshakes = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
         self._breaker = Breaker(random.random)
         self._servers = Report("server", self._server_lines, "tunnel server reached again")
         self._targets = Report("target", _TARGET_LINES, "target reached again")
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
 
     async def open_endpoint(self, target: Target, address: str, port: int) -> int:
         """Carry what connects to ``address`` and ``port`` (0 for any) to ``target``; the port that it got.
@@ -76,12 +90,12 @@ class EndpointClient(abc.ABC):
         """
         listener = await listen("TUNNEL_ENDPOINT_NETWORK", Target(address, port), lambda: self._channel(target))
         self._listeners.append(listener)
-        return port_of(listener)
+        return listener.port
 
     async def drain(self, seconds: float) -> None:
         """Close every endpoint, let the connections that run end within ``seconds``, end the rest."""
         for listener in self._listeners:
-            listener.close()
+            await listener.close()
         await self._connections.drain(seconds)
 
     async def __aenter__(self) -> Self:
@@ -94,16 +108,12 @@ class EndpointClient(abc.ABC):
         return TcpChannel(lambda channel: self._accept(channel, target))
 
     def _accept(self, near: Channel, target: Target) -> None:
-        if self._connections.full:
-            log.warning(
-                "endpoint connection refused, too many: raise TUNNEL_CONNECTIONS_MAX",
-                extra={"fields": {"target": str(target), "connections": self._settings.connections_max}},
-            )
-            near.reset()
-        elif self._breaker.admits(asyncio.get_running_loop().time()):
-            self._connections.start(near, self._carry(near, target), f"tunnel connection to {target}")
-        else:
-            near.reset()
+        self._connections.start(near, self._serve(near, target), f"tunnel connection to {target}")
+
+    async def _serve(self, near: Channel, target: Target) -> None:
+        with contextlib.suppress(Unreachable):  # no slot: the log has been told, and the end of this task is a reset
+            async with self._slots.slot():
+                await self._carry(near, target)
 
     async def _carry(self, near: Channel, target: Target) -> None:
         far = await self._reach(near, target)
@@ -120,6 +130,10 @@ class EndpointClient(abc.ABC):
     @abc.abstractmethod
     async def _reach(self, near: Channel, target: Target) -> Channel | None:
         """A channel to ``target``, for ``near`` to be relayed to; None when there is none, the log has said why."""
+
+    def _admitted(self) -> bool:
+        """Whether the server is worth a try now; if so, tell what became of it."""
+        return self._breaker.admits(asyncio.get_running_loop().time())
 
     def _server_failed(self, error: ApplianceError) -> None:
         self._breaker.failed(asyncio.get_running_loop().time())
@@ -144,7 +158,10 @@ class TunnelClient(EndpointClient):
 
     async def _reach(self, near: Channel, target: Target) -> Channel | None:
         try:
-            far = await self._dial_server()
+            async with self._handshakes:
+                if not self._admitted():
+                    return None
+                far = await self._reach_server()
         except ApplianceError as error:
             self._server_failed(error)
             return None
@@ -157,11 +174,19 @@ class TunnelClient(EndpointClient):
             await far.finish(self._deadlines.last_word)
         return None
 
-    async def _dial_server(self) -> TlsChannel:
-        server = self._settings.server
-        return await dial(
-            (server.host.strip("[]"),), server.port, self._deadlines.dial, lambda: TlsChannel(self._identity.context)
-        )
+    async def _reach_server(self) -> TlsChannel:
+        """A channel to the server, which has proved that it is the other end of this link."""
+        host, port = self._settings.server.host.strip("[]"), self._settings.server.port
+        far = await dial((host,), port, self._deadlines.dial, lambda: TlsChannel(self._identity.context))
+        try:
+            self._identity.check(await far.handshake(self._deadlines.handshake))
+        except ApplianceError:
+            self._connections.start(far, far.finish(self._deadlines.last_word), "last word to the tunnel server")
+            raise
+        except BaseException:
+            far.reset()
+            raise
+        return far
 
     async def _connect(self, far: TlsChannel, target: Target) -> bool:
         """Whether the server has connected ``far`` to ``target``; if not, the log says why."""
@@ -179,7 +204,6 @@ class TunnelClient(EndpointClient):
         return True
 
     async def _ask(self, far: TlsChannel, target: Target) -> Answer:
-        self._identity.check(await far.handshake(self._deadlines.handshake))
         connect = ConnectClient(target)
         far.send(connect.request())
         answer = None

@@ -10,20 +10,10 @@ log = logging.getLogger("appliance.tunnel")
 
 
 class Connections:
-    """The tasks that carry connections, from their start to the drain.
+    """The tasks that carry connections, from their start to the drain."""
 
-    Args:
-        limit: how many there may be at once.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def full(self) -> bool:
-        """Whether one more would be too many."""
-        return len(self._tasks) >= self._limit
 
     def start(self, channel: Channel, work: Coroutine[None, None, None], name: str) -> None:
         """Do ``work``, to which ``channel`` belongs: when it is over, so is the channel."""

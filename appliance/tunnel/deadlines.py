@@ -8,7 +8,9 @@ DRAIN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds. ``answer`` is the client's patience with all that the server does between CONNECT and its answer.
+    """Seconds. ``slot`` is how long a connection may wait until one of TUNNEL_CONNECTIONS_MAX is free at its end.
+
+    ``answer`` is the client's patience with all that the server does between CONNECT and its answer.
 
     ``linger`` is how long a relay of which one direction has ended may be silent in the other, ``last_word`` how long a
     refused peer has to read why.
@@ -18,6 +20,7 @@ class Deadlines:
     handshake: float = 10.0
     head: float = 10.0
     resolve: float = 11.0
-    answer: float = 20.0
+    slot: float = 10.0
+    answer: float = 30.0
     linger: float = 60.0
     last_word: float = 2.0

@@ -6,7 +6,8 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from appliance.errors import NameUnresolved, TimedOut, Unreachable
+from appliance.errors import NameUnresolved, OutOfDescriptors, TimedOut, Unreachable
+from appliance.tunnel.descriptors import EXHAUSTED
 from appliance.tunnel.tcp_channel import TcpChannel
 
 _Kind = TypeVar("_Kind", bound=TcpChannel)
@@ -19,6 +20,7 @@ async def dial(hosts: Sequence[str], port: int, seconds: float, make: Callable[[
 
     Raises:
         TimedOut: the last of them did not answer in time.
+        OutOfDescriptors: this process is out of them.
         Unreachable: it refused, or there is none.
     """
     clock = asyncio.get_running_loop().time
@@ -42,5 +44,6 @@ async def _dial_one(host: str, port: int, seconds: float, make: Callable[[], _Ki
         raise NameUnresolved(f"no address for {host}: {error.strerror}") from error
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise Unreachable(f"{host} port {port}: {reason.lower()}") from error
+        kind = OutOfDescriptors if error.errno in EXHAUSTED else Unreachable
+        raise kind(f"{host} port {port}: {reason.lower()}") from error
     return channel

@@ -1,16 +1,33 @@
-"""From a bound port to channels."""
+"""From a bound port to channels.
+
+Connections are accepted here rather than by asyncio's server, for two reasons. Whom ``admits`` does not let in is reset
+before anything is made for it, TLS least of all, so that a flood costs little. And when descriptors run out, the log
+says in one line what to change.
+"""
 
 import asyncio
 import errno
+import logging
 import os
+import socket
+import struct
 from collections.abc import Callable
 
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
+from appliance.tunnel.descriptors import EXHAUSTED, REMEDY
 from appliance.tunnel.tcp_channel import TcpChannel
+
+log = logging.getLogger("appliance.tunnel")
 
 _BACKLOG = 512
 """Connections that may wait to be accepted: all clients of a cluster come back at once after an outage."""
+
+_BATCH = 64
+"""Connections that are refused in a row before the rest of the process has its turn."""
+
+_BACK_OFF = 0.5
+"""Seconds without accepting after the system has given no connection; who comes waits in the backlog."""
 
 _CURES = {
     errno.EACCES: "; ports below 1024 need root or CAP_NET_BIND_SERVICE",
@@ -19,21 +36,106 @@ _CURES = {
 }
 
 
-async def listen(variable: str, at: Target, make: Callable[[], TcpChannel]) -> asyncio.Server:
+class Listener:
+    """A bound port, from ``listen`` to ``close``."""
+
+    def __init__(self, bound: socket.socket, make: Callable[[], TcpChannel], admits: Callable[[str], bool]) -> None:
+        bound.setblocking(False)
+        host, port, *_ = bound.getsockname()
+        self.port: int = port
+        self._bound = bound
+        self._make = make
+        self._admits = admits
+        self._address = str(Target(host, port))
+        self._starving = False
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"tunnel listener {self._address}")
+
+    async def close(self) -> None:
+        """Give the port back; the connections that it has brought go on."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._bound.close()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._accept_all()
+            except OSError as error:
+                self._starve(error)
+                await asyncio.sleep(_BACK_OFF)
+
+    async def _accept_all(self) -> None:
+        loop, refused = asyncio.get_running_loop(), 0
+        while True:
+            try:
+                connection, (host, *_) = self._bound.accept()
+            except BlockingIOError:
+                self._recover()
+                await self._readable()
+                continue
+            if self._admits(host):
+                await loop.connect_accepted_socket(self._make, connection)
+                continue
+            _reset(connection)
+            refused += 1
+            if refused % _BATCH == 0:
+                await asyncio.sleep(0)
+
+    async def _readable(self) -> None:
+        """Wait for the next connection; asyncio's ``sock_accept`` would lose the one that comes as it is cancelled."""
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._bound, arrived.set)
+        try:
+            await arrived.wait()
+        finally:
+            loop.remove_reader(self._bound)
+
+    def _starve(self, error: OSError) -> None:
+        if not self._starving:
+            line = REMEDY if error.errno in EXHAUSTED else "connections not accepted"
+            log.error(line, extra={"fields": {"listen": self._address, "cause": _reason(error)}})
+        self._starving = True
+
+    def _recover(self) -> None:
+        """Everybody who waited has been accepted."""
+        if self._starving:
+            log.info("connections accepted again", extra={"fields": {"listen": self._address}})
+        self._starving = False
+
+
+def _everybody(_address: str) -> bool:
+    return True
+
+
+async def listen(
+    variable: str, at: Target, make: Callable[[], TcpChannel], admits: Callable[[str], bool] = _everybody
+) -> Listener:
     """Listen on an address and port, 0 for any; every connection is a channel that ``make`` makes.
 
+    Args:
+        variable: what to change if it cannot be had.
+        at: where.
+        make: a new channel.
+        admits: whether a connection from an address may become one.
+
     Raises:
-        SettingsError: the system does not give it; ``variable`` is what to change.
+        SettingsError: the system does not give it.
     """
+    host = at.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return await asyncio.get_running_loop().create_server(make, at.host.strip("[]"), at.port, backlog=_BACKLOG)
+        bound = socket.create_server((host, at.port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
         cure = _CURES.get(error.errno or 0, "")
-        raise SettingsError([f"{variable}: cannot listen on {at}: {reason.lower()}{cure}"]) from error
+        raise SettingsError([f"{variable}: cannot listen on {at}: {_reason(error).lower()}{cure}"]) from error
+    return Listener(bound, make, admits)
 
 
-def port_of(server: asyncio.Server) -> int:
-    """The port that a server listens on."""
-    port: int = server.sockets[0].getsockname()[1]
-    return port
+def _reset(connection: socket.socket) -> None:
+    """Close by a TCP reset, which leaves nothing behind in this kernel."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -1,7 +1,7 @@
-"""The source VM's end: accept, believe, understand, decide, dial, relay; in this order, each step under a deadline.
+"""The source VM's end: admit, believe, find a slot, understand, decide, dial, relay; in this order, under deadlines.
 
-Nothing is resolved or dialled for a peer that has not proved its identity, and no name is resolved that is not on the
-allow-list.
+Nothing is resolved or dialled for a peer that has not proved its identity, nor does it take a slot; and no name is
+resolved that is not on the allow-list.
 """
 
 import asyncio
@@ -15,8 +15,10 @@ from appliance.tunnel.connect import CONNECTED, Answer, ConnectServer
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import REMEDY, Identity
-from appliance.tunnel.listen import listen, port_of
+from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.report import Report
+from appliance.tunnel.slots import Slots
+from appliance.tunnel.strangers import Strangers
 from appliance.tunnel.targets import Resolve, Targets
 from appliance.tunnel.tls_channel import TlsChannel
 
@@ -45,10 +47,12 @@ class TunnelServer:
         self._settings = settings
         self._identity = identity
         self._deadlines = deadlines or Deadlines()
-        self._connections = Connections(settings.connections_max)
+        self._connections = Connections()
+        self._strangers = Strangers(settings.peer_address)
+        self._slots = Slots(settings.connections_max, self._deadlines.slot)
         self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
         self._targets = Targets(settings, resolve, self._deadlines)
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self.port = settings.listen.port
 
     async def start(self) -> None:
@@ -57,13 +61,14 @@ class TunnelServer:
         Raises:
             SettingsError: the system does not give the port.
         """
-        self._listener = await listen("TUNNEL_LISTEN, TUNNEL_PORT", self._settings.listen, self._channel)
-        self.port = port_of(self._listener)
+        variables = "TUNNEL_LISTEN, TUNNEL_PORT"
+        self._listener = await listen(variables, self._settings.listen, self._channel, self._strangers.admits)
+        self.port = self._listener.port
 
     async def drain(self, seconds: float) -> None:
         """Accept no more, let what runs end within ``seconds``, end the rest."""
         if self._listener:
-            self._listener.close()
+            await self._listener.close()
         await self._connections.drain(seconds)
 
     async def __aenter__(self) -> Self:
@@ -78,20 +83,32 @@ class TunnelServer:
         return channel
 
     def _accept(self, channel: TlsChannel) -> None:
-        if self._connections.full:
-            log.warning(
-                "tunnel connection refused, too many: raise TUNNEL_CONNECTIONS_MAX",
-                extra={"fields": {"peer": channel.peer, "connections": self._settings.connections_max}},
-            )
-            channel.reset()
-            return
         self._connections.start(channel, self._serve(channel), f"tunnel connection from {channel.peer}")
 
     async def _serve(self, near: TlsChannel) -> None:
         host = near.peer.rpartition(":")[0]
+        with self._strangers.present(host):
+            if not await self._believe(near, host):
+                return
         connect = ConnectServer()
         try:
+            async with self._slots.slot():
+                await self._carry(near, connect, host)
+        except Unreachable as error:
+            await self._refuse(near, connect, error)
+
+    async def _believe(self, near: TlsChannel, host: str) -> bool:
+        """Whether the peer has proved that it is the other end of this link; if not, it has been told."""
+        try:
             self._identity.check(await near.handshake(self._deadlines.handshake))
+        except ApplianceError as error:
+            self._peers.failed(host, error)
+            await self._refuse(near, ConnectServer(), error)
+            return False
+        return True
+
+    async def _carry(self, near: TlsChannel, connect: ConnectServer, host: str) -> None:
+        try:
             target = await self._read_target(near, connect)
         except ApplianceError as error:
             self._peers.failed(host, error)

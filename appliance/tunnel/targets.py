@@ -7,12 +7,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.errors import ApplianceError, TargetRefused, TimedOut, Unreachable
+from appliance.errors import ApplianceError, OutOfDescriptors, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.access import check_target, dialable
 from appliance.tunnel.channel import Channel
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.descriptors import REMEDY as DESCRIPTORS_REMEDY
 from appliance.tunnel.dial import dial
 from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Report
@@ -25,6 +26,7 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
 _LINES = (
     (TargetRefused, "target refused: check SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN and TUNNEL_TARGET_NETWORKS"),
+    (OutOfDescriptors, DESCRIPTORS_REMEDY),
     (Unreachable, "target not reached: check that this VM resolves and reaches the source brokers"),
 )
 

@@ -234,13 +234,39 @@ async def test_a_refused_target_resets_the_client_and_names_the_variables(caplog
     assert "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN" in told
 
 
-async def test_a_connection_too_many_is_refused_and_names_the_variable(caplog):
-    async with link_to(echo, connections_max=1) as link:
+AT_THE_CAP = pytest.mark.parametrize(
+    "caps", [{"connections_max": 1}, {"at_client": {"connections_max": 1}}], ids=["source", "destination"]
+)
+
+
+@AT_THE_CAP
+async def test_a_connection_too_many_waits_for_a_slot(caps, caplog):
+    async with link_to(echo, **caps) as link:
+        first_reader, first = await link.connect()
+        first.write(b"x")
+        assert await first_reader.readexactly(1) == b"x"
+        second_reader, second = await link.connect()
+        second.write(b"y")
+        waiting = asyncio.create_task(second_reader.readexactly(1))
+        done, _ = await asyncio.wait([waiting], timeout=0.2)
+        assert not done
+        first.close()
+        assert await waiting == b"y"
+        second.close()
+    told = [message for message in caplog.messages if "TUNNEL_CONNECTIONS_MAX" in message]
+    assert told == ["all connections are in use, new ones wait: raise TUNNEL_CONNECTIONS_MAX"]
+
+
+@AT_THE_CAP
+async def test_a_connection_that_finds_no_slot_in_time_is_refused_and_the_others_go_on(caps, caplog):
+    async with link_to(echo, Deadlines(slot=0.1), **caps) as link:
         reader, writer = await link.connect()
         writer.write(b"x")
         await reader.readexactly(1)
-        assert await refused(link.endpoint)
+        resolved = len(link.resolver.asked)
+        assert await asyncio.gather(*(refused(link.endpoint) for _ in range(20))) == [True] * 20
+        assert len(link.resolver.asked) == resolved
         writer.write(b"y")
         assert await reader.readexactly(1) == b"y"
         writer.close()
-    assert any("TUNNEL_CONNECTIONS_MAX" in message for message in caplog.messages)
+    assert len([message for message in caplog.messages if message.startswith("all connections are in use")]) == 1

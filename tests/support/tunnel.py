@@ -5,7 +5,7 @@ import contextlib
 import functools
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import NameUnresolved
@@ -140,15 +140,19 @@ async def running_client(
 
 @contextlib.asynccontextmanager
 async def link_to(
-    handler: Handler, deadlines: Deadlines | None = None, resolve: Resolve | None = None, **changes: object
+    handler: Handler,
+    deadlines: Deadlines | None = None,
+    resolve: Resolve | None = None,
+    at_client: Mapping[str, object] | None = None,
+    **changes: object,
 ) -> AsyncIterator[Link]:
-    """A tunnel to a target that treats its connections with ``handler``."""
+    """A tunnel to a target that treats its connections with ``handler``; ``changes`` are of the server's settings."""
     async with target_server(handler) as port:
         target = Target(HOST, port)
         resolver = Resolver({HOST: ["127.0.0.1"]})
         async with (
             running_server(target, resolve or resolver, deadlines, **changes) as server,
-            running_client(target, server.port, deadlines=deadlines) as (client, endpoint),
+            running_client(target, server.port, deadlines=deadlines, **(at_client or {})) as (client, endpoint),
         ):
             yield Link(server, client, resolver, target, endpoint)
 

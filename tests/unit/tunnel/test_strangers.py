@@ -1,0 +1,75 @@
+import contextlib
+
+import pytest
+
+from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE, STRANGERS_OF_ONE_MAX, Strangers
+
+PEER = "198.51.100.9"
+
+
+@pytest.fixture
+def strangers():
+    return Strangers(PEER, limit=6, limit_of_one=4)
+
+
+@contextlib.contextmanager
+def crowd(strangers, *addresses):
+    with contextlib.ExitStack() as stack:
+        for address in addresses:
+            stack.enter_context(strangers.present(address))
+        yield stack
+
+
+def test_one_address_has_its_share_and_no_more(strangers):
+    with crowd(strangers, *["192.0.2.1"] * 3):
+        assert strangers.admits("192.0.2.1")
+        with strangers.present("192.0.2.1"):
+            assert not strangers.admits("192.0.2.1")
+            assert strangers.admits("192.0.2.2")
+        assert strangers.admits("192.0.2.1")
+
+
+def test_many_addresses_cannot_take_the_share_of_the_expected_peer(strangers):
+    with crowd(strangers, *(f"192.0.2.{number}" for number in range(6))):
+        assert not strangers.admits("192.0.2.9")
+        assert strangers.admits(PEER)
+        with crowd(strangers, *[PEER] * 4):
+            assert not strangers.admits(PEER)
+
+
+def test_the_expected_peer_takes_nothing_of_what_the_others_have(strangers):
+    with crowd(strangers, *[PEER] * 4, *["192.0.2.1"] * 3, *["192.0.2.2"] * 2):
+        assert strangers.admits("192.0.2.3")
+
+
+def test_a_crowd_is_told_once_when_it_comes_and_once_when_it_has_gone(strangers, caplog):
+    caplog.set_level("INFO")
+    with crowd(strangers, *["192.0.2.1"] * 2):
+        with crowd(strangers, *["192.0.2.1"] * 2):
+            assert not any(strangers.admits("192.0.2.1") for _ in range(1000))
+        strangers.admits("192.0.2.1")
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "connections refused",
+        "room for handshakes again",
+    ]
+    assert caplog.records[0].fields == {"peer": "192.0.2.1", "from_it": 4, "in_all": 4}
+    assert caplog.records[1].fields == {"refused": 1000}
+
+
+def test_a_crowd_that_stays_at_the_limit_is_not_told_again(strangers, caplog):
+    with crowd(strangers, *["192.0.2.1"] * 3):
+        for _ in range(100):
+            with strangers.present("192.0.2.1"):
+                assert not strangers.admits("192.0.2.1")
+    assert len(caplog.records) == 1
+
+
+def test_nothing_is_remembered_of_who_has_gone(strangers):
+    for number in range(1000):
+        with strangers.present(f"192.0.2.{number}"):
+            pass
+    assert not strangers._present
+
+
+def test_our_own_client_never_comes_near_its_share():
+    assert 2 * HANDSHAKES_AT_ONCE <= STRANGERS_OF_ONE_MAX
