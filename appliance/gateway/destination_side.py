@@ -8,6 +8,7 @@ from appliance.dns.addresses import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.gateway.endpoints import Endpoints
 from appliance.settings.values import Settings, Side
+from appliance.tunnel import descriptors
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import DRAIN_SECONDS
 from appliance.tunnel.identity import Identity
@@ -22,6 +23,7 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
         SettingsError: an address or a port cannot be had.
     """
     tunnel = settings.tunnel
+    descriptors.provide(tunnel.connections_max)
     async with contextlib.AsyncExitStack() as stack:
         identity = Identity(tunnel.secret, tunnel.link, Side.DESTINATION)
         client = await stack.enter_async_context(TunnelClient(tunnel, identity))

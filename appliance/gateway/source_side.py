@@ -5,6 +5,7 @@ import logging
 
 from appliance.dns.stub import StubResolver, system_addresses
 from appliance.settings.values import Settings, Side, TunnelSettings
+from appliance.tunnel import descriptors
 from appliance.tunnel.deadlines import DRAIN_SECONDS
 from appliance.tunnel.identity import Identity
 from appliance.tunnel.server import TunnelServer
@@ -20,6 +21,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
         SettingsError: the port cannot be had.
     """
     tunnel = settings.tunnel
+    descriptors.provide(tunnel.connections_max)
     server = TunnelServer(tunnel, Identity(tunnel.secret, tunnel.link, Side.SOURCE), _resolve(tunnel))
     async with server:
         fields = {
