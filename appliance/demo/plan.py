@@ -32,11 +32,15 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One broker, which is a controller too. ``fqdn`` is what its own network calls it; None: no VPC listener."""
+    """One broker, which is a controller too.
+
+    ``fqdn`` is what its own network calls it; None: no VPC listener. ``vpc_port`` 0 means the cluster's there.
+    """
 
     id: int
     address: str
     fqdn: str | None = None
+    vpc_port: int = 0
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -102,4 +106,4 @@ class ClusterPlan:
 
     def vpc_targets(self, ports: Ports) -> tuple[Target, ...]:
         """The brokers as they are called inside their own network; their names resolve nowhere else."""
-        return tuple(Target(node.fqdn, ports.vpc) for node in self.nodes if node.fqdn is not None)
+        return tuple(Target(node.fqdn, node.vpc_port or ports.vpc) for node in self.nodes if node.fqdn is not None)

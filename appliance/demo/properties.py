@@ -43,8 +43,9 @@ def _listeners(plan: ClusterPlan, node: Node, ports: Ports) -> dict[str, str]:
     bound = [f"HOME://{node.address}:{ports.home}", f"CONTROLLER://{node.address}:{ports.controller}"]
     advertised = [f"HOME://{node.address}:{ports.home}"]
     if node.fqdn is not None:
-        bound.append(f"VPC://{node.address}:{ports.vpc}")
-        advertised.append(f"VPC://{node.fqdn}:{ports.vpc}")
+        vpc_port = node.vpc_port or ports.vpc
+        bound.append(f"VPC://{node.address}:{vpc_port}")
+        advertised.append(f"VPC://{node.fqdn}:{vpc_port}")
     protocols = [f"{listener}:{plan.security}" for listener in _client_listeners(node)]
     return {
         "listeners": ",".join(bound),

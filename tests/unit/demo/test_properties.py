@@ -7,6 +7,8 @@ import pytest
 from appliance.demo.plan import ApiKey, ClusterPlan, Node, Ports
 from appliance.demo.properties import server_properties
 from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import SecurityProtocol
 
 PORTS = Ports(home=19092, controller=19093, vpc=9093)
 USERS = (ApiKey("ORANGE1", Secret("one")), ApiKey("ORANGE2", Secret("two")))
@@ -33,6 +35,14 @@ def test_every_node_listens_on_its_own_address_only():
     plan = orange(3)
     listeners = properties(plan, plan.nodes[1])["listeners"].split(",")
     assert sorted(listeners) == ["CONTROLLER://127.0.1.2:19093", "HOME://127.0.1.2:19092", "VPC://127.0.1.2:9093"]
+
+
+def test_a_node_may_have_a_vpc_port_of_its_own():
+    plan = ClusterPlan("orange", (Node(0, "10.1.0.10", "b0.orange", vpc_port=9193),), SecurityProtocol.SASL_SSL, USERS)
+    entries = properties(plan, plan.nodes[0])
+    assert "VPC://10.1.0.10:9193" in entries["listeners"]
+    assert "VPC://b0.orange:9193" in entries["advertised.listeners"]
+    assert plan.vpc_targets(PORTS) == (Target("b0.orange", 9193),)
 
 
 def test_every_node_is_a_voter_of_the_quorum():
