@@ -86,7 +86,8 @@ def truncate(question: Question, reply: bytes, limit: int) -> bytes:
 def _judge(query: bytes) -> Question | Dismissed:
     head = read_head(query)
     edns = _edns(read_sections(query, head).additionals)
-    question = Question(head.identifier, Flag(head.flags) & _ASKED_FLAGS, head.name, head.record_type, edns)
+    flags = Flag(head.flags) & _ASKED_FLAGS
+    question = Question(head.identifier, flags, head.name, head.record_type, edns, head.record_class)
     if edns is not None and edns.version:
         return Dismissed(_reply(question, _BADVERS, []))
     if head.record_class != CLASS.IN or head.record_type in _TRANSFERS:

@@ -29,13 +29,14 @@ class Edns:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query of class IN: ``name`` in the asker's case, ``flags`` only those that an asker may set."""
+    """A query: ``name`` in the asker's case, ``flags`` only those that an asker may set."""
 
     identifier: int
     flags: Flag
     name: Name
     record_type: int
     edns: Edns | None
+    record_class: int = CLASS.IN
 
     @classmethod
     def for_addresses(cls, host: str) -> "Question":
@@ -72,7 +73,7 @@ class Question:
             answers: the answer section.
         """
         header = DNSHeader(id=self.identifier, bitmap=flags & ~CODE_MASK | code & CODE_MASK)
-        question = DNSQuestion(DNSLabel(self.name), self.record_type, CLASS.IN)
+        question = DNSQuestion(DNSLabel(self.name), self.record_type, self.record_class)
         return bytes(DNSRecord(header, questions=[question], rr=list(answers), ar=self._options(code >> 4)).pack())
 
     def _options(self, extended_code: int) -> list[RR]:

@@ -19,7 +19,7 @@ def is_reply_to(question: Question, message: bytes) -> bool:
         head.identifier == question.identifier
         and head.flags & (Flag.RESPONSE | OPCODE_MASK) == Flag.RESPONSE
         and [label.lower() for label in head.name] == [label.lower() for label in question.name]
-        and (head.record_type, head.record_class) == (question.record_type, CLASS.IN)
+        and (head.record_type, head.record_class) == (question.record_type, question.record_class)
     )
 
 
