@@ -3,7 +3,8 @@
 Grammar of one entry::
 
     target  = host ":" port              b0.orange.vpc.example:9093
-    pattern = "*." host ":" port         *.orange.vpc.example:9093    (one or more labels in place of the star)
+    pattern = "*." host ":" ports        *.orange.vpc.example:9093    (one or more labels in place of the star)
+    ports   = port [ "-" port ]          9092-9099                    (both ends included)
 
 Hosts are compared without case and without a trailing dot (RFC 4343). An IP literal is a legal target of a direct
 connection but never of the tunnel, whose targets are names.
@@ -12,6 +13,9 @@ connection but never of the tunnel, whose targets are names.
 import ipaddress
 import re
 from dataclasses import dataclass
+
+PORTS_MAX = 1000
+"""Ports of one pattern, at most: it should not name every service of its domain."""
 
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 
@@ -63,14 +67,15 @@ class Target:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TargetPattern:
-    """Every name below ``domain``, on one port."""
+    """Every name below ``domain``, on so many ports from ``port`` on."""
 
     domain: str
     port: int
+    count: int = 1
 
     @classmethod
     def parse(cls, text: str) -> "TargetPattern":
-        """``*.domain:port`` to a pattern.
+        """``*.domain:port`` or ``*.domain:first-last`` to a pattern.
 
         Raises:
             ValueError: with what is expected.
@@ -78,10 +83,20 @@ class TargetPattern:
         star, separator, rest = text.strip().partition("*.")
         if star or not separator:
             raise ValueError("expected *.domain:port")
-        target = Target.parse(rest)
+        domain, _, ports = rest.rpartition(":")
+        first, ranged, last = ports.partition("-")
+        target = Target.parse(f"{domain}:{first}")
         if is_ip_literal(target.host) or "." not in target.host:
             raise ValueError("expected a domain of at least two labels after the star")
-        return cls(target.host, target.port)
+        count = Target.parse(f"{domain}:{last}").port - target.port + 1 if ranged else 1
+        if not 1 <= count <= PORTS_MAX:
+            raise ValueError(f"expected ports from low to high, {PORTS_MAX} at most")
+        return cls(target.host, target.port, count)
+
+    @property
+    def ports(self) -> range:
+        """The ports, ascending."""
+        return range(self.port, self.port + self.count)
 
     def matches_host(self, host: str) -> bool:
         """Whether ``host`` is a legal name below the domain."""
@@ -89,7 +104,8 @@ class TargetPattern:
         return host.endswith("." + self.domain) and _legal_name(host)
 
     def __str__(self) -> str:
-        return f"*.{self.domain}:{self.port}"
+        last = f"-{self.ports[-1]}" if self.count > 1 else ""
+        return f"*.{self.domain}:{self.port}{last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +123,5 @@ class AllowedTargets:
         """The ports on which ``host`` may be reached, ascending; none when the name is not ours."""
         host = normal_host(host)
         exact = {target.port for target in self.exact if target.host == host}
-        by_pattern = {pattern.port for pattern in self.patterns if pattern.matches_host(host)}
+        by_pattern = {port for pattern in self.patterns if pattern.matches_host(host) for port in pattern.ports}
         return tuple(sorted(exact | by_pattern))

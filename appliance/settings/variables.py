@@ -112,7 +112,7 @@ SOURCE = _define_cluster(
 )
 SOURCE_BROKER_PATTERN = _define(
     "SOURCE_BROKER_PATTERN",
-    "Names under which more brokers may appear: *.domain:port, comma separated.",
+    "Names under which more brokers may appear: *.domain:port or *.domain:first-last, comma separated.",
     TUNNEL_ENDS,
     listed(TargetPattern.parse),
     "",

@@ -1,0 +1,39 @@
+import pytest
+
+from appliance.settings.target import AllowedTargets, Target, TargetPattern
+
+
+@pytest.mark.parametrize("text", ["*.orange.example:9092", "*.orange.example:9092-9098", "*.or-ange.example:1-1000"])
+def test_a_pattern_reads_as_it_is_written(text: str) -> None:
+    assert str(TargetPattern.parse(text)) == text
+
+
+def test_a_range_of_one_port_is_that_port() -> None:
+    assert TargetPattern.parse("*.orange.example:9092-9092") == TargetPattern("orange.example", 9092)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("orange.example:9092", r"expected \*.domain:port"),
+        ("*.orange.example", "expected host:port"),
+        ("*.example:9092", "at least two labels"),
+        ("*.10.0.0.1:9092", "at least two labels"),
+        ("*.orange.example:9098-9092", "from low to high"),
+        ("*.orange.example:1-1001", "1000 at most"),
+        ("*.orange.example:9092-", "expected a port"),
+        ("*.orange.example:-9092", "expected a port"),
+        ("*.orange.example:9092-9093-9094", "expected a port"),
+    ],
+)
+def test_a_pattern_that_is_none_is_refused_with_what_is_expected(text: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        TargetPattern.parse(text)
+
+
+def test_a_range_allows_its_ports_and_no_other() -> None:
+    allowed = AllowedTargets((), (TargetPattern.parse("*.orange.example:9092-9094"),))
+    asked = {port: allowed.allows(Target("b7.orange.example", port)) for port in range(9091, 9096)}
+    assert asked == {9091: False, 9092: True, 9093: True, 9094: True, 9095: False}
+    assert allowed.ports_of("b7.orange.example") == (9092, 9093, 9094)
+    assert allowed.ports_of("b7.grape.example") == ()
