@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from appliance.dns.answers import Dismissed, answer_mapped, decode, refuse, servfail, truncate
 from appliance.dns.question import Question
+from appliance.dns.replies import response_code
+from appliance.dns.tally import Outcome, Tally
 from appliance.dns.upstream import Upstream
 
 Lookup = Callable[[str], Awaitable[ipaddress.IPv4Address | None]]
@@ -28,9 +30,12 @@ class Responder:
     Args:
         lookup: knows which names are mapped.
         upstream: knows all other names; None means that they are refused.
+
+    ``tally`` counts what became of the queries.
     """
 
     def __init__(self, lookup: Lookup, upstream: Upstream | None) -> None:
+        self.tally = Tally()
         self._lookup = lookup
         self._upstream = upstream
 
@@ -38,18 +43,23 @@ class Responder:
         """The reply to a query, or None for silence; raises nothing, whatever the query holds or the lookup does."""
         question = decode(query)
         if isinstance(question, Dismissed):
+            self.tally[Outcome.MALFORMED] += 1
             return question.reply
-        reply = await self._reply_to(question, by_tcp)
+        outcome, reply = await self._reply_to(question, by_tcp)
+        self.tally[outcome] += 1
         return reply if by_tcp else truncate(question, reply, question.udp_limit)
 
-    async def _reply_to(self, question: Question, by_tcp: bool) -> bytes:
+    async def _reply_to(self, question: Question, by_tcp: bool) -> tuple[Outcome, bytes]:
         try:
             async with asyncio.timeout(LOOKUP_TIMEOUT):
                 address = await self._lookup(question.host)
         except Exception:
             # The lookup is the gateway's; no fault of it may cost more than this one question.
             log.exception("dns lookup failed", extra={"fields": {"host": question.host}})
-            return servfail(question)
+            return Outcome.SERVFAIL, servfail(question)
         if address is not None:
-            return answer_mapped(question, address)
-        return refuse(question) if self._upstream is None else await self._upstream.forward(question, by_tcp)
+            return Outcome.MAPPED, answer_mapped(question, address)
+        if self._upstream is None:
+            return Outcome.REFUSED, refuse(question)
+        reply = await self._upstream.forward(question, by_tcp)
+        return Outcome.SERVFAIL if response_code(reply) == "SERVFAIL" else Outcome.FORWARDED, reply

@@ -9,6 +9,7 @@ from typing import cast
 from appliance.dns.binding import bind, check
 from appliance.dns.framing import framed, read_framed
 from appliance.dns.responder import Lookup, Responder
+from appliance.dns.tally import Outcome, Tally
 from appliance.dns.upstream import Upstream
 from appliance.settings.values import DnsSettings
 
@@ -49,6 +50,11 @@ class DnsServer:
         """The port of both sockets, known once the server is started."""
         return self._port
 
+    @property
+    def tally(self) -> Tally:
+        """What has become of the queries so far."""
+        return self._responder.tally
+
     async def start(self) -> None:
         """Listen, and answer in the background.
 
@@ -84,6 +90,8 @@ class DnsServer:
     def _receive(self, query: bytes, send: _Send) -> None:
         if len(self._queries) < QUERIES_MAX:
             _own(self._queries, self._answer(query, send), "dns query")
+        else:
+            self.tally[Outcome.DROPPED] += 1
 
     async def _answer(self, query: bytes, send: _Send) -> None:
         reply = await self._responder.reply_to(query, by_tcp=False)

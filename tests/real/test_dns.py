@@ -11,6 +11,7 @@ from dnslib import RCODE, DNSRecord
 from appliance.dns import server as server_module
 from appliance.dns.binding import bind
 from appliance.dns.server import DnsServer
+from appliance.dns.tally import Outcome
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
 from appliance.settings.values import DnsSettings
@@ -164,6 +165,7 @@ async def test_datagrams_beyond_the_bound_are_dropped_not_queued(monkeypatch):
         await ask_udp(server.port, query("b1.orange"), timeout=0.1)
     release.set()
     assert addresses(await first) == ["127.64.0.1"]
+    assert server.tally == {Outcome.DROPPED: 1, Outcome.MAPPED: 1}
     await server.close()
 
 

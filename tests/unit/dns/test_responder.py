@@ -6,6 +6,7 @@ from dnslib import RCODE, DNSRecord
 
 from appliance.dns import responder as responder_module
 from appliance.dns.responder import Responder
+from appliance.dns.tally import Outcome
 from tests.support.dns import addresses, query
 
 ADDRESS = ipaddress.IPv4Address("127.64.0.1")
@@ -50,3 +51,13 @@ async def test_a_failing_lookup_costs_that_question_only_and_is_logged(caplog):
 async def test_a_lookup_that_hangs_is_given_up(monkeypatch):
     monkeypatch.setattr(responder_module, "LOOKUP_TIMEOUT", 0.01)
     assert (await reply_of(hangs, query("b0.orange"))).header.rcode == RCODE.SERVFAIL
+
+
+async def test_every_query_is_counted_by_what_became_of_it():
+    async def looks_up(host):
+        return await (fails(host) if host == "broken" else maps_orange(host))
+
+    responder = Responder(looks_up, None)
+    for message in (query("b0.orange"), query("b1.orange", "AAAA"), query("b0.grape"), query("broken"), b"short"):
+        await responder.reply_to(message, by_tcp=False)
+    assert responder.tally == {Outcome.MAPPED: 2, Outcome.REFUSED: 1, Outcome.SERVFAIL: 1, Outcome.MALFORMED: 1}
