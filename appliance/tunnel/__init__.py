@@ -13,6 +13,7 @@ Files, in the order in which a connection meets them:
 - ``relay``: two channels become one way for bytes;
 - ``targets``: the three of them together, the same for every transport;
 - ``breaker``: when the server is worth another try; pure;
-- ``connections``: the tasks of one end, counted, drained, never orphaned;
+- ``connections``: the tasks of one end, drained, never orphaned;
+- ``tally``: what one end has done, in numbers;
 - ``server``, ``client``: the two ends, put together from the above.
 """

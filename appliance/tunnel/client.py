@@ -36,6 +36,7 @@ from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Lines, Report
 from appliance.tunnel.slots import Slots
 from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE
+from appliance.tunnel.tally import Refusal, Tally
 from appliance.tunnel.tcp_channel import TcpChannel
 from appliance.tunnel.tls_channel import TlsChannel
 
@@ -74,7 +75,8 @@ class EndpointClient(abc.ABC):
     def __init__(self, settings: TunnelSettings, deadlines: Deadlines | None = None) -> None:
         self._settings = settings
         self._deadlines = deadlines or Deadlines()
-        self._connections = Connections()
+        self.tally = Tally()
+        self._connections = Connections(self.tally)
         self._slots = Slots(settings.connections_max, self._deadlines.slot)
         self._handshakes = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
         self._breaker = Breaker(random.random)
@@ -111,9 +113,11 @@ class EndpointClient(abc.ABC):
         self._connections.start(near, self._serve(near, target), f"tunnel connection to {target}")
 
     async def _serve(self, near: Channel, target: Target) -> None:
-        with contextlib.suppress(Unreachable):  # no slot: the log has been told, and the end of this task is a reset
+        try:
             async with self._slots.slot():
                 await self._carry(near, target)
+        except Unreachable:  # no slot: the log has been told, and the end of this task is a reset
+            self.tally.refused[Refusal.FULL] += 1
 
     async def _carry(self, near: Channel, target: Target) -> None:
         far = await self._reach(near, target)
@@ -123,7 +127,7 @@ class EndpointClient(abc.ABC):
     async def _relay(self, near: Channel, far: Channel, target: Target) -> None:
         peer = near.peer
         log.info("endpoint connection opened", extra={"fields": {"peer": peer, "target": str(target)}})
-        summary = await relay(near, far, self._deadlines.linger, self._settings.idle_seconds)
+        summary = await relay(near, far, self._deadlines.linger, self._settings.idle_seconds, self.tally)
         fields = {"peer": peer, "target": str(target), **summary.fields()}
         log.info("endpoint connection closed", extra={"fields": fields})
 
@@ -133,15 +137,21 @@ class EndpointClient(abc.ABC):
 
     def _admitted(self) -> bool:
         """Whether the server is worth a try now; if so, tell what became of it."""
-        return self._breaker.admits(asyncio.get_running_loop().time())
+        admitted = self._breaker.admits(asyncio.get_running_loop().time())
+        if not admitted:
+            self.tally.refused[Refusal.AWAY] += 1
+        return admitted
 
     def _server_failed(self, error: ApplianceError) -> None:
         self._breaker.failed(asyncio.get_running_loop().time())
         self._servers.failed(str(self._settings.server), error)
+        self.tally.peer_failed(error)
+        self.tally.server_fault = str(error)
 
     def _server_succeeded(self) -> None:
         self._breaker.succeeded()
         self._servers.succeeded(str(self._settings.server))
+        self.tally.server_fault = ""
 
 
 class TunnelClient(EndpointClient):
@@ -177,9 +187,11 @@ class TunnelClient(EndpointClient):
     async def _reach_server(self) -> TlsChannel:
         """A channel to the server, which has proved that it is the other end of this link."""
         host, port = self._settings.server.host.strip("[]"), self._settings.server.port
-        far = await dial((host,), port, self._deadlines.dial, lambda: TlsChannel(self._identity.context))
+        with self.tally.dials.timed():
+            far = await dial((host,), port, self._deadlines.dial, lambda: TlsChannel(self._identity.context))
         try:
-            self._identity.check(await far.handshake(self._deadlines.handshake))
+            with self.tally.handshakes.timed():
+                self._identity.check(await far.handshake(self._deadlines.handshake))
         except ApplianceError:
             self._connections.start(far, far.finish(self._deadlines.last_word), "last word to the tunnel server")
             raise
@@ -199,6 +211,7 @@ class TunnelClient(EndpointClient):
         failure = answer.error()
         if failure:
             self._targets.failed(str(target), failure)
+            self.tally.target_failed(failure)
             return False
         self._targets.succeeded(str(target))
         return True

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from appliance.errors import ApplianceError
 from appliance.tunnel.channel import Channel
+from appliance.tunnel.tally import Meter, Tally
 
 _LOOKS = 4
 """How often in the time that a relay may be silent it is looked at."""
@@ -76,15 +77,17 @@ class _Progress:
 class _Direction:
     """The receiver of one channel, which sends what arrives there to the other one."""
 
-    def __init__(self, source: Channel, target: Channel, progress: _Progress, end_if_lost: End) -> None:
+    def __init__(self, source: Channel, target: Channel, progress: _Progress, end_if_lost: End, meter: Meter) -> None:
         self._source = source
         self._target = target
         self._progress = progress
         self._end_if_lost = end_if_lost
+        self._meter = meter
         self.carried = 0
 
     def received(self, data: bytes | memoryview) -> None:
         self.carried += len(data)
+        self._meter.bytes += len(data)
         self._target.send(data)
         if self._target.congested:
             self._source.pause()
@@ -101,13 +104,14 @@ class _Direction:
         self._target.resume()
 
 
-async def relay(near: Channel, far: Channel, linger: float, idle: float) -> RelaySummary:
+async def relay(near: Channel, far: Channel, linger: float, idle: float, tally: Tally) -> RelaySummary:
     """Carry bytes between two channels until both directions have ended; then both are closed, come what may."""
+    tally.carrying += 1
     clock = asyncio.get_running_loop().time
     started = clock()
     progress = _Progress()
-    outward = _Direction(near, far, progress, End.NEAR_LOST)
-    inward = _Direction(far, near, progress, End.FAR_LOST)
+    outward = _Direction(near, far, progress, End.NEAR_LOST, tally.to_target)
+    inward = _Direction(far, near, progress, End.FAR_LOST, tally.from_target)
     try:
         near.attach(outward)
         far.attach(inward)
@@ -115,8 +119,10 @@ async def relay(near: Channel, far: Channel, linger: float, idle: float) -> Rela
         if end is End.COMPLETE:
             await _close(near, far, linger)
     finally:
+        tally.carrying -= 1
         near.reset()
         far.reset()
+    tally.ended[end.name] += 1
     return RelaySummary(outward.carried, inward.carried, clock() - started, end)
 
 

@@ -19,6 +19,7 @@ from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.report import Report
 from appliance.tunnel.slots import Slots
 from appliance.tunnel.strangers import Strangers
+from appliance.tunnel.tally import Refusal, Tally
 from appliance.tunnel.targets import Resolve, Targets
 from appliance.tunnel.tls_channel import TlsChannel
 
@@ -47,11 +48,12 @@ class TunnelServer:
         self._settings = settings
         self._identity = identity
         self._deadlines = deadlines or Deadlines()
-        self._connections = Connections()
+        self.tally = Tally()
+        self._connections = Connections(self.tally)
         self._strangers = Strangers(settings.peer_address)
         self._slots = Slots(settings.connections_max, self._deadlines.slot)
         self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
-        self._targets = Targets(settings, resolve, self._deadlines)
+        self._targets = Targets(settings, resolve, self._deadlines, self.tally)
         self._listener: Listener | None = None
         self.port = settings.listen.port
 
@@ -62,7 +64,7 @@ class TunnelServer:
             SettingsError: the system does not give the port.
         """
         variables = "TUNNEL_LISTEN, TUNNEL_PORT"
-        self._listener = await listen(variables, self._settings.listen, self._channel, self._strangers.admits)
+        self._listener = await listen(variables, self._settings.listen, self._channel, self._admits)
         self.port = self._listener.port
 
     async def drain(self, seconds: float) -> None:
@@ -82,6 +84,12 @@ class TunnelServer:
         channel = TlsChannel(self._identity.context, lambda _channel: self._accept(channel))
         return channel
 
+    def _admits(self, address: str) -> bool:
+        admitted = self._strangers.admits(address)
+        if not admitted:
+            self.tally.refused[Refusal.CROWD] += 1
+        return admitted
+
     def _accept(self, channel: TlsChannel) -> None:
         self._connections.start(channel, self._serve(channel), f"tunnel connection from {channel.peer}")
 
@@ -95,14 +103,17 @@ class TunnelServer:
             async with self._slots.slot():
                 await self._carry(near, connect, host)
         except Unreachable as error:
+            self.tally.refused[Refusal.FULL] += 1
             await self._refuse(near, connect, error)
 
     async def _believe(self, near: TlsChannel, host: str) -> bool:
         """Whether the peer has proved that it is the other end of this link; if not, it has been told."""
         try:
-            self._identity.check(await near.handshake(self._deadlines.handshake))
+            with self.tally.handshakes.timed():
+                self._identity.check(await near.handshake(self._deadlines.handshake))
         except ApplianceError as error:
             self._peers.failed(host, error)
+            self.tally.peer_failed(error)
             await self._refuse(near, ConnectServer(), error)
             return False
         return True
@@ -112,6 +123,7 @@ class TunnelServer:
             target = await self._read_target(near, connect)
         except ApplianceError as error:
             self._peers.failed(host, error)
+            self.tally.peer_failed(error)
             await self._refuse(near, connect, error)
             return
         self._peers.succeeded(host)

@@ -17,6 +17,7 @@ from appliance.tunnel.descriptors import REMEDY as DESCRIPTORS_REMEDY
 from appliance.tunnel.dial import dial
 from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Report
+from appliance.tunnel.tally import Tally
 from appliance.tunnel.tcp_channel import TcpChannel
 
 log = logging.getLogger("appliance.tunnel")
@@ -37,12 +38,14 @@ class Targets:
     Args:
         settings: what may be dialled.
         resolve: finds the addresses of an allowed target.
+        tally: where dials and relays are counted.
     """
 
-    def __init__(self, settings: TunnelSettings, resolve: Resolve, deadlines: Deadlines) -> None:
+    def __init__(self, settings: TunnelSettings, resolve: Resolve, deadlines: Deadlines, tally: Tally) -> None:
         self._settings = settings
         self._resolve = resolve
         self._deadlines = deadlines
+        self._tally = tally
         self._report = Report("target", _LINES, "target reached again")
 
     async def dial(self, target: Target) -> TcpChannel:
@@ -53,9 +56,11 @@ class Targets:
             Unreachable: its name is not resolved, or nobody answers there.
         """
         try:
-            channel = await self._dial(target)
+            with self._tally.dials.timed():
+                channel = await self._dial(target)
         except ApplianceError as error:
             self._report.failed(str(target), error)
+            self._tally.target_failed(error)
             raise
         self._report.succeeded(str(target))
         return channel
@@ -63,7 +68,7 @@ class Targets:
     async def carry(self, near: Channel, far: Channel, target: Target) -> None:
         """Relay between the peer's ``near`` and the ``far`` that ``dial`` gave, told to the log with its bytes."""
         log.info("tunnel connection opened", extra={"fields": {"peer": near.peer, "target": str(target)}})
-        summary = await relay(near, far, self._deadlines.linger, self._settings.idle_seconds)
+        summary = await relay(near, far, self._deadlines.linger, self._settings.idle_seconds, self._tally)
         fields = {"peer": near.peer, "target": str(target), **summary.fields()}
         log.info("tunnel connection closed", extra={"fields": fields})
 

@@ -1,0 +1,98 @@
+"""What one end of the tunnel has done since it began, counted where it happens; somebody else makes metrics of it."""
+
+import bisect
+import contextlib
+import enum
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from appliance.errors import ApplianceError, IdentityRefused, NameUnresolved, PeerError, TargetRefused
+
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds up to which the buckets of a histogram reach; one more takes the rest."""
+
+
+class Refusal(enum.StrEnum):
+    """Why a connection was not carried."""
+
+    CROWD = "crowd"
+    FULL = "full"
+    AWAY = "away"
+    IDENTITY = "identity"
+    PROTOCOL = "protocol"
+    PEER_UNREACHABLE = "peer_unreachable"
+    UNRESOLVED = "unresolved"
+    TARGET = "target"
+    TARGET_UNREACHABLE = "target_unreachable"
+
+
+_CAUSES = (
+    (IdentityRefused, Refusal.IDENTITY),
+    (TargetRefused, Refusal.TARGET),
+    (NameUnresolved, Refusal.UNRESOLVED),
+    (PeerError, Refusal.PROTOCOL),
+)
+
+
+@dataclass(slots=True)
+class Meter:
+    """Bytes that went one way."""
+
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Histogram:
+    """How long something took: how often within each of ``BOUNDS`` and beyond them, and ``seconds`` in all."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    seconds: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """It took so long once more."""
+        self.counts[bisect.bisect_left(BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Observe how long the block takes, unless it fails."""
+        began = time.monotonic()
+        yield
+        self.observe(time.monotonic() - began)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The numbers of one end.
+
+    ``accepted`` connections were begun with, and are ``open`` until they are over; those of them that are ``carrying``
+    have their target, the others wait for it. ``refused`` counts by cause; only the ``CROWD`` of those who have not proved
+    who they are is never begun with. ``ended`` counts the relays by the name of their ``End``. ``handshakes`` and
+    ``dials`` time what succeeded. ``server_fault`` is why the client did not reach the server when it tried last: empty when it did,
+    None before the first attempt.
+    """
+
+    accepted: int = 0
+    open: int = 0
+    carrying: int = 0
+    refused: Counter[Refusal] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)
+    to_target: Meter = field(default_factory=Meter)
+    from_target: Meter = field(default_factory=Meter)
+    handshakes: Histogram = field(default_factory=Histogram)
+    dials: Histogram = field(default_factory=Histogram)
+    server_fault: str | None = None
+
+    def peer_failed(self, error: ApplianceError) -> None:
+        """A connection was not carried for what the other end of the tunnel is or does."""
+        self.refused[_cause(error, Refusal.PEER_UNREACHABLE)] += 1
+
+    def target_failed(self, error: ApplianceError) -> None:
+        """A connection was not carried since its target cannot be had."""
+        self.refused[_cause(error, Refusal.TARGET_UNREACHABLE)] += 1
+
+
+def _cause(error: ApplianceError, otherwise: Refusal) -> Refusal:
+    return next((cause for kind, cause in _CAUSES if isinstance(error, kind)), otherwise)
