@@ -2,10 +2,12 @@
 
 The way of the data, room by room; arrows of imports point only leftwards::
 
-    errors <- settings <- { http, tunnel, dns, kafka } <- { gateway, replicator } <- { verify, console } <- cli <- demo
+    errors <- settings <- { http, endless, tunnel, dns, kafka } <- { gateway, replicator } <- { verify, console }
+        <- cli <- demo
 
 - ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
 - ``http``: a few pages that are read with GET: health and metrics.
+- ``endless``: work that goes on beside other work, whatever goes wrong in it.
 - ``tunnel``: a connection becomes mutual TLS, a CONNECT to an allowed target, a relay of bytes.
 - ``dns``: a query becomes an answer, a forward or a refusal.
 - ``kafka``: the brokers' protocol: requests, connections, record batches.

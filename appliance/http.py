@@ -6,6 +6,7 @@ h11 holds the protocol's rules; here are the socket, the deadline and the pages.
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -65,6 +66,15 @@ class HttpServer:
             ) from error
         port: int = self._server.sockets[0].getsockname()[1]
         return Target(at.host, port)
+
+    async def serve(self, variable: str, at: Target, log: logging.Logger, line: str) -> None:
+        """Listen, say where in ``line``, and go on until this is cancelled; raises as ``start``."""
+        address = await self.start(variable, at)
+        try:
+            log.info(line, extra={"fields": {"address": str(address)}})
+            await asyncio.Event().wait()
+        finally:
+            await self.close()
 
     async def close(self) -> None:
         """Listen no more, and end what is being served."""

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -17,7 +17,7 @@ from appliance.console.health import health, is_fresh
 from appliance.console.look import now
 from appliance.console.metrics import exposition
 from appliance.console.watcher import Watcher
-from appliance.errors import SettingsError
+from appliance.endless import beside
 from appliance.http import TEXT, HttpServer, Page
 from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.settings.values import Settings
@@ -29,7 +29,6 @@ _PAUSE = 3.0
 _PAUSE_MAX = 15.0
 _PARTITIONS_A_SECOND = 700
 """What may be looked at within a second of pause: some 30 microseconds of work for each partition."""
-_RETRY = 5.0
 
 
 @contextlib.asynccontextmanager
@@ -38,34 +37,13 @@ async def console(settings: Settings) -> AsyncIterator[None]:
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         watcher = Watcher(settings, source, destination)
         server = HttpServer(Pages(watcher).page)
-        tasks = [
-            asyncio.create_task(_for_ever("watch", lambda: _watch(watcher)), name="console-watch"),
-            asyncio.create_task(_for_ever("serve", lambda: _serve(server, settings)), name="console-serve"),
-        ]
-        try:
+        async with beside(
+            log,
+            "the console failed to {}; copying goes on",
+            watch=lambda: _watch(watcher),
+            serve=lambda: server.serve("CONSOLE_LISTEN", settings.console.listen, log, "listening"),
+        ):
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await server.close()
-
-
-async def _for_ever(what: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Begin anew whenever it fails; of one failure that comes again only the first is told."""
-    told: set[str] = set()
-    while True:
-        try:
-            await work()
-        except SettingsError as error:
-            if str(error) not in told:
-                log.warning(str(error))
-            told = {str(error)}
-        except Exception as error:  # a defect here must not end the replicator
-            if repr(error) not in told:
-                log.exception(f"the console failed to {what}; copying goes on", extra={"fields": {}})
-            told = {repr(error)}
-        await asyncio.sleep(_RETRY)
 
 
 async def _watch(watcher: Watcher) -> None:
@@ -73,12 +51,6 @@ async def _watch(watcher: Watcher) -> None:
         snapshot = await watcher.look()
         count = sum(len(topic.partitions) for topic in snapshot.topics)
         await asyncio.sleep(min(_PAUSE_MAX, max(_PAUSE, count / _PARTITIONS_A_SECOND)))
-
-
-async def _serve(server: HttpServer, settings: Settings) -> None:
-    address = await server.start("CONSOLE_LISTEN", settings.console.listen)
-    log.info("listening", extra={"fields": {"address": str(address)}})
-    await asyncio.Event().wait()
 
 
 class Pages:

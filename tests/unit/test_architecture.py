@@ -13,7 +13,7 @@ ROOT = Path(appliance.__file__).parent
 FLOORS = (
     {"errors", "owned"},
     {"settings"},
-    {"log", "http", "tunnel", "dns", "kafka"},
+    {"log", "http", "endless", "tunnel", "dns", "kafka"},
     {"gateway", "replicator"},
     {"verify", "console"},
     {"cli"},
