@@ -6,7 +6,12 @@ import logging
 
 from appliance.dns.addresses import AddressBook
 from appliance.dns.server import DnsServer
+from appliance.endless import beside
+from appliance.gateway.destination_status import DestinationStatus
 from appliance.gateway.endpoints import Endpoints
+from appliance.gateway.status import FAILURE, StatusPages, serving
+from appliance.gateway.watcher import BrokerWatcher, resolver
+from appliance.kafka.cluster import KafkaCluster
 from appliance.settings.values import Settings, Side
 from appliance.tunnel import descriptors
 from appliance.tunnel.client import TunnelClient
@@ -32,9 +37,29 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
         dns = DnsServer(settings.dns, endpoints.lookup)
         await dns.start()
         stack.push_async_callback(dns.close)
-        fields = {"server": str(tunnel.server), "link": tunnel.link, "dns": f"{settings.dns.listen.host}:{dns.port}"}
-        log.info("ready", extra={"fields": fields})
-        await stopping.wait()
+        await _watch(settings, client, endpoints, dns, stopping)
         log.info("stopping", extra={"fields": {"drain_seconds": DRAIN_SECONDS}})
         await dns.close()  # a name that is asked for now would open an endpoint
         await client.drain(DRAIN_SECONDS)
+
+
+async def _watch(
+    settings: Settings, client: TunnelClient, endpoints: Endpoints, dns: DnsServer, stopping: asyncio.Event
+) -> None:
+    """Follow the source's brokers and serve the status until ``stopping`` is set.
+
+    Its own connections through the tunnel are closed by then, so that no drain waits for them.
+    """
+    tunnel = settings.tunnel
+    async with _source_cluster(settings, endpoints) as source:
+        watcher = BrokerWatcher(source, tunnel.allowed, endpoints)
+        status = DestinationStatus(settings, client, endpoints, dns, watcher)
+        pages = StatusPages(status.health, status.metrics)
+        async with beside(log, FAILURE, brokers=watcher.run, status=serving(tunnel.status, pages)):
+            fields = {"server": str(tunnel.server), "link": tunnel.link, "dns": str(status.shim)}
+            log.info("ready", extra={"fields": fields})
+            await stopping.wait()
+
+
+def _source_cluster(settings: Settings, endpoints: Endpoints) -> KafkaCluster:
+    return KafkaCluster(settings.source, resolver(endpoints), f"{settings.replicator}-gateway", "; through the tunnel")

@@ -9,14 +9,16 @@ from appliance.errors import SettingsError
 from appliance.settings.target import AllowedTargets, Target, normal_host
 from appliance.tunnel.client import TunnelClient
 
-HOSTS_MAX = 1000
-"""Names with endpoints, at most: a program may ask for any number of invented ones that the pattern allows."""
+ASKED_MAX = 1000
+"""Names, and endpoints, at most when a program asks for one more: it may ask for any number of invented names."""
+PORTS_ASKED_MAX = 16
+"""Ports of a name that are opened because somebody asks for it; of a wider range only those that metadata names."""
 
 log = logging.getLogger("appliance.gateway")
 
 
 class Endpoints:
-    """Opens the endpoints of the allowed names, the exact ones at once and those of the patterns when asked for.
+    """Opens the endpoints of the allowed names: the exact ones at once, others when they are asked for or listed.
 
     Args:
         allowed: which names there may be, on which ports.
@@ -32,14 +34,30 @@ class Endpoints:
         self._open: set[Target] = set()
         self._opening = asyncio.Lock()
 
+    @property
+    def count(self) -> int:
+        """How many endpoints are open."""
+        return len(self._open)
+
     async def open_exact(self) -> None:
-        """Open those of the exact targets.
+        """Open those of the exact targets; raises as ``open``."""
+        for target in self._allowed.exact:
+            await self.open(target)
+
+    async def open(self, target: Target) -> None:
+        """Open the endpoint of an allowed target, unless it is.
 
         Raises:
-            SettingsError: an address or a port cannot be had.
+            SettingsError: an address or the port cannot be had.
         """
-        for target in self._allowed.exact:
-            await self._open_all(target.host, self._book.address_of(target.host))
+        async with self._opening:
+            if target in self._open:
+                return
+            address = self._book.address_of(target.host)
+            await self._client.open_endpoint(target, str(address), target.port)
+            self._open.add(target)
+            self._hosts.add(target.host)
+        log.info("endpoint open", extra={"fields": {"target": str(target), "address": str(address)}})
 
     async def lookup(self, host: str) -> ipaddress.IPv4Address | None:
         """The address of ``host``, its endpoints open by then; None when the name is not ours, or one too many.
@@ -48,27 +66,17 @@ class Endpoints:
         and finds nobody there, as with any broker that is down.
         """
         host = normal_host(host)
-        if not self._allowed.ports_of(host):
+        ports = self._allowed.ports_of(host)
+        if not ports:
             return None
-        if host not in self._hosts and len(self._hosts) >= HOSTS_MAX:
+        if host not in self._hosts and max(len(self._hosts), len(self._open)) >= ASKED_MAX:
             log.warning("name not mapped, too many: SOURCE_BROKER_PATTERN", extra={"fields": {"host": host}})
             return None
+        self._hosts.add(host)
         address = self._book.address_of(host)
         try:
-            await self._open_all(host, address)
+            for port in ports if len(ports) <= PORTS_ASKED_MAX else ():
+                await self.open(Target(host, port))
         except SettingsError as error:
             log.error("endpoint not opened", extra={"fields": {"host": host, "cause": str(error)}})
         return address
-
-    async def _open_all(self, host: str, address: ipaddress.IPv4Address) -> None:
-        self._hosts.add(host)
-        async with self._opening:
-            for port in self._allowed.ports_of(host):
-                await self._open_one(Target(host, port), address)
-
-    async def _open_one(self, target: Target, address: ipaddress.IPv4Address) -> None:
-        if target in self._open:
-            return
-        await self._client.open_endpoint(target, str(address), target.port)
-        self._open.add(target)
-        log.info("endpoint open", extra={"fields": {"target": str(target), "address": str(address)}})

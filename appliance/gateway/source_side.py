@@ -4,6 +4,10 @@ import asyncio
 import logging
 
 from appliance.dns.stub import StubResolver, system_addresses
+from appliance.endless import beside
+from appliance.gateway.health import Answer, source_health
+from appliance.gateway.metrics import TunnelCollector, exposition
+from appliance.gateway.status import FAILURE, StatusPages, serving
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel import descriptors
 from appliance.tunnel.deadlines import DRAIN_SECONDS
@@ -23,7 +27,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     tunnel = settings.tunnel
     descriptors.provide(tunnel.connections_max)
     server = TunnelServer(tunnel, Identity(tunnel.secret, tunnel.link, Side.SOURCE), _resolve(tunnel))
-    async with server:
+    async with server, beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))):
         fields = {
             "listen": f"{tunnel.listen.host}:{server.port}",
             "link": tunnel.link,
@@ -38,3 +42,12 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
 
 def _resolve(settings: TunnelSettings) -> Resolve:
     return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses
+
+
+def _pages(settings: TunnelSettings, server: TunnelServer) -> StatusPages:
+    collector = TunnelCollector(Side.SOURCE, settings, server.tally)
+
+    async def health() -> Answer:
+        return source_health(settings.link, server.listening, server.tally)
+
+    return StatusPages(health, lambda: exposition(collector))

@@ -50,6 +50,11 @@ class Listener:
         self._starving = False
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"tunnel listener {self._address}")
 
+    @property
+    def listening(self) -> bool:
+        """Whether connections are accepted, or will be when descriptors are free again."""
+        return not self._task.done()
+
     async def close(self) -> None:
         """Give the port back; the connections that it has brought go on."""
         self._task.cancel()

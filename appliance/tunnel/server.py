@@ -67,6 +67,11 @@ class TunnelServer:
         self._listener = await listen(variables, self._settings.listen, self._channel, self._admits)
         self.port = self._listener.port
 
+    @property
+    def listening(self) -> bool:
+        """Whether new connections are accepted."""
+        return self._listener is not None and self._listener.listening
+
     async def drain(self, seconds: float) -> None:
         """Accept no more, let what runs end within ``seconds``, end the rest."""
         if self._listener:

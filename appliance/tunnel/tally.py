@@ -68,10 +68,10 @@ class Tally:
     """The numbers of one end.
 
     ``accepted`` connections were begun with, and are ``open`` until they are over; those of them that are ``carrying``
-    have their target, the others wait for it. ``refused`` counts by cause; only the ``CROWD`` of those who have not proved
-    who they are is never begun with. ``ended`` counts the relays by the name of their ``End``. ``handshakes`` and
-    ``dials`` time what succeeded. ``server_fault`` is why the client did not reach the server when it tried last: empty when it did,
-    None before the first attempt.
+    have their target, the others wait for it. ``refused`` counts by cause; only the ``CROWD`` of those who have not
+    proved who they are is never begun with. ``ended`` counts the relays by the name of their ``End``. ``handshakes``
+    and ``dials`` time what succeeded. ``server_fault`` is why the client did not reach the server when it tried last:
+    empty when it did, None before the first attempt.
     """
 
     accepted: int = 0

@@ -11,7 +11,7 @@ import appliance
 ROOT = Path(appliance.__file__).parent
 
 FLOORS = (
-    {"errors", "owned"},
+    {"errors", "owned", "version"},
     {"settings"},
     {"log", "http", "endless", "tunnel", "dns", "kafka"},
     {"gateway", "replicator"},
@@ -86,6 +86,9 @@ PURE = [
     "dns/question.py",
     "tunnel/connect.py",
     "tunnel/access.py",
+    "gateway/brokers.py",
+    "gateway/health.py",
+    "gateway/metrics.py",
     "console/facts.py",
     "console/compose.py",
     "console/snapshot.py",

@@ -8,6 +8,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from appliance.version import VERSION
+
 CHECKOUT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
 RUNTIME = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["demo"]
@@ -25,6 +27,10 @@ def pins(lock: str) -> dict[str, str]:
 def test_a_lock_pins_everything_that_the_project_asks_for(lock: str, requirements: list[str]) -> None:
     for requirement in map(Requirement, requirements):
         assert pins(lock)[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_the_version_that_the_metrics_show_is_the_projects() -> None:
+    assert PROJECT["version"] == VERSION
 
 
 def test_the_tests_run_with_the_versions_that_the_appliance_runs_with() -> None:

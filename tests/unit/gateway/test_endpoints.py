@@ -87,7 +87,7 @@ async def test_an_exact_endpoint_that_cannot_be_opened_stops_the_start(endpoints
 
 async def test_invented_names_get_only_so_many_endpoints(endpoints, client, monkeypatch, caplog):
     caplog.set_level(logging.WARNING)
-    monkeypatch.setattr(endpoints_module, "HOSTS_MAX", 3)
+    monkeypatch.setattr(endpoints_module, "ASKED_MAX", 3)
     addresses = [await endpoints.lookup(f"b{index}.pattern.example") for index in range(5)]
     assert addresses[3:] == [None, None]
     assert await endpoints.lookup("b0.pattern.example") == addresses[0]

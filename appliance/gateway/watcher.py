@@ -1,0 +1,119 @@
+"""Asks the source cluster for its brokers through the tunnel, again and again, and opens what the allow-list allows.
+
+Law: forwarding works without it. A cluster that is silent, a key that it refuses and a certificate that is not trusted
+are said once, shown, and asked again.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from appliance.errors import ApplianceError, NameUnresolved, SettingsError
+from appliance.gateway.brokers import VARIABLES, Change, Fault, Sight, Standing, compare, why_refused
+from appliance.gateway.endpoints import Endpoints
+from appliance.kafka.metadata import Metadata
+from appliance.settings.target import AllowedTargets, Target
+
+PAUSE = 3.0
+"""Seconds between two looks: how late a broker that joined is noticed, at most."""
+PAUSE_MAX = 12.0
+"""Seconds to which the pauses grow, doubling, while the cluster does not tell."""
+
+log = logging.getLogger("appliance.gateway")
+
+
+class Cluster(Protocol):
+    """Whoever knows the brokers."""
+
+    async def metadata(self, topics: Sequence[str] | None) -> Metadata:
+        """What the cluster says of itself; raises ApplianceError."""
+
+
+class BrokerWatcher:
+    """Keeps the endpoints in step with the cluster.
+
+    Args:
+        cluster: is asked.
+        allowed: which of its brokers there may be.
+        endpoints: where they are opened.
+
+    ``sight`` is what is known now, ``failures`` counts the looks at which the cluster did not tell.
+    """
+
+    def __init__(self, cluster: Cluster, allowed: AllowedTargets, endpoints: Endpoints) -> None:
+        self._cluster = cluster
+        self._allowed = allowed
+        self._endpoints = endpoints
+        self._unopened: dict[Target, str] = {}
+        self.sight = Sight()
+        self.failures: Counter[Fault] = Counter()
+
+    async def run(self) -> None:
+        """Look for ever."""
+        pause = PAUSE
+        while True:
+            pause = PAUSE if await self.look() else min(2 * pause, PAUSE_MAX)
+            await asyncio.sleep(pause)
+
+    async def look(self) -> bool:
+        """Look once; whether the cluster told its brokers."""
+        try:
+            metadata = await self._cluster.metadata([])
+        except ApplianceError as error:
+            self._failed(error)
+            return False
+        if self.sight.fault:
+            log.info("source brokers known again", extra={"fields": {"brokers": len(metadata.brokers)}})
+        change = compare(self._allowed, self.sight.known, metadata.brokers)
+        self._tell(change)
+        standing = {target: await self._opened(target) for target in change.open}
+        refused = dict.fromkeys(change.refused, Standing.REFUSED)
+        self.sight = Sight(time.time(), change.known, {**standing, **refused})
+        return True
+
+    async def _opened(self, target: Target) -> Standing:
+        try:
+            await self._endpoints.open(target)
+        except SettingsError as error:
+            if self._unopened.get(target) != str(error):
+                log.error("endpoint not opened", extra={"fields": {"broker": str(target), "cause": str(error)}})
+            self._unopened[target] = str(error)
+            return Standing.CLOSED
+        self._unopened.pop(target, None)
+        return Standing.OPEN
+
+    def _failed(self, error: ApplianceError) -> None:
+        fault = Fault.of(error)
+        self.failures[fault] += 1
+        if fault is not self.sight.fault:
+            fields = {"fault": fault.value, "cause": str(error)}
+            log.warning("source brokers not known, the tunnel carries on without", extra={"fields": fields})
+        before = self.sight
+        self.sight = Sight(before.at, before.known, before.standing, fault, str(error))
+
+    def _tell(self, change: Change) -> None:
+        for target in change.joined:
+            log.info("source broker joined", extra={"fields": {"broker": str(target)}})
+        for before, target in change.moved:
+            log.info("source broker moved", extra={"fields": {"broker": str(target), "before": str(before)}})
+        for target in change.left:
+            log.info("source broker left", extra={"fields": {"broker": str(target)}})
+        for target in change.refused:
+            if self.sight.standing.get(target) is not Standing.REFUSED:
+                fields = {"broker": str(target), "reason": why_refused(self._allowed, target)}
+                log.warning(f"source broker refused: {VARIABLES}", extra={"fields": fields})
+
+
+def resolver(endpoints: Endpoints) -> Callable[[str], Awaitable[Sequence[str]]]:
+    """Finds a broker as the shim answers for it, in this process."""
+
+    async def resolve(host: str) -> Sequence[str]:
+        address = await endpoints.lookup(host)
+        if address is None:
+            raise NameUnresolved(f"{host} is on no endpoint: {VARIABLES}")
+        return (str(address),)
+
+    return resolve
