@@ -93,3 +93,24 @@ async def test_invented_names_get_only_so_many_endpoints(endpoints, client, monk
     assert await endpoints.lookup("b0.pattern.example") == addresses[0]
     assert len(client.opened) == 3
     assert "SOURCE_BROKER_PATTERN" in caplog.messages[0]
+
+
+async def test_of_a_wide_range_only_the_port_of_a_listed_broker_is_opened(book, client):
+    allowed = AllowedTargets((), (TargetPattern("wide.example", 9092, 17), TargetPattern("narrow.example", 9092, 3)))
+    endpoints = Endpoints(allowed, book, client)
+    address = await endpoints.lookup("b0.wide.example")
+    assert client.opened == []
+    await endpoints.open(Target("b0.wide.example", 9100))
+    await endpoints.open(Target("b0.wide.example", 9100))
+    assert client.opened == [("b0.wide.example:9100", str(address), 9100)]
+    await endpoints.lookup("b0.narrow.example")
+    assert [port for *_, port in client.opened] == [9100, 9092, 9093, 9094]
+    assert endpoints.count == 4
+
+
+async def test_a_listed_broker_gets_its_endpoint_however_many_invented_names_there_are(endpoints, monkeypatch):
+    monkeypatch.setattr(endpoints_module, "ASKED_MAX", 1)
+    await endpoints.lookup("invented.pattern.example")
+    assert await endpoints.lookup("b0.pattern.example") is None
+    await endpoints.open(Target("b0.pattern.example", 9092))
+    assert await endpoints.lookup("b0.pattern.example") is not None

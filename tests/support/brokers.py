@@ -1,0 +1,34 @@
+"""What a source cluster could tell of its brokers, and who is told."""
+
+from collections.abc import Mapping, Sequence
+
+from appliance.errors import ApplianceError
+from appliance.gateway.brokers import Fault, Sight, Standing
+from appliance.kafka.metadata import Metadata
+from appliance.settings.target import AllowedTargets, Target, TargetPattern
+
+B0, B1, B2 = (Target(f"b{node}.orange.example", 9092 + node) for node in range(3))
+OTHER_PORT, OTHER_NAME = Target("b3.orange.example", 9999), Target("b3.grape.example", 9092)
+BY_ADDRESS = Target("10.0.0.7", 9092)
+ALLOWED = AllowedTargets((Target("seed.orange.example", 9092),), (TargetPattern("orange.example", 9092, 7),))
+
+NOW = 1_800_000_000.0
+SEEN = Sight(
+    NOW - 2, {0: B0, 1: B1, 3: OTHER_PORT}, {B0: Standing.OPEN, B1: Standing.OPEN, OTHER_PORT: Standing.REFUSED}
+)
+WELL = Sight(NOW - 2, {0: B0}, {B0: Standing.OPEN})
+REFUSED_KEY = Sight(NOW - 60, {0: B0}, {B0: Standing.OPEN}, Fault.CREDENTIALS, "check SOURCE_API_KEY")
+
+
+class ScriptedCluster:
+    """Tells one after the other, the last for ever: brokers, or an error that it raises."""
+
+    def __init__(self, *told: Mapping[int, Target] | ApplianceError) -> None:
+        self._told = list(told)
+
+    async def metadata(self, topics: Sequence[str] | None) -> Metadata:
+        assert topics == []
+        now = self._told.pop(0) if len(self._told) > 1 else self._told[0]
+        if isinstance(now, ApplianceError):
+            raise now
+        return Metadata("orange", 0, now, {})

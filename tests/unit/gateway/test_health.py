@@ -1,0 +1,55 @@
+from dataclasses import replace
+
+from appliance.gateway.brokers import Sight, Standing
+from appliance.gateway.health import Answer, destination_health, source_health
+from appliance.tunnel.tally import Tally
+from tests.support.brokers import ALLOWED, B0, NOW, REFUSED_KEY, SEEN, WELL
+
+
+def health(sight: Sight = WELL, shim_fault: str = "", server_fault: str | None = "", now: float = NOW) -> Answer:
+    return destination_health("orange-grape", ALLOWED, shim_fault, Tally(server_fault=server_fault), sight, now)
+
+
+def test_an_end_that_listens_is_well() -> None:
+    tally = Tally(open=3, carrying=1)
+    assert source_health("orange-grape", True, tally) == {
+        "side": "source",
+        "link": "orange-grape",
+        "troubles": [],
+        "tunnel": {"connections_open": 3, "connections_waiting": 2},
+    }
+    assert source_health("orange-grape", False, tally)["troubles"] == ["the tunnel does not listen"]
+
+
+def test_an_end_that_reaches_all_is_well_and_says_which_brokers_are_open() -> None:
+    assert health() == {
+        "side": "destination",
+        "link": "orange-grape",
+        "troubles": [],
+        "tunnel": {"connections_open": 0, "connections_waiting": 0, "server_reached": True},
+        "dns": {"answers": True},
+        "brokers": {"age_seconds": 2.0, "fault": None, "open": [str(B0)], "closed": [], "refused": []},
+    }
+
+
+def test_every_trouble_is_told_and_names_what_to_change() -> None:
+    for answer, *words in (
+        (health(shim_fault="no reply"), "DNS shim", "no reply"),
+        (health(server_fault="connection refused"), "tunnel server", "connection refused"),
+        (health(REFUSED_KEY), "(credentials)", "SOURCE_API_KEY"),
+        (health(Sight()), "has not told its brokers yet"),
+        (health(SEEN), "b3.orange.example:9999 is refused", "other ports only: 9092-9098", "SOURCE_BROKER_PATTERN"),
+        (health(replace(WELL, standing={B0: Standing.CLOSED})), "no endpoint", "TUNNEL_ENDPOINT_NETWORK"),
+    ):
+        (trouble,) = answer["troubles"]
+        assert [word for word in words if word not in trouble] == []
+
+
+def test_metadata_that_is_too_old_says_nothing_about_now() -> None:
+    assert health(now=WELL.at + 30)["troubles"] == []
+    (trouble,) = health(now=WELL.at + 31)["troubles"]
+    assert trouble == "the source cluster told its brokers 31 s ago, and not since"
+
+
+def test_before_the_first_connection_nobody_knows_whether_the_server_is_there() -> None:
+    assert health(server_fault=None)["tunnel"]["server_reached"] is None

@@ -1,0 +1,99 @@
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from appliance.dns.tally import Outcome
+from appliance.gateway.brokers import Fault, Sight, Standing
+from appliance.gateway.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
+from appliance.settings.values import Side
+from appliance.tunnel.relay import End
+from appliance.tunnel.tally import Refusal, Tally
+from appliance.version import VERSION
+from tests.support.brokers import REFUSED_KEY, SEEN
+from tests.support.tunnel import SECRET, tunnel_settings
+
+DOCUMENT = (Path(__file__).parents[3] / "docs/status.md").read_text()
+NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), SEEN, {Fault.CREDENTIALS: 2})
+
+
+def samples(*collectors) -> dict[tuple[str, ...], float]:
+    """The samples by name and the values of their labels."""
+    text = exposition(*collectors).decode()
+    assert SECRET not in text
+    return {
+        (sample.name.removeprefix("kafka_tunnel_"), *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def tunnel(tally: Tally) -> TunnelCollector:
+    return TunnelCollector(Side.SOURCE, tunnel_settings(), tally)
+
+
+def test_an_end_shows_what_it_has_counted():
+    tally = Tally(accepted=7, open=3, carrying=1, refused=Counter({Refusal.IDENTITY: 2}))
+    tally.ended[End.NEAR_LOST.name] += 1
+    tally.to_target.bytes, tally.from_target.bytes = 10, 20
+    found = samples(tunnel(tally))
+    assert found["build_info", "source", "tls", VERSION] == 1
+    assert found["connections_accepted_total",] == 7
+    assert (found["connections_open",], found["connections_waiting",]) == (3, 2)
+    assert {cause: found["connections_refused_total", cause] for cause in Refusal} == {
+        cause: 2 if cause is Refusal.IDENTITY else 0 for cause in Refusal
+    }
+    assert (found["bytes_total", "to_target"], found["bytes_total", "from_target"]) == (10, 20)
+    assert (found["relays_ended_total", "near_lost"], found["relays_ended_total", "complete"]) == (1, 0)
+
+
+def test_a_histogram_counts_each_duration_in_every_bucket_that_reaches_it():
+    tally = Tally()
+    for seconds in (0.002, 0.2, 20):
+        tally.handshakes.observe(seconds)
+    found = samples(tunnel(tally))
+    buckets = {key[1]: value for key, value in found.items() if key[0] == "handshake_seconds_bucket"}
+    assert (buckets["0.001"], buckets["0.0025"], buckets["0.1"], buckets["0.25"]) == (0, 1, 1, 2)
+    assert (buckets["10.0"], buckets["+Inf"], found["handshake_seconds_count",]) == (2, 3, 3)
+    assert found["handshake_seconds_sum",] == 20.202
+    assert found["dial_seconds_count",] == 0
+
+
+def test_the_destinations_end_shows_its_brokers_its_queries_and_its_endpoints():
+    found = samples(DestinationCollector(NUMBERS))
+    assert found["server_reachable",] == 1
+    assert found["endpoints_open",] == 5
+    assert found["dns_queries_total", "mapped"] == 3
+    assert found["dns_queries_total", "dropped"] == 0
+    assert (found["brokers", "open"], found["brokers", "refused"], found["brokers", "closed"]) == (2, 1, 0)
+    assert found["broker", "b3.orange.example:9999", "refused"] == 1
+    assert found["broker", "b1.orange.example:9093", "open"] == 1
+    assert (found["metadata_known",], found["metadata_timestamp_seconds",]) == (1, SEEN.at)
+    assert (found["metadata_failures_total", "credentials"], found["metadata_failures_total", "identity"]) == (2, 0)
+
+
+def test_what_is_unknown_has_no_sample():
+    found = samples(DestinationCollector(replace(NUMBERS, server_fault=None, sight=Sight())))
+    unknown = {"server_reachable", "brokers", "broker", "metadata_known", "metadata_timestamp_seconds"}
+    assert not {name for name, *_ in found} & unknown
+
+
+def test_a_cluster_that_does_not_tell_is_shown_with_what_it_told_before():
+    found = samples(DestinationCollector(replace(NUMBERS, server_fault="refused", sight=REFUSED_KEY)))
+    assert (found["metadata_known",], found["server_reachable",]) == (0, 0)
+    assert found["metadata_timestamp_seconds",] == REFUSED_KEY.at
+    assert found["brokers", "open"] == 1
+
+
+def test_the_process_is_shown_too():
+    assert {"process_open_fds", "process_resident_memory_bytes"} <= {name for name, *_ in samples(tunnel(Tally()))}
+
+
+def test_the_documentation_has_every_metric_and_every_value_of_its_labels_and_no_other():
+    documented = set(re.findall(r"^\| `(kafka_tunnel_\w+)", DOCUMENT, re.MULTILINE))
+    families = [*tunnel(Tally()).collect(), *DestinationCollector(NUMBERS).collect()]
+    assert documented == {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+    values = {value.value for kind in (Refusal, Outcome, Fault, Standing) for value in kind}
+    assert {value for value in values | {end.name.lower() for end in End} if f"`{value}`" not in DOCUMENT} == set()
