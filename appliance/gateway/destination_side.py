@@ -17,6 +17,7 @@ from appliance.tunnel import descriptors
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import DRAIN_SECONDS
 from appliance.tunnel.identity import Identity
+from appliance.tunnel.renewal import Renewal
 
 log = logging.getLogger("appliance.gateway")
 
@@ -30,7 +31,8 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
     tunnel = settings.tunnel
     descriptors.provide(tunnel.connections_max)
     async with contextlib.AsyncExitStack() as stack:
-        identity = Identity(tunnel.secret, tunnel.link, Side.DESTINATION)
+        identity = Identity.of(tunnel, Side.DESTINATION)
+        await stack.enter_async_context(Renewal(tunnel.files, identity, tunnel.link, Side.DESTINATION))
         client = await stack.enter_async_context(TunnelClient(tunnel, identity))
         endpoints = Endpoints(tunnel.allowed, AddressBook(tunnel.endpoint_network), client)
         await endpoints.open_exact()

@@ -12,6 +12,7 @@ from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel import descriptors
 from appliance.tunnel.deadlines import DRAIN_SECONDS
 from appliance.tunnel.identity import Identity
+from appliance.tunnel.renewal import Renewal
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.targets import Resolve
 
@@ -26,8 +27,10 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     """
     tunnel = settings.tunnel
     descriptors.provide(tunnel.connections_max)
-    server = TunnelServer(tunnel, Identity(tunnel.secret, tunnel.link, Side.SOURCE), _resolve(tunnel))
-    async with server, beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))):
+    identity = Identity.of(tunnel, Side.SOURCE)
+    renewal = Renewal(tunnel.files, identity, tunnel.link, Side.SOURCE)
+    server = TunnelServer(tunnel, identity, _resolve(tunnel))
+    async with server, renewal, beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))):
         fields = {
             "listen": f"{tunnel.listen.host}:{server.port}",
             "link": tunnel.link,

@@ -107,6 +107,7 @@ def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSett
         link=f"{source.cluster_id}-{destination.cluster_id}",
         transport=reading.value(variables.TUNNEL_TRANSPORT),
         secret=reading.value(variables.SHARED_SECRET, wanted=files is None),
+        previous_secret=reading.value(variables.SHARED_SECRET_PREVIOUS),
         files=files,
         server=Target(reading.value(variables.SOURCE_SIDE_TUNNEL_IP), port),
         listen=Target(reading.value(variables.TUNNEL_LISTEN), port),

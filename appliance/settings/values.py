@@ -117,13 +117,15 @@ class TunnelSettings:
     its firewall see it. ``resolver`` is the DNS server with which the source VM finds its brokers (None: the
     system's). ``target_networks`` are the networks that a target's name may resolve to even though they are loopback
     or link-local. ``endpoint_network`` is where the destination VM gives each broker an address of its own.
-    ``files`` None means that the identity is made from ``secret``, which is empty otherwise. ``status`` is where this
+    ``files`` None means that the identity is made from ``secret``, which is empty otherwise; ``previous_secret`` is
+    what the destination falls back on while the secret is being changed, and mostly empty. ``status`` is where this
     end serves its health and metrics. ``idle_seconds`` is how long a connection may carry nothing.
     """
 
     link: str
     transport: Transport
     secret: Secret
+    previous_secret: Secret
     files: CertificateFiles | None
     server: Target
     listen: Target

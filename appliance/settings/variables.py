@@ -189,6 +189,14 @@ SHARED_SECRET = _define(
     shared_secret,
     confidential=True,
 )
+SHARED_SECRET_PREVIOUS = _define(
+    "SHARED_SECRET_PREVIOUS",
+    "While SHARED_SECRET is being changed: the one before, until the source VM has the new one.",
+    Role.DESTINATION,
+    shared_secret,
+    "",
+    confidential=True,
+)
 TUNNEL_PORT = _define("TUNNEL_PORT", "The one TCP port between the two VMs.", TUNNEL_ENDS, whole(1, 65535), "15060")
 TUNNEL_TRANSPORT = _define(
     "TUNNEL_TRANSPORT",

@@ -76,9 +76,20 @@ def make_credentials(secret: Secret, link: str, role: Side) -> Credentials:
 def names_in(certificate: bytes) -> list[str]:
     """The URIs in the SAN of a certificate in DER; none when there is no telling."""
     try:
-        extensions = x509.load_der_x509_certificate(certificate).extensions
-        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, x509.ExtensionNotFound):
+        return uris_of(x509.load_der_x509_certificate(certificate))
+    except ValueError:
+        return []
+
+
+def uris_of(certificate: x509.Certificate) -> list[str]:
+    """The same for a certificate that has been read.
+
+    Raises:
+        ValueError: its extensions make no sense.
+    """
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
         return []
     return [*names.get_values_for_type(x509.UniformResourceIdentifier)]
 

@@ -187,12 +187,15 @@ class TunnelClient(EndpointClient):
     async def _reach_server(self) -> TlsChannel:
         """A channel to the server, which has proved that it is the other end of this link."""
         host, port = self._settings.server.host.strip("[]"), self._settings.server.port
+        context = self._identity.context
         with self.tally.dials.timed():
-            far = await dial((host,), port, self._deadlines.dial, lambda: TlsChannel(self._identity.context))
+            far = await dial((host,), port, self._deadlines.dial, lambda: TlsChannel(context))
         try:
             with self.tally.handshakes.timed():
                 self._identity.check(await far.handshake(self._deadlines.handshake))
-        except ApplianceError:
+        except ApplianceError as error:
+            if isinstance(error, IdentityRefused):
+                self._identity.refused(context)
             self._connections.start(far, far.finish(self._deadlines.last_word), "last word to the tunnel server")
             raise
         except BaseException:

@@ -112,6 +112,7 @@ class TlsLayer:
 
 def _translate(error: ssl.SSLError) -> NoReturn:
     reason = error.reason or "unknown"
+    detail = f": {error.verify_message}" if isinstance(error, ssl.SSLCertVerificationError) else ""
     refused = any(word in reason for word in _IDENTITY_REASONS)
     kind: type[ApplianceError] = IdentityRefused if refused else PeerError
-    raise kind(f"TLS: {reason.lower().replace('_', ' ')}") from error
+    raise kind(f"TLS: {reason.lower().replace('_', ' ')}{detail}") from error

@@ -66,6 +66,9 @@ class Trusting:
     def check(self, _certificate):
         pass
 
+    def refused(self, _context):
+        pass
+
 
 def lax_server(credentials):
     end = Trusting(tls_context(credentials, ssl.PROTOCOL_TLS_SERVER))

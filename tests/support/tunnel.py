@@ -12,6 +12,7 @@ from appliance.errors import NameUnresolved
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side, Transport, TunnelSettings
+from appliance.tunnel.certificates import make_credentials
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
@@ -32,7 +33,7 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 @functools.cache
 def identity(side: Side, secret: str = SECRET, link: str = LINK) -> Identity:
     """One end's identity; cached, because the derivation is meant to be slow."""
-    return Identity(Secret(secret), link, side)
+    return Identity(link, side, make_credentials(Secret(secret), link, side))
 
 
 def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelSettings:
@@ -41,6 +42,7 @@ def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelS
         link=LINK,
         transport=Transport.TLS,
         secret=Secret(SECRET),
+        previous_secret=Secret(""),
         files=None,
         server=Target("127.0.0.1", port),
         listen=Target("127.0.0.1", port),
@@ -119,12 +121,17 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 @contextlib.asynccontextmanager
 async def running_server(
-    target: Target, resolver: Resolve | None = None, deadlines: Deadlines | None = None, **changes: object
+    target: Target,
+    resolver: Resolve | None = None,
+    deadlines: Deadlines | None = None,
+    end: Identity | None = None,
+    **changes: object,
 ) -> AsyncIterator[TunnelServer]:
     """The source's end alone, which may dial ``target``."""
     settings = tunnel_settings(target, **changes)
     resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
-    async with asyncio.timeout(PATIENCE), TunnelServer(settings, identity(Side.SOURCE), resolve, deadlines) as server:
+    end = end or identity(Side.SOURCE)
+    async with asyncio.timeout(PATIENCE), TunnelServer(settings, end, resolve, deadlines) as server:
         yield server
 
 

@@ -61,7 +61,7 @@ def test_a_crowd_that_stays_at_the_limit_is_not_told_again(strangers, caplog):
         for _ in range(100):
             with strangers.present("192.0.2.1"):
                 assert not strangers.admits("192.0.2.1")
-    assert len(caplog.records) == 1
+        assert len(caplog.records) == 1
 
 
 def test_nothing_is_remembered_of_who_has_gone(strangers):
