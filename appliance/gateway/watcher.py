@@ -19,8 +19,8 @@ from appliance.settings.target import AllowedTargets, Target
 
 PAUSE = 3.0
 """Seconds between two looks: how late a broker that joined is noticed, at most."""
-PAUSE_MAX = 12.0
-"""Seconds to which the pauses grow, doubling, while the cluster does not tell."""
+RETRY, RETRY_MAX = 1.0, 12.0
+"""Seconds between two looks while the cluster does not tell: the first pause, and that to which they grow, doubling."""
 
 log = logging.getLogger("appliance.gateway")
 
@@ -53,10 +53,14 @@ class BrokerWatcher:
 
     async def run(self) -> None:
         """Look for ever."""
-        pause = PAUSE
+        retry = RETRY
         while True:
-            pause = PAUSE if await self.look() else min(2 * pause, PAUSE_MAX)
-            await asyncio.sleep(pause)
+            if await self.look():
+                retry = RETRY
+                await asyncio.sleep(PAUSE)
+            else:
+                await asyncio.sleep(retry)
+                retry = min(2 * retry, RETRY_MAX)
 
     async def look(self) -> bool:
         """Look once; whether the cluster told its brokers."""
@@ -66,7 +70,7 @@ class BrokerWatcher:
             self._failed(error)
             return False
         if self.sight.fault:
-            log.info("source brokers known again", extra={"fields": {"brokers": len(metadata.brokers)}})
+            log.info("the source cluster tells its brokers again", extra={"fields": {"brokers": len(metadata.brokers)}})
         change = compare(self._allowed, self.sight.known, metadata.brokers)
         self._tell(change)
         standing = {target: await self._opened(target) for target in change.open}
@@ -90,7 +94,7 @@ class BrokerWatcher:
         self.failures[fault] += 1
         if fault is not self.sight.fault:
             fields = {"fault": fault.value, "cause": str(error)}
-            log.warning("source brokers not known, the tunnel carries on without", extra={"fields": fields})
+            log.warning("the source cluster does not tell its brokers", extra={"fields": fields})
         before = self.sight
         self.sight = Sight(before.at, before.known, before.standing, fault, str(error))
 

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import logging
+import socket
 from dataclasses import replace
 
 import pytest
 
+from appliance import endless
 from appliance.errors import SettingsError
 from appliance.gateway.destination_side import run_destination
 from appliance.gateway.source_side import run_source
@@ -14,6 +16,7 @@ from appliance.settings.parse import parse
 from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.target import Target
 from tests.support.dns import addresses, answer, resolve, scripted_server
+from tests.support.exposition import samples
 from tests.support.settings import REQUIRED, SECRET
 from tests.support.tunnel import echo, logged, target_server
 
@@ -108,6 +111,66 @@ async def test_a_broker_is_reached_by_its_own_name_and_port(ready, name):
         writer.close()
     assert address.startswith("127.")
     assert address != "127.0.0.1"
+
+
+async def read(log, where, path):
+    """The body of a page; ``where`` is the end's place among those that said in the log where they serve."""
+    async with asyncio.timeout(10):
+        while log.messages.count("status listening") <= where:
+            await asyncio.sleep(0.02)
+    told = [record.fields["address"] for record in log.records if record.getMessage() == "status listening"]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_in(told[where]))
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    async with asyncio.timeout(10):
+        head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
+    writer.close()
+    assert head.startswith(b"HTTP/1.1 ")
+    return body.decode()
+
+
+async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog):
+    async with both_sides(ready) as (port, shim):
+        (address,) = addresses(await resolve(shim, "b7.pattern.example"))
+        before = [samples(await read(caplog, where, "/metrics")) for where in (0, 1)]
+        reader, writer = await asyncio.open_connection(address, port)
+        writer.write(bytes(1_000_000))
+        await reader.readexactly(1_000_000)
+        after = [samples(await read(caplog, where, "/metrics")) for where in (0, 1)]
+        writer.close()
+    for old, new in zip(before, after, strict=True):
+        for direction in ("to_target", "from_target"):
+            # The watcher's attempts, to which an echo is no broker, go the same way.
+            assert 0 <= new["bytes_total", direction] - old["bytes_total", direction] - 1_000_000 < 10_000
+        assert new["connections_open",] - new["connections_waiting",] >= 1
+    assert after[1]["dns_queries_total", "mapped"] == before[1]["dns_queries_total", "mapped"] == 1
+    assert before[1]["endpoints_open",] == 2
+
+
+async def test_what_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready, caplog):
+    async with both_sides(ready) as (port, shim):
+        async with asyncio.timeout(10):
+            while "protocol" not in (page := await read(caplog, 1, "/health")):
+                await asyncio.sleep(0.02)
+        assert "check SOURCE_SECURITY_PROTOCOL=SASL_SSL" in page
+        (address,) = addresses(await resolve(shim, "b0.orange.example"))
+        reader, writer = await asyncio.open_connection(address, port)
+        writer.write(b"still here")
+        assert await reader.readexactly(10) == b"still here"
+        writer.close()
+
+
+async def test_a_status_port_that_is_taken_is_told_once_and_served_when_it_is_free(ready, caplog, monkeypatch):
+    monkeypatch.setattr(endless, "_RETRY", 0.02)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = settings_for(9092)
+        settings = replace(settings, tunnel=replace(settings.tunnel, status=Target("127.0.0.1", port)))
+        async with running(run_source, settings, ready):
+            await asyncio.sleep(0.2)  # it has tried again by then
+            taken.close()
+            assert '"troubles": []' in await read(caplog, 0, "/health")
+    (line,) = [message for message in caplog.messages if "TUNNEL_STATUS_LISTEN" in message]
+    assert f"cannot listen on 127.0.0.1:{port}: address already in use" in line
 
 
 async def test_a_port_that_the_source_cannot_have_is_one_clear_line():

@@ -3,7 +3,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from appliance.dns.tally import Outcome
 from appliance.gateway.brokers import Fault, Sight, Standing
@@ -13,21 +13,18 @@ from appliance.tunnel.relay import End
 from appliance.tunnel.tally import Refusal, Tally
 from appliance.version import VERSION
 from tests.support.brokers import REFUSED_KEY, SEEN
+from tests.support.exposition import Samples, samples
 from tests.support.tunnel import SECRET, tunnel_settings
 
 DOCUMENT = (Path(__file__).parents[3] / "docs/status.md").read_text()
 NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), SEEN, {Fault.CREDENTIALS: 2})
 
 
-def samples(*collectors) -> dict[tuple[str, ...], float]:
-    """The samples by name and the values of their labels."""
+def shown(*collectors: Collector) -> Samples:
+    """What Prometheus reads of them."""
     text = exposition(*collectors).decode()
     assert SECRET not in text
-    return {
-        (sample.name.removeprefix("kafka_tunnel_"), *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
+    return samples(text)
 
 
 def tunnel(tally: Tally) -> TunnelCollector:
@@ -38,7 +35,7 @@ def test_an_end_shows_what_it_has_counted():
     tally = Tally(accepted=7, open=3, carrying=1, refused=Counter({Refusal.IDENTITY: 2}))
     tally.ended[End.NEAR_LOST.name] += 1
     tally.to_target.bytes, tally.from_target.bytes = 10, 20
-    found = samples(tunnel(tally))
+    found = shown(tunnel(tally))
     assert found["build_info", "source", "tls", VERSION] == 1
     assert found["connections_accepted_total",] == 7
     assert (found["connections_open",], found["connections_waiting",]) == (3, 2)
@@ -53,7 +50,7 @@ def test_a_histogram_counts_each_duration_in_every_bucket_that_reaches_it():
     tally = Tally()
     for seconds in (0.002, 0.2, 20):
         tally.handshakes.observe(seconds)
-    found = samples(tunnel(tally))
+    found = shown(tunnel(tally))
     buckets = {key[1]: value for key, value in found.items() if key[0] == "handshake_seconds_bucket"}
     assert (buckets["0.001"], buckets["0.0025"], buckets["0.1"], buckets["0.25"]) == (0, 1, 1, 2)
     assert (buckets["10.0"], buckets["+Inf"], found["handshake_seconds_count",]) == (2, 3, 3)
@@ -62,7 +59,7 @@ def test_a_histogram_counts_each_duration_in_every_bucket_that_reaches_it():
 
 
 def test_the_destinations_end_shows_its_brokers_its_queries_and_its_endpoints():
-    found = samples(DestinationCollector(NUMBERS))
+    found = shown(DestinationCollector(NUMBERS))
     assert found["server_reachable",] == 1
     assert found["endpoints_open",] == 5
     assert found["dns_queries_total", "mapped"] == 3
@@ -75,20 +72,20 @@ def test_the_destinations_end_shows_its_brokers_its_queries_and_its_endpoints():
 
 
 def test_what_is_unknown_has_no_sample():
-    found = samples(DestinationCollector(replace(NUMBERS, server_fault=None, sight=Sight())))
+    found = shown(DestinationCollector(replace(NUMBERS, server_fault=None, sight=Sight())))
     unknown = {"server_reachable", "brokers", "broker", "metadata_known", "metadata_timestamp_seconds"}
     assert not {name for name, *_ in found} & unknown
 
 
 def test_a_cluster_that_does_not_tell_is_shown_with_what_it_told_before():
-    found = samples(DestinationCollector(replace(NUMBERS, server_fault="refused", sight=REFUSED_KEY)))
+    found = shown(DestinationCollector(replace(NUMBERS, server_fault="refused", sight=REFUSED_KEY)))
     assert (found["metadata_known",], found["server_reachable",]) == (0, 0)
     assert found["metadata_timestamp_seconds",] == REFUSED_KEY.at
     assert found["brokers", "open"] == 1
 
 
 def test_the_process_is_shown_too():
-    assert {"process_open_fds", "process_resident_memory_bytes"} <= {name for name, *_ in samples(tunnel(Tally()))}
+    assert {"process_open_fds", "process_resident_memory_bytes"} <= {name for name, *_ in shown(tunnel(Tally()))}
 
 
 def test_the_documentation_has_every_metric_and_every_value_of_its_labels_and_no_other():

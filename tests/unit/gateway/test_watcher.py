@@ -81,7 +81,7 @@ async def test_what_the_cluster_does_not_tell_is_said_once_and_what_was_known_st
     assert watcher.failures == {Fault.UNREACHABLE: 2, Fault.CREDENTIALS: 1}
     assert await watcher.look()
     assert watcher.sight.fault is None
-    assert caplog.messages[-1] == "source brokers known again"
+    assert caplog.messages[-1] == "the source cluster tells its brokers again"
 
 
 async def test_an_endpoint_that_cannot_be_had_is_told_once_and_tried_again(endpoints, client, caplog):
@@ -110,16 +110,16 @@ async def test_the_pauses_grow_while_the_cluster_does_not_tell(endpoints, monkey
 
     async def pause(seconds):
         pauses.append(seconds)
-        if len(pauses) == 6:
+        if len(pauses) == 8:
             enough.set()
             await asyncio.Event().wait()
 
     monkeypatch.setattr(watcher_module.asyncio, "sleep", pause)
     away = Unreachable("nobody answers")
-    task = asyncio.create_task(watching(endpoints, {}, away, away, away, away, {}).run())
+    task = asyncio.create_task(watching(endpoints, {}, away, away, away, away, away, {}, away).run())
     await enough.wait()
     task.cancel()
-    assert pauses == [3, 6, 12, 12, 12, 3]
+    assert pauses == [3, 1, 2, 4, 8, 12, 3, 1]
 
 
 async def test_the_watcher_finds_brokers_as_the_shim_answers_for_them(endpoints, client):
