@@ -2,10 +2,13 @@
 
 import ipaddress
 import ssl
+from collections.abc import Callable
+from pathlib import Path
 
-from appliance.settings.role import Role
+from appliance.settings.key_files import read_private_key, read_public_keys
+from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.target import is_ip_literal
-from appliance.settings.values import ClusterSettings, Route, Settings
+from appliance.settings.values import ClusterSettings, Route, Settings, SshSettings, Transport
 
 
 def disagreements(settings: Settings, role: Role) -> list[str]:
@@ -13,6 +16,8 @@ def disagreements(settings: Settings, role: Role) -> list[str]:
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
     if role & Role.REPLICATOR:
         faults += _authorities(settings.source) + _authorities(settings.destination)
+    if role & TUNNEL_ENDS and settings.tunnel.transport is Transport.SSH:
+        faults += _keys(settings.tunnel.ssh, role)
     return faults
 
 
@@ -63,3 +68,27 @@ def _authorities(cluster: ClusterSettings) -> list[str]:
     else:
         return []
     return [f"{cluster.variable('CA_FILE')}={cluster.ca_file}: expected a readable PEM file: {cause}"]
+
+
+def _keys(ssh: SshSettings, role: Role) -> list[str]:
+    """What is wrong with the files that SSH takes its keys from."""
+    files: list[tuple[str, Path, Callable[[Path], object]]] = []
+    if ssh.files:
+        files += [
+            ("TUNNEL_SSH_KEY_FILE", ssh.files.key, read_private_key),
+            ("TUNNEL_SSH_PEER_KEYS_FILE", ssh.files.peer_keys, read_public_keys),
+        ]
+    if ssh.bastion and role & Role.DESTINATION:
+        files += [
+            ("TUNNEL_SSH_BASTION_KEY_FILE", ssh.bastion.files.key, read_private_key),
+            ("TUNNEL_SSH_BASTION_HOST_KEYS_FILE", ssh.bastion.files.peer_keys, read_public_keys),
+        ]
+    return [fault for name, path, read in files for fault in _file_fault(name, path, read)]
+
+
+def _file_fault(name: str, path: Path, read: Callable[[Path], object]) -> list[str]:
+    try:
+        read(path)
+    except ValueError as error:
+        return [f"{name}={path}: {error}"]
+    return []

@@ -1,6 +1,7 @@
 """From the environment to the settings: every value, or every fault."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from appliance.errors import SettingsError
@@ -9,15 +10,19 @@ from appliance.settings.agreement import disagreements
 from appliance.settings.role import Role
 from appliance.settings.target import AllowedTargets, Target
 from appliance.settings.values import (
+    Bastion,
     CertificateFiles,
     ClusterSettings,
     ConsoleSettings,
     DnsSettings,
     EngineSettings,
+    KeyFiles,
     LogSettings,
     Settings,
     Side,
+    SshSettings,
     TopicSettings,
+    Transport,
     TunnelSettings,
 )
 from appliance.settings.variable import Variable
@@ -102,13 +107,17 @@ def _cluster(reading: _Reading, side: Side, cluster: variables.ClusterVariables)
 
 def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSettings) -> TunnelSettings:
     port = reading.value(variables.TUNNEL_PORT)
+    transport = reading.value(variables.TUNNEL_TRANSPORT)
     files = _certificate_files(reading)
+    ssh = _ssh(reading)
+    given = ssh.files if transport is Transport.SSH else files
     return TunnelSettings(
         link=f"{source.cluster_id}-{destination.cluster_id}",
-        transport=reading.value(variables.TUNNEL_TRANSPORT),
-        secret=reading.value(variables.SHARED_SECRET, wanted=files is None),
+        transport=transport,
+        secret=reading.value(variables.SHARED_SECRET, wanted=given is None),
         previous_secret=reading.value(variables.SHARED_SECRET_PREVIOUS),
         files=files,
+        ssh=ssh,
         server=Target(reading.value(variables.SOURCE_SIDE_TUNNEL_IP), port),
         listen=Target(reading.value(variables.TUNNEL_LISTEN), port),
         peer_address=reading.value(variables.DESTINATION_SIDE_TUNNEL_IP),
@@ -131,6 +140,35 @@ def _certificate_files(reading: _Reading) -> CertificateFiles | None:
     if authority or certificate or key:
         names = ", ".join(variable.name for variable in named)
         reading.faults.append(f"{names}: expected all three files, or none")
+    return None
+
+
+def _ssh(reading: _Reading) -> SshSettings:
+    user = reading.value(variables.TUNNEL_SSH_USER)
+    files = _key_files(reading, variables.TUNNEL_SSH_KEY_FILE, variables.TUNNEL_SSH_PEER_KEYS_FILE)
+    login = reading.value(variables.TUNNEL_SSH_BASTION)
+    bastion_files = _key_files(
+        reading, variables.TUNNEL_SSH_BASTION_KEY_FILE, variables.TUNNEL_SSH_BASTION_HOST_KEYS_FILE
+    )
+    if login and bastion_files:
+        return SshSettings(user, files, Bastion(login, bastion_files))
+    if login:
+        reading.faults.append(
+            f"TUNNEL_SSH_BASTION={login}: expected with it TUNNEL_SSH_BASTION_KEY_FILE and "
+            "TUNNEL_SSH_BASTION_HOST_KEYS_FILE"
+        )
+    return SshSettings(user, files, None)
+
+
+def _key_files(
+    reading: _Reading, key_variable: Variable[Path | None], peer_keys_variable: Variable[Path | None]
+) -> KeyFiles | None:
+    """Both, or none."""
+    key, peer_keys = reading.value(key_variable), reading.value(peer_keys_variable)
+    if key and peer_keys:
+        return KeyFiles(key, peer_keys)
+    if key or peer_keys:
+        reading.faults.append(f"{key_variable.name}, {peer_keys_variable.name}: expected both files, or none")
     return None
 
 

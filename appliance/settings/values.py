@@ -5,6 +5,7 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.settings.login import Login
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target
 
@@ -109,6 +110,35 @@ class CertificateFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyFiles:
+    """An SSH identity as files: our own private key, and the public keys of which the peer has to hold one."""
+
+    key: Path
+    peer_keys: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Bastion:
+    """An SSH server on the way to the tunnel's."""
+
+    login: Login
+    files: KeyFiles
+
+
+@dataclass(frozen=True, slots=True)
+class SshSettings:
+    """The tunnel by SSH.
+
+    ``user`` is the destination's name at the source's server. ``files`` None means that both key pairs are made from
+    the shared secret. ``bastion`` None means that the server is dialled directly.
+    """
+
+    user: str
+    files: KeyFiles | None
+    bastion: Bastion | None
+
+
+@dataclass(frozen=True, slots=True)
 class TunnelSettings:
     """The encrypted connection between the two VMs.
 
@@ -118,7 +148,8 @@ class TunnelSettings:
     system's). ``target_networks`` are the networks that a target's name may resolve to even though they are loopback
     or link-local. ``endpoint_network`` is where the destination VM gives each broker an address of its own.
     ``files`` None means that the identity is made from ``secret``, which is empty otherwise; ``previous_secret`` is
-    what the destination falls back on while the secret is being changed, and mostly empty. ``status`` is where this
+    what the destination falls back on while the secret is being changed, and mostly empty. ``ssh`` is read where that
+    is the transport. ``status`` is where this
     end serves its health and metrics. ``idle_seconds`` is how long a connection may carry nothing.
     """
 
@@ -127,6 +158,7 @@ class TunnelSettings:
     secret: Secret
     previous_secret: Secret
     files: CertificateFiles | None
+    ssh: SshSettings
     server: Target
     listen: Target
     peer_address: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from appliance.settings.login import Login, user_name
 from appliance.settings.parsers import (
     address,
     choice,
@@ -217,6 +218,40 @@ TUNNEL_CERTIFICATE_FILE = _define(
 )
 TUNNEL_KEY_FILE = _define(
     "TUNNEL_KEY_FILE", "PEM file of the private key that belongs to it.", TUNNEL_ENDS, optional(Path), ""
+)
+TUNNEL_SSH_USER = _define(
+    "TUNNEL_SSH_USER", "The destination VM's user name where the tunnel is SSH.", TUNNEL_ENDS, user_name, "replicator"
+)
+TUNNEL_SSH_KEY_FILE = _define(
+    "TUNNEL_SSH_KEY_FILE",
+    "File of this end's private SSH key; empty: both ends' are made from SHARED_SECRET.",
+    TUNNEL_ENDS,
+    optional(Path),
+    "",
+)
+TUNNEL_SSH_PEER_KEYS_FILE = _define(
+    "TUNNEL_SSH_PEER_KEYS_FILE",
+    "File of the public SSH keys of which the other end has one, a line each as in a .pub file.",
+    TUNNEL_ENDS,
+    optional(Path),
+    "",
+)
+TUNNEL_SSH_BASTION = _define(
+    "TUNNEL_SSH_BASTION",
+    "SSH server through which the destination VM dials the source VM: user@host:port; empty: none.",
+    Role.DESTINATION,
+    optional(Login.parse),
+    "",
+)
+TUNNEL_SSH_BASTION_KEY_FILE = _define(
+    "TUNNEL_SSH_BASTION_KEY_FILE", "File of the private SSH key for it.", Role.DESTINATION, optional(Path), ""
+)
+TUNNEL_SSH_BASTION_HOST_KEYS_FILE = _define(
+    "TUNNEL_SSH_BASTION_HOST_KEYS_FILE",
+    "File of the public SSH keys of which it has one, a line each as in a .pub file.",
+    Role.DESTINATION,
+    optional(Path),
+    "",
 )
 TUNNEL_LISTEN = _define(
     "TUNNEL_LISTEN", "Address on which the source VM waits for the tunnel.", Role.SOURCE, address, "0.0.0.0"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from appliance.errors import NameUnresolved
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
-from appliance.settings.values import Side, Transport, TunnelSettings
+from appliance.settings.values import Side, SshSettings, Transport, TunnelSettings
 from appliance.tunnel.certificates import make_credentials
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import Deadlines
@@ -44,6 +44,7 @@ def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelS
         secret=Secret(SECRET),
         previous_secret=Secret(""),
         files=None,
+        ssh=SshSettings("replicator", None, None),
         server=Target("127.0.0.1", port),
         listen=Target("127.0.0.1", port),
         peer_address="127.0.0.1",

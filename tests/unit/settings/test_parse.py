@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import SettingsError
+from appliance.settings.login import Login
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, TargetPattern
-from appliance.settings.values import Route, SecurityProtocol, Start
+from appliance.settings.values import Bastion, KeyFiles, Route, SecurityProtocol, SshSettings, Start
 from appliance.settings.variables import TABLE
 from tests.support.settings import REQUIRED, SECRET
 
@@ -121,3 +122,39 @@ def test_a_ca_file_matters_only_to_the_role_that_reads_it(tmp_path: Path) -> Non
     assert faults(missing, Role.REPLICATOR) == (
         f"SOURCE_CA_FILE={tmp_path}/absent.pem: expected a readable PEM file: No such file or directory",
     )
+
+
+def test_the_ssh_settings_are_put_together() -> None:
+    ssh = parse(
+        {
+            **REQUIRED,
+            "TUNNEL_SSH_USER": "tunnel",
+            "TUNNEL_SSH_KEY_FILE": "/own",
+            "TUNNEL_SSH_PEER_KEYS_FILE": "/peers",
+            "TUNNEL_SSH_BASTION": "ubuntu@bastion.example:22",
+            "TUNNEL_SSH_BASTION_KEY_FILE": "/bastion",
+            "TUNNEL_SSH_BASTION_HOST_KEYS_FILE": "/hosts",
+        },
+        TUNNEL_ENDS,
+    ).tunnel.ssh
+    bastion = Bastion(Login("ubuntu", Target("bastion.example", 22)), KeyFiles(Path("/bastion"), Path("/hosts")))
+    assert ssh == SshSettings("tunnel", KeyFiles(Path("/own"), Path("/peers")), bastion)
+
+
+def test_by_default_the_ssh_keys_are_made_and_no_bastion_is_asked() -> None:
+    assert parse(REQUIRED, TUNNEL_ENDS).tunnel.ssh == SshSettings("replicator", None, None)
+
+
+def test_an_ssh_key_file_alone_and_a_bastion_without_keys_are_told_together() -> None:
+    assert faults({"TUNNEL_SSH_KEY_FILE": "/own", "TUNNEL_SSH_BASTION": "ubuntu@bastion.example:22"}) == (
+        "TUNNEL_SSH_KEY_FILE, TUNNEL_SSH_PEER_KEYS_FILE: expected both files, or none",
+        "TUNNEL_SSH_BASTION=ubuntu@bastion.example:22: expected with it TUNNEL_SSH_BASTION_KEY_FILE and "
+        "TUNNEL_SSH_BASTION_HOST_KEYS_FILE",
+    )
+
+
+def test_a_secret_is_not_asked_for_where_the_transports_own_files_are_given() -> None:
+    files = {"TUNNEL_SSH_KEY_FILE": "/own", "TUNNEL_SSH_PEER_KEYS_FILE": "/peers", "SHARED_SECRET": ""}
+    [only_missing] = faults(files)
+    assert only_missing.startswith("SHARED_SECRET: missing")
+    assert not [fault for fault in faults(files | {"TUNNEL_TRANSPORT": "ssh"}) if "SHARED_SECRET" in fault]
