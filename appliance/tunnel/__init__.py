@@ -1,22 +1,24 @@
 """The encrypted way between the two VMs.
 
     connection -> mTLS -> CONNECT target -> relay
+    connection -> SSH  -> direct-tcpip   -> relay          (the other transport, all of it in ``ssh``)
 
 Files, in the order in which a connection meets them:
 
 - ``listen``, ``strangers``: from a bound port to channels, and how many may come before they have proved themselves;
-- ``identity``: who the two ends are to each other: certificates made from the shared secret (``certificates``) or read
-  from files (``certificate_files``) and read again when those change (``renewal``);
+- ``derivation``: keys from the shared secret;
+- ``identity``: who the two ends are to each other: certificates made from it (``certificates``) or read from files
+  (``certificate_files``) and read again when those change (``renewal``);
 - ``tls``: TLS as a function of bytes, without IO, its two directions ending separately;
 - ``channel``: one connection as the rest of the room sees it; ``tcp_channel`` and ``tls_channel``: plain or with TLS;
 - ``connect``: the client names its target, the server answers; without IO;
 - ``access``: which targets and addresses may be dialled; pure;
 - ``dial``: from an address to a channel;
 - ``relay``: two channels become one way for bytes;
-- ``targets``: the three of them together, the same for every transport;
+- ``targets``: allow-list, resolving, dialling and relay in one, the same for both transports;
 - ``breaker``: when the server is worth another try; pure;
 - ``slots``, ``connections``: how many connections one end carries, and their tasks, drained, never orphaned;
 - ``tally``: what one end has done, in numbers;
 - ``descriptors``, ``deadlines``: what a process may run out of;
-- ``server``, ``client``: the two ends, put together from the above.
+- ``server``, ``client``: the two ends, put together from the above; those by SSH are in ``ssh``.
 """

@@ -25,12 +25,12 @@ from urllib.parse import quote
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from appliance.settings.secret import Secret
 from appliance.settings.values import Side
+from appliance.tunnel.derivation import derive
 
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _CLOCK_SKEW = datetime.timedelta(hours=1)
@@ -52,8 +52,8 @@ class Credentials:
 
 def authority_key(secret: Secret, link: str) -> ec.EllipticCurvePrivateKey:
     """The private key of the link's certificate authority: the same on both VMs, see above."""
-    derived = Scrypt(salt=link.encode(), length=48, n=2**15, r=8, p=1).derive(secret.reveal().encode())
-    return ec.derive_private_key(1 + int.from_bytes(derived, "big") % (_P256_ORDER - 1), ec.SECP256R1())
+    derived = int.from_bytes(derive(secret, link, 48), "big")
+    return ec.derive_private_key(1 + derived % (_P256_ORDER - 1), ec.SECP256R1())
 
 
 def peer_name(link: str, role: Side) -> str:

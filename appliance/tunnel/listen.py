@@ -6,12 +6,13 @@ says in one line what to change.
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
@@ -20,7 +21,7 @@ from appliance.tunnel.tcp_channel import TcpChannel
 
 log = logging.getLogger("appliance.tunnel")
 
-_BACKLOG = 512
+BACKLOG = 512
 """Connections that may wait to be accepted: all clients of a cluster come back at once after an outage."""
 
 _BATCH = 64
@@ -128,12 +129,23 @@ async def listen(
     """
     host = at.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with port_refused(variable, at):
+        bound = socket.create_server((host, at.port), family=family, backlog=BACKLOG)
+    return Listener(bound, make, admits)
+
+
+@contextlib.contextmanager
+def port_refused(variable: str, at: Target) -> Iterator[None]:
+    """Translate what the system says to a listener.
+
+    Raises:
+        SettingsError: it does not give ``at``; ``variable`` is what to change.
+    """
     try:
-        bound = socket.create_server((host, at.port), family=family, backlog=_BACKLOG)
+        yield
     except OSError as error:
         cure = _CURES.get(error.errno or 0, "")
         raise SettingsError([f"{variable}: cannot listen on {at}: {_reason(error).lower()}{cure}"]) from error
-    return Listener(bound, make, admits)
 
 
 def _reset(connection: socket.socket) -> None:

@@ -57,13 +57,21 @@ class Strangers:
     @contextlib.contextmanager
     def present(self, address: str) -> Iterator[None]:
         """Count one from ``address`` for as long as the block runs."""
-        self._present[address] += 1
+        self.arrived(address)
         try:
             yield
         finally:
-            self._present[address] -= 1
-            self._present += Counter()  # forgets those who are gone
-            self._settle()
+            self.left(address)
+
+    def arrived(self, address: str) -> None:
+        """Count one more from ``address``, until it has ``left``."""
+        self._present[address] += 1
+
+    def left(self, address: str) -> None:
+        """One from ``address`` has proved who it is, or is gone."""
+        self._present[address] -= 1
+        self._present += Counter()  # forgets those who are gone
+        self._settle()
 
     def _settle(self) -> None:
         """The crowd has gone when half of the room is free: at the limit itself it would come and go at every turn."""

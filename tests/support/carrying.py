@@ -1,0 +1,49 @@
+"""What a client of an endpoint does and sees, whatever transport is behind it."""
+
+import asyncio
+
+from tests.support.tunnel import Link
+
+
+async def exchange(link: Link, data: bytes) -> bytes:
+    """Send ``data`` and our end while reading until the target's end; what came."""
+    reader, writer = await link.connect()
+
+    async def send() -> None:
+        for start in range(0, len(data), 100_000):
+            writer.write(data[start : start + 100_000])
+            await writer.drain()
+        writer.write_eof()
+
+    received, _ = await asyncio.gather(reader.read(-1), send())
+    writer.close()
+    return received
+
+
+async def echoed(endpoint: int) -> bytes | None:
+    """What comes back of a byte sent to an endpoint; None when the connection is refused."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
+        writer.write(b"x")
+        byte = await reader.read(1)
+    except ConnectionError:
+        return None
+    writer.close()
+    return byte
+
+
+async def until_echoed(endpoint: int) -> None:
+    """Wait until the endpoint's target echoes."""
+    while await echoed(endpoint) != b"x":
+        await asyncio.sleep(0.02)
+
+
+async def refused(endpoint: int) -> bool:
+    """Whether a connection to an endpoint ends by a reset, before any byte."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
+        await reader.read(-1)
+    except ConnectionError:
+        return True
+    writer.close()
+    return False
