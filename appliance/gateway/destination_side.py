@@ -10,14 +10,13 @@ from appliance.endless import beside
 from appliance.gateway.destination_status import DestinationStatus
 from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.status import FAILURE, StatusPages, serving
+from appliance.gateway.transport import client_of
 from appliance.gateway.watcher import BrokerWatcher, resolver
 from appliance.kafka.cluster import KafkaCluster
-from appliance.settings.values import Settings, Side
+from appliance.settings.values import Settings
 from appliance.tunnel import descriptors
-from appliance.tunnel.client import TunnelClient
+from appliance.tunnel.client import EndpointClient
 from appliance.tunnel.deadlines import DRAIN_SECONDS
-from appliance.tunnel.identity import Identity
-from appliance.tunnel.renewal import Renewal
 
 log = logging.getLogger("appliance.gateway")
 
@@ -26,14 +25,12 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
     """Serve the endpoints and the DNS shim until ``stopping`` is set.
 
     Raises:
-        SettingsError: an address or a port cannot be had.
+        SettingsError: an address or a port cannot be had, or a file of the identity is not what it has to be.
     """
     tunnel = settings.tunnel
     descriptors.provide(tunnel.connections_max)
     async with contextlib.AsyncExitStack() as stack:
-        identity = Identity.of(tunnel, Side.DESTINATION)
-        await stack.enter_async_context(Renewal(tunnel.files, identity, tunnel.link, Side.DESTINATION))
-        client = await stack.enter_async_context(TunnelClient(tunnel, identity))
+        client = await stack.enter_async_context(client_of(tunnel))
         endpoints = Endpoints(tunnel.allowed, AddressBook(tunnel.endpoint_network), client)
         await endpoints.open_exact()
         dns = DnsServer(settings.dns, endpoints.lookup)
@@ -46,7 +43,7 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
 
 
 async def _watch(
-    settings: Settings, client: TunnelClient, endpoints: Endpoints, dns: DnsServer, stopping: asyncio.Event
+    settings: Settings, client: EndpointClient, endpoints: Endpoints, dns: DnsServer, stopping: asyncio.Event
 ) -> None:
     """Follow the source's brokers and serve the status until ``stopping`` is set.
 
@@ -58,7 +55,12 @@ async def _watch(
         status = DestinationStatus(settings, client, endpoints, dns, watcher)
         pages = StatusPages(status.health, status.metrics)
         async with beside(log, FAILURE, brokers=watcher.run, status=serving(tunnel.status, pages)):
-            fields = {"server": str(tunnel.server), "link": tunnel.link, "dns": str(status.shim)}
+            fields = {
+                "server": str(tunnel.server),
+                "transport": tunnel.transport.value,
+                "link": tunnel.link,
+                "dns": str(status.shim),
+            }
             log.info("ready", extra={"fields": fields})
             await stopping.wait()
 

@@ -3,11 +3,11 @@
 import asyncio
 import ipaddress
 import logging
+from typing import Protocol
 
 from appliance.dns.addresses import AddressBook
 from appliance.errors import SettingsError
 from appliance.settings.target import AllowedTargets, Target, normal_host
-from appliance.tunnel.client import TunnelClient
 
 ASKED_MAX = 1000
 """Names, and endpoints, at most when a program asks for one more: it may ask for any number of invented names."""
@@ -15,6 +15,13 @@ PORTS_ASKED_MAX = 16
 """Ports of a name that are opened because somebody asks for it; of a wider range only those that metadata names."""
 
 log = logging.getLogger("appliance.gateway")
+
+
+class Carrier(Protocol):
+    """The tunnel's end that connections are given to."""
+
+    async def open_endpoint(self, target: Target, address: str, port: int) -> int:
+        """Carry what connects to ``address`` and ``port`` to ``target``; the port that it got."""
 
 
 class Endpoints:
@@ -26,7 +33,7 @@ class Endpoints:
         client: listens there and carries to the broker.
     """
 
-    def __init__(self, allowed: AllowedTargets, book: AddressBook, client: TunnelClient) -> None:
+    def __init__(self, allowed: AllowedTargets, book: AddressBook, client: Carrier) -> None:
         self._allowed = allowed
         self._book = book
         self._client = client

@@ -8,12 +8,10 @@ from appliance.endless import beside
 from appliance.gateway.health import Answer, source_health
 from appliance.gateway.metrics import TunnelCollector, exposition
 from appliance.gateway.status import FAILURE, StatusPages, serving
+from appliance.gateway.transport import Server, server_of
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel import descriptors
 from appliance.tunnel.deadlines import DRAIN_SECONDS
-from appliance.tunnel.identity import Identity
-from appliance.tunnel.renewal import Renewal
-from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.targets import Resolve
 
 log = logging.getLogger("appliance.gateway")
@@ -23,16 +21,17 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     """Serve the tunnel until ``stopping`` is set, then drain it.
 
     Raises:
-        SettingsError: the port cannot be had.
+        SettingsError: the port cannot be had, or a file of the identity is not what it has to be.
     """
     tunnel = settings.tunnel
     descriptors.provide(tunnel.connections_max)
-    identity = Identity.of(tunnel, Side.SOURCE)
-    renewal = Renewal(tunnel.files, identity, tunnel.link, Side.SOURCE)
-    server = TunnelServer(tunnel, identity, _resolve(tunnel))
-    async with server, renewal, beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))):
+    async with (
+        server_of(tunnel, _resolve(tunnel)) as server,
+        beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))),
+    ):
         fields = {
             "listen": f"{tunnel.listen.host}:{server.port}",
+            "transport": tunnel.transport.value,
             "link": tunnel.link,
             "targets": [str(target) for target in (*tunnel.allowed.exact, *tunnel.allowed.patterns)],
             "resolver": str(tunnel.resolver or "the system's"),
@@ -47,7 +46,7 @@ def _resolve(settings: TunnelSettings) -> Resolve:
     return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses
 
 
-def _pages(settings: TunnelSettings, server: TunnelServer) -> StatusPages:
+def _pages(settings: TunnelSettings, server: Server) -> StatusPages:
     collector = TunnelCollector(Side.SOURCE, settings, server.tally)
 
     async def health() -> Answer:

@@ -9,8 +9,8 @@ import pytest
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.ssh import server as server_module
 from appliance.tunnel.ssh.keys import LinkKeys
+from appliance.tunnel.strangers import STRANGERS_OF_ONE_MAX
 from tests.support.carrying import echoed, refused
 from tests.support.ssh import USER, keys, link_to, logged_in, running_client, running_server
 from tests.support.tunnel import HOST, SECRET, Resolver, echo, logged, target_server
@@ -225,7 +225,7 @@ async def test_the_client_asks_no_server_for_a_target_off_its_own_list(caplog):
 
 
 async def test_a_connection_too_many_is_refused_and_names_the_variable(caplog):
-    async with link_to(echo, connections_max=1) as link:
+    async with link_to(echo, Deadlines(slot=0.1), connections_max=1) as link:
         reader, writer = await link.connect()
         writer.write(b"x")
         await reader.readexactly(1)
@@ -246,15 +246,15 @@ async def test_a_login_that_is_never_finished_is_ended(first, caplog):
     assert told_by(caplog, "tunnel port dialled by somebody who hung up before logging in")
 
 
-async def test_strangers_too_many_at_once_are_turned_away_and_a_client_comes_in_when_they_are_gone(monkeypatch):
-    monkeypatch.setattr(server_module, "HANDSHAKES_MAX", 3)
-    async with link_to(echo, Deadlines(handshake=0.3)) as link:
-        strangers = [await asyncio.open_connection("127.0.0.1", link.server.port) for _ in range(3)]
+async def test_strangers_too_many_at_once_are_turned_away_and_a_client_comes_in_when_they_are_gone():
+    async with link_to(echo) as link:
+        strangers = [await asyncio.open_connection("127.0.0.1", link.server.port) for _ in range(STRANGERS_OF_ONE_MAX)]
         await asyncio.gather(*(reader.readline() for reader, _ in strangers))
         turned_away, writer = await asyncio.open_connection("127.0.0.1", link.server.port)
         assert await turned_away.read(-1) == b""
         writer.close()
         for reader, other in strangers:
+            other.write_eof()
             await reader.read(-1)
             other.close()
         assert await echoed(link.endpoint) == b"x"

@@ -1,6 +1,8 @@
 """Arrows of imports go one way: from right to left of the line in ``appliance/__init__.py``."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +66,15 @@ def test_pyspark_is_known_in_two_files() -> None:
 def test_kafka_clients_of_others_are_for_the_demo_alone() -> None:
     knowing = {room(path) for path in MODULES if any(name.startswith("confluent_kafka") for name in imported(path))}
     assert knowing <= {"demo"}
+
+
+def test_asyncssh_is_loaded_only_where_the_tunnel_is_ssh() -> None:
+    within = {path for path in MODULES if path.is_relative_to(ROOT / "tunnel" / "ssh")}
+    assert not [path for path in MODULES if path not in within and "asyncssh" in imported(path)]
+    users = {path for path in MODULES for name in imported(path) if name.startswith("appliance.tunnel.ssh")} - within
+    assert {str(path.relative_to(ROOT)) for path in users} == {"gateway/transport.py"}
+    code = "import sys, appliance.cli, appliance.gateway.transport; sys.exit('asyncssh' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent).returncode == 0
 
 
 PURE = [

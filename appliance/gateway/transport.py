@@ -1,0 +1,74 @@
+"""The ends of the tunnel, by the transport that the settings name.
+
+SSH's are imported only where they are used: its library takes longer to load than all the rest.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from appliance.settings.values import Side, Transport, TunnelSettings
+from appliance.tunnel.client import EndpointClient, TunnelClient
+from appliance.tunnel.identity import Identity
+from appliance.tunnel.renewal import Renewal
+from appliance.tunnel.server import TunnelServer
+from appliance.tunnel.tally import Tally
+from appliance.tunnel.targets import Resolve
+
+
+class Server(Protocol):
+    """The source's end, while it listens."""
+
+    port: int
+    tally: Tally
+
+    @property
+    def listening(self) -> bool:
+        """Whether new connections are accepted."""
+
+    async def drain(self, seconds: float) -> None:
+        """Accept no more, let what runs end within ``seconds``, end the rest."""
+
+
+@contextlib.asynccontextmanager
+async def server_of(tunnel: TunnelSettings, resolve: Resolve) -> AsyncIterator[Server]:
+    """The source's end, listening.
+
+    Raises:
+        SettingsError: the port cannot be had, or a file of the identity is not what it has to be.
+    """
+    if tunnel.transport is Transport.SSH:
+        from appliance.tunnel.ssh.keys import link_keys
+        from appliance.tunnel.ssh.server import SshServer
+
+        async with SshServer(tunnel, link_keys(tunnel, Side.SOURCE), resolve) as by_ssh:
+            yield by_ssh
+    else:
+        async with _identity(tunnel, Side.SOURCE) as identity, TunnelServer(tunnel, identity, resolve) as by_tls:
+            yield by_tls
+
+
+@contextlib.asynccontextmanager
+async def client_of(tunnel: TunnelSettings) -> AsyncIterator[EndpointClient]:
+    """The destination's end.
+
+    Raises:
+        SettingsError: a file of the identity is not what it has to be.
+    """
+    if tunnel.transport is Transport.SSH:
+        from appliance.tunnel.ssh.client import SshClient
+        from appliance.tunnel.ssh.keys import link_keys
+
+        async with SshClient(tunnel, link_keys(tunnel, Side.DESTINATION)) as by_ssh:
+            yield by_ssh
+    else:
+        async with _identity(tunnel, Side.DESTINATION) as identity, TunnelClient(tunnel, identity) as by_tls:
+            yield by_tls
+
+
+@contextlib.asynccontextmanager
+async def _identity(tunnel: TunnelSettings, role: Side) -> AsyncIterator[Identity]:
+    """An end's identity for TLS, renewed as its files change."""
+    identity = Identity.of(tunnel, role)
+    async with Renewal(tunnel.files, identity, tunnel.link, role):
+        yield identity
