@@ -12,6 +12,7 @@ import pytest
 
 from appliance.settings.target import Target
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.ssh.channel import open_channel
 from tests.support.carrying import exchange
 from tests.support.ssh import link_to, logged_in, running_server
 from tests.support.tunnel import HOST, SECRET, echo, logged, target_server
@@ -86,24 +87,110 @@ async def test_the_targets_end_reaches_the_client_and_the_target_still_listens()
         writer.close()
 
 
-async def test_an_end_behind_bytes_that_nobody_reads_yet_is_still_an_end():
-    """asyncssh alone would forget the one, and send no other, when the channel is closed behind it."""
-    data = random.Random(3).randbytes(30 * MEGABYTE)
+class Collected:
+    """A receiver that keeps what it is told."""
+
+    def __init__(self):
+        self.data = bytearray()
+        self.told = []
+        self.over = asyncio.Event()
+
+    def received(self, data):
+        self.data += data
+
+    def ended(self):
+        self.told.append("ended")
+        self.over.set()
+
+    def lost(self, _error):
+        self.told.append("lost")
+        self.over.set()
+
+    def relieved(self):
+        pass
+
+
+def closed_by_the_server():
+    """Is done when the server has told its log that a connection is closed."""
+    done = asyncio.get_running_loop().create_future()
+    logger = logging.getLogger("appliance.tunnel")
+
+    def see(record):
+        if record.getMessage() == "tunnel connection closed" and "peer" in record.fields:
+            logger.removeFilter(see)
+            done.set_result(None)
+        return True
+
+    logger.addFilter(see)
+    return done
+
+
+async def test_what_came_before_anybody_was_there_comes_first_and_in_order():
+    data = random.Random(6).randbytes(500_000)
+
+    async def speak(reader, writer):
+        writer.write(data)
+        writer.write_eof()
+        await reader.read(-1)
+
+    async with link_to(speak) as link, logged_in(link.server.port) as connection:
+        channel = await open_channel(connection, link.target, 5)
+        await asyncio.sleep(0.3)
+        everything = Collected()
+        channel.attach(everything)
+        await everything.over.wait()
+        assert everything.data == data
+        channel.reset()
+
+
+async def test_an_end_behind_bytes_that_nobody_takes_yet_is_still_an_end():
+    """asyncssh alone would forget it when the channel is closed behind it."""
+    data = random.Random(3).randbytes(500_000)
 
     async def answer_all_at_once(reader, writer):
         await reader.read(-1)
         writer.write(data)
         await writer.drain()
 
-    async with link_to(answer_all_at_once) as link:
-        reader, writer = await link.connect()
+    async with (
+        target_server(answer_all_at_once) as port,
+        running_server(Target(HOST, port)) as server,
+        logged_in(server.port) as connection,
+    ):
+        told = closed_by_the_server()
+        channel = await open_channel(connection, Target(HOST, port), 5)
+        channel.send_eof()
+        await channel.receive()
+        channel.pause()
+        await asyncio.wait_for(told, 5)
+        rest = Collected()
+        channel.attach(rest)
+        await rest.over.wait()
+        assert rest.data == data[-len(rest.data) :]
+        assert rest.told[0] == "ended"
+        channel.reset()
+
+
+async def test_a_close_behind_bytes_that_nobody_takes_yet_follows_them_and_their_end():
+    data = random.Random(5).randbytes(5 * MEGABYTE)
+    may_read = asyncio.Event()
+    heard = asyncio.get_running_loop().create_future()
+
+    async def read_late(reader, writer):
         writer.write_eof()
-        received = bytearray()
-        while piece := await reader.read(MEGABYTE):
-            received += piece
-            await asyncio.sleep(0.01)
-        assert received == data
-        writer.close()
+        await may_read.wait()
+        heard.set_result(await reader.read(-1))
+
+    async with link_to(read_late) as link, logged_in(link.server.port) as connection:
+        channel = await open_channel(connection, link.target, 5)
+        assert await channel.receive() == b""
+        while not channel.congested:
+            channel.send(data)
+        channel.send(b"the last")
+        channel.send_eof()
+        channel.close()
+        may_read.set()
+        assert (await heard).endswith(b"the last")
 
 
 async def test_a_connection_that_is_silent_after_a_half_close_is_cut():

@@ -172,6 +172,23 @@ async def test_a_client_that_leaves_while_its_target_is_dialled_leaves_no_connec
             await asyncio.wait_for(server.drain(5), 2)
 
 
+async def test_a_drain_while_a_target_is_dialled_leaves_no_task_behind():
+    asked = asyncio.Event()
+
+    async def never_find(_host):
+        asked.set()
+        await asyncio.Event().wait()
+
+    target = Target(HOST, 9093)
+    before = asyncio.all_tasks()
+    async with running_server(target, never_find) as server, running_client(target, server.port) as (_, endpoint):
+        connecting = asyncio.create_task(echoed(endpoint))
+        await asked.wait()
+        await server.drain(0)
+        assert await connecting is None
+    assert asyncio.all_tasks() == before
+
+
 async def test_a_drain_lets_a_running_connection_finish_and_refuses_new_ones():
     async with link_to(echo) as link:
         reader, writer = await link.connect()

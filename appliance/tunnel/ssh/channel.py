@@ -40,6 +40,7 @@ class SshChannel(Channel, asyncssh.SSHTCPSession[bytes]):
         self._peer = peer
         self._end_announced = False
         self._closes_when_sent = False
+        self._paused = False
         self._standing = asyncio.Event()
         self.share = _Share(self, connection)
 
@@ -64,11 +65,17 @@ class SshChannel(Channel, asyncssh.SSHTCPSession[bytes]):
 
     def pause(self) -> None:
         """Stop reading: the peer's window will close."""
+        self._paused = True
         self.share.pause_reading()
 
     def resume(self) -> None:
-        """Read again."""
-        self.share.resume_reading()
+        """Read again: soon, because asyncssh delivers what waits before it returns, and this must not."""
+        self._paused = False
+        asyncio.get_running_loop().call_soon(self._resume)
+
+    def _resume(self) -> None:
+        if not self._paused:
+            self.share.resume_reading()
 
     def close(self) -> None:
         """Close when all is sent; for a connection whose two directions have ended.
