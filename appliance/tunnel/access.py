@@ -16,13 +16,22 @@ from appliance.settings.values import TunnelSettings
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _FORBIDDEN = {
-    "cloud metadata": ("169.254.169.254/32", "fd00:ec2::254/128", "fd20:ce::254/128", "100.100.100.200/32"),
+    "cloud metadata": (
+        "169.254.169.254/32",
+        "fd00:ec2::254/128",
+        "fd20:ce::254/128",
+        "100.100.100.200/32",
+        "168.63.129.16/32",
+    ),
     "unspecified": ("0.0.0.0/8", "::/128"),
     "loopback": ("127.0.0.0/8", "::1/128"),
     "link-local": ("169.254.0.0/16", "fe80::/10"),
     "multicast": ("224.0.0.0/4", "ff00::/8"),
 }
-"""Where no broker lives, by the name of the danger; the metadata services are those of AWS, Google and Alibaba."""
+"""Where no broker lives, by the name of the danger.
+
+The metadata services are those of AWS, Google, Alibaba and Azure; most others share the first address.
+"""
 
 _FORBIDDEN_NETWORKS = [
     (kind, ipaddress.ip_network(network)) for kind, networks in _FORBIDDEN.items() for network in networks

@@ -8,9 +8,9 @@ says in one line what is wrong; the status says whose error it is, in both direc
 
     400 PeerError    403 TargetRefused    502 Unreachable, NameUnresolved    504 TimedOut
 
-The server is strict, since the only client it serves is ours: the target is a name and a port, the head is bounded,
-there is no body, and nothing follows the head before the answer, where it could be taken for the next request or for
-the target's bytes by somebody who reads HTTP differently (request smuggling).
+The server is strict, since the only client it serves is ours. The head is bounded, and byte for byte the one that our
+client writes for that target: no other header, no other spelling, no body, nothing behind it before the answer. So
+there is nothing that somebody who reads HTTP differently could take for another request (request smuggling).
 """
 
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class ConnectServer:
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE_MAX)
-        self._received = 0
+        self._received = b""
 
     def receive(self, data: bytes) -> Target | None:
         """The target, once all of the head is here; ``data`` is empty when the client has ended its direction.
@@ -73,7 +73,7 @@ class ConnectServer:
             PeerError: this is no CONNECT as our client sends it.
             TargetRefused: the target is an address instead of a name.
         """
-        self._received += len(data)
+        self._received += data
         try:
             self._http.receive_data(data)
             request = self._http.next_event()
@@ -88,9 +88,10 @@ class ConnectServer:
             raise PeerError("a CONNECT request has no body")
         if self._http.trailing_data[0]:
             raise PeerError("bytes after the CONNECT request, before its answer")
-        if self._received > HEAD_SIZE_MAX:
-            raise PeerError("the CONNECT request is too long")
-        return _target(request.target)
+        target = _target(request.target)
+        if self._received != ConnectClient(target).request():
+            raise PeerError("the CONNECT request is not as the tunnel client writes it")
+        return target
 
     def answer(self, answer: Answer) -> bytes:
         """The answer's bytes; none when the client has hung up without a request."""

@@ -21,6 +21,7 @@ from tests.support.tunnel import (
     LINK,
     SECRET,
     Resolver,
+    Trusting,
     ask_connect,
     connect_request,
     echo,
@@ -55,19 +56,6 @@ async def refused(endpoint):
         return True
     writer.close()
     return False
-
-
-@dataclass(frozen=True)
-class Trusting:
-    """An end with a certificate of its own, which leaves it to TLS to mind who the other one is."""
-
-    context: ssl.SSLContext
-
-    def check(self, _certificate):
-        pass
-
-    def refused(self, _context):
-        pass
 
 
 def lax_server(credentials):

@@ -73,6 +73,19 @@ class Resolver:
         return self.addresses[host]
 
 
+@dataclass(frozen=True)
+class Trusting:
+    """An end with a certificate of its own, which leaves it to TLS to mind who the other one is."""
+
+    context: ssl.SSLContext
+
+    def check(self, certificate: bytes | None) -> None:
+        """Anybody is welcome."""
+
+    def refused(self, context: ssl.SSLContext) -> None:
+        """There is no other certificate."""
+
+
 @dataclass
 class Link:
     """A running tunnel to one target, and the endpoint of it."""
@@ -166,11 +179,15 @@ async def link_to(
 
 
 async def ask_connect(
-    port: int, request: bytes, context: ssl.SSLContext | None = None
+    port: int, request: bytes, context: ssl.SSLContext | None = None, address: str = "127.0.0.1"
 ) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
-    """The status line that a server gives to a request, by a TLS client that is not ours."""
+    """The status line that a server gives to a request, by a TLS client at ``address`` that is not ours."""
     reader, writer = await asyncio.open_connection(
-        "127.0.0.1", port, ssl=context or identity(Side.DESTINATION).context, server_hostname=""
+        "127.0.0.1",
+        port,
+        ssl=context or identity(Side.DESTINATION).context,
+        server_hostname="",
+        local_addr=(address, 0),
     )
     writer.write(request)
     head = await reader.readuntil(b"\r\n\r\n")

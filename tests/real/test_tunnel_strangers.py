@@ -1,0 +1,206 @@
+"""Certificates with one fault each, handshakes that never end, and crowds: what a stranger gets, and what it costs."""
+
+import asyncio
+import contextlib
+import functools
+import logging
+import ssl
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import Side
+from appliance.tunnel.certificates import authority_key, peer_name
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.identity import tls_context
+from appliance.tunnel.server import TunnelServer
+from appliance.tunnel.strangers import STRANGERS_OF_ONE_MAX
+from appliance.tunnel.tls import TlsLayer
+from tests.support import flood
+from tests.support.authority import DAY, Authority
+from tests.support.tunnel import (
+    HOST,
+    LINK,
+    SECRET,
+    Resolver,
+    Trusting,
+    ask_connect,
+    connect_request,
+    echo,
+    identity,
+    running_client,
+    running_server,
+    target_server,
+    tunnel_settings,
+)
+
+TARGET = Target(HOST, 9093)
+MEGABYTE = 2**20
+
+
+@functools.cache
+def links_authority():
+    """The link's own, as whoever knows its secret can make it."""
+    return Authority(LINK, authority_key(Secret(SECRET), LINK))
+
+
+def opposite(side):
+    return Side.SOURCE if side is Side.DESTINATION else Side.DESTINATION
+
+
+FAULTS = {
+    "expired": {"begins": -3 * DAY},
+    "not yet valid": {"begins": DAY},
+    "self-made authority, right name": {},
+    "usage of the other role": {"usage": opposite},
+    "name of the other role": {"uri": lambda side: peer_name(LINK, opposite(side))},
+    "name of another link": {"uri": lambda side: peer_name("orange-melon", side)},
+    "no name": {"fully_named": False},
+}
+"""What is changed of a good certificate: a value, or a function of the side."""
+
+ALERTS = {
+    "expired": "ALERT_CERTIFICATE_EXPIRED",
+    "not yet valid": "ALERT_BAD_CERTIFICATE",
+    "self-made authority, right name": "ALERT|DECRYPT",
+    "usage of the other role": "ALERT_UNSUPPORTED_CERTIFICATE",
+}
+"""How the server answers; those that have no alert are believed by TLS, and refused by their name."""
+
+
+def credentials(fault, side):
+    authority = Authority(LINK) if fault.startswith("self-made") else links_authority()
+    changes = {name: change(side) if callable(change) else change for name, change in FAULTS[fault].items()}
+    return authority.credentials(authority.leaf(side, **changes))
+
+
+async def test_a_certificate_without_fault_is_accepted():
+    authority = links_authority()
+    context = tls_context(authority.credentials(authority.leaf(Side.DESTINATION)), ssl.PROTOCOL_TLS_CLIENT)
+    async with target_server(echo) as port, running_server(Target(HOST, port)) as server:
+        status, _, writer = await ask_connect(server.port, connect_request(Target(HOST, port)), context)
+        writer.transport.abort()
+    assert status == b"HTTP/1.1 200 connected"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_server_refuses_a_client_whose_certificate_has_a_fault(fault, caplog):
+    context = tls_context(credentials(fault, Side.DESTINATION), ssl.PROTOCOL_TLS_CLIENT)
+    context.verify_mode = ssl.CERT_NONE
+    resolver = Resolver({HOST: ["127.0.0.1"]})
+    async with running_server(TARGET, resolver) as server:
+        if fault in ALERTS:
+            with pytest.raises(ssl.SSLError, match=ALERTS[fault]):
+                await ask_connect(server.port, connect_request(TARGET), context)
+        else:
+            status, _, writer = await ask_connect(server.port, connect_request(TARGET), context)
+            assert status.startswith(b"HTTP/1.1 400 the peer calls itself ")
+            writer.close()
+        await server.drain(10)
+    assert any(message.startswith("tunnel client refused: SHARED_SECRET") for message in caplog.messages)
+    assert resolver.asked == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_client_refuses_a_server_whose_certificate_has_a_fault(fault, caplog):
+    end = Trusting(tls_context(credentials(fault, Side.SOURCE), ssl.PROTOCOL_TLS_SERVER))
+    end.context.verify_mode = ssl.CERT_NONE
+    async with (
+        TunnelServer(tunnel_settings(TARGET), end, Resolver({})) as server,
+        running_client(TARGET, server.port) as (_, endpoint),
+    ):
+        reader, _ = await asyncio.open_connection("127.0.0.1", endpoint)
+        with pytest.raises(ConnectionResetError):
+            await reader.read(-1)
+    assert any(message.startswith("tunnel refused, the two VMs do not believe") for message in caplog.messages)
+
+
+async def test_the_log_says_of_an_expired_certificate_that_it_has_expired(caplog):
+    context = tls_context(credentials("expired", Side.DESTINATION), ssl.PROTOCOL_TLS_CLIENT)
+    async with running_server(TARGET) as server:
+        with pytest.raises(ssl.SSLError):
+            await ask_connect(server.port, connect_request(TARGET), context)
+        await server.drain(10)
+    (told,) = [record for record in caplog.records if record.message.startswith("tunnel client refused")]
+    assert told.fields["cause"] == "TLS: certificate verify failed: certificate has expired"
+
+
+async def test_a_handshake_that_comes_byte_by_byte_has_no_more_time_than_one_that_comes_at_once():
+    hello = TlsLayer(identity(Side.DESTINATION).context)
+    hello.start()
+    resolver = Resolver({HOST: ["127.0.0.1"]})
+    async with running_server(TARGET, resolver, Deadlines(handshake=0.3, last_word=0.1)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+
+        async def drip():
+            for byte in hello.outgoing():
+                writer.write(bytes([byte]))
+                await asyncio.sleep(0.03)
+
+        dripping = asyncio.create_task(drip())
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(3):
+                await reader.read(-1)
+        dripping.cancel()
+        writer.transport.abort()
+    assert resolver.asked == []
+
+
+@contextlib.asynccontextmanager
+async def flooding(port, address, count):
+    """Another process that opens ``count`` connections from ``address`` and keeps what it can; how many it keeps."""
+    command = [sys.executable, str(Path(flood.__file__)), str(port), address, str(count)]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        yield int(await process.stdout.readline())
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def comes_through(port, target, address):
+    status, _, writer = await ask_connect(port, connect_request(target), address=address)
+    writer.transport.abort()
+    return status == b"HTTP/1.1 200 connected"
+
+
+async def test_ten_thousand_idle_connections_from_one_address_stop_nobody_who_can_prove_himself(caplog):
+    caplog.set_level(logging.INFO)
+    process = psutil.Process()
+    async with target_server(echo) as port:
+        target = Target(HOST, port)
+        resolver = Resolver({HOST: ["127.0.0.1"]})
+        async with (
+            running_server(target, resolver, Deadlines(handshake=4.0, last_word=0.1), connections_max=10) as server,
+            running_client(target, server.port) as (_, endpoint),
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
+            writer.write(b"x")
+            assert await reader.readexactly(1) == b"x"
+            descriptors, memory = process.num_fds(), process.memory_info().rss
+            async with flooding(server.port, "127.0.0.2", 10_000) as held:
+                assert held <= STRANGERS_OF_ONE_MAX
+                assert process.num_fds() - descriptors <= STRANGERS_OF_ONE_MAX + 10
+                assert process.memory_info().rss - memory < 40 * MEGABYTE
+                writer.write(b"y")
+                assert await reader.readexactly(1) == b"y"
+                assert await comes_through(server.port, target, "127.0.0.1")
+                assert await comes_through(server.port, target, "127.0.0.3")
+                asked = len(resolver.asked)
+                async with asyncio.timeout(10):
+                    while True:
+                        with contextlib.suppress(ConnectionError):
+                            if await comes_through(server.port, target, "127.0.0.2"):
+                                break
+                        await asyncio.sleep(0.1)
+                assert len(resolver.asked) == asked + 1
+            writer.close()
+    told = [record for record in caplog.records if record.fields.get("peer", "").startswith("127.0.0.2")]
+    assert len([record for record in told if record.message.startswith("connections refused: too many")]) == 1
+    assert len(told) < 10
