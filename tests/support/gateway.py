@@ -47,7 +47,7 @@ async def gateway_process(
     environment = {**os.environ, "TMPDIR": str(directory)}
     process = await OwnedProcess.start(name, command_line, directory / f"{name}.log", environment)
     try:
-        await process.wait_for_line(" ready ", PATIENCE)
+        await process.wait_for_line(r"\bready\b", PATIENCE)
         yield process
     finally:
         await process.kill()

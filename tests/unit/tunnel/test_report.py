@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from appliance.errors import IdentityRefused, PeerError, TimedOut, Unreachable
-from appliance.tunnel.report import Report
+from appliance.tunnel.report import LINES_A_MINUTE, Report
 
 LINES = ((IdentityRefused, "refused: check SHARED_SECRET"), (Unreachable, "unreachable: check TUNNEL_PORT"))
 
@@ -40,6 +40,18 @@ def test_subjects_have_states_of_their_own(report, caplog):
 def test_an_error_without_a_line_of_its_own_is_told_all_the_same(report, caplog):
     report.failed("s", PeerError("odd"))
     assert caplog.records[0].fields["cause"] == "odd"
+
+
+def test_whoever_changes_state_at_will_gets_so_many_lines_a_minute_and_the_rest_is_counted(caplog):
+    now = 0.0
+    report = Report("peer", LINES, "well", clock=lambda: now)
+    for _ in range(1000):
+        report.failed("s", Unreachable("a"))
+        report.failed("s", IdentityRefused("b"))
+    assert len(caplog.records) == LINES_A_MINUTE
+    now = 61.0
+    report.failed("t", Unreachable("c"))
+    assert caplog.records[-1].fields == {"peer": "t", "cause": "c", "left_out": 2000 - LINES_A_MINUTE}
 
 
 def test_any_number_of_subjects_takes_bounded_memory(report):
