@@ -110,6 +110,7 @@ class EndpointClient(abc.ABC):
         return TcpChannel(lambda channel: self._accept(channel, target))
 
     def _accept(self, near: Channel, target: Target) -> None:
+        self.tally.accepted += 1
         self._connections.start(near, self._serve(near, target), f"tunnel connection to {target}")
 
     async def _serve(self, near: Channel, target: Target) -> None:

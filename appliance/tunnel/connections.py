@@ -25,7 +25,6 @@ class Connections:
         """Do ``work``, to which ``channel`` belongs: when it is over, so is the channel."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
-        self._tally.accepted += 1
         self._tally.open += 1
         # Not in the task: one that is cancelled before its first step would leave its channel open.
         task.add_done_callback(lambda _task: channel.reset())

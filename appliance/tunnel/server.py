@@ -96,6 +96,7 @@ class TunnelServer:
         return admitted
 
     def _accept(self, channel: TlsChannel) -> None:
+        self.tally.accepted += 1
         self._connections.start(channel, self._serve(channel), f"tunnel connection from {channel.peer}")
 
     async def _serve(self, near: TlsChannel) -> None:

@@ -31,6 +31,8 @@ from tests.support.link import ORANGE_KEY, SECONDS, Link, free_port, lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+WITHIN = 10.0
+"""Seconds; three of them may be the pause between two looks, the rest is for a busy machine."""
 DOMAIN = "orange.vpc.example"
 PLAN = ClusterPlan(
     "orange", (Node(0, "127.0.6.1", f"b0.{DOMAIN}"),), SecurityProtocol.SASL_PLAINTEXT, api_keys=(ORANGE_KEY,)
@@ -221,11 +223,11 @@ async def test_a_broker_that_joins_or_moves_is_reached_within_seconds_and_one_ou
     moved = Target(f"b7.eu.{DOMAIN}", network.guest_ports[1])
     outside = Target(f"b2.{DOMAIN}", free_port_pair(network.outsider.address)[0])
     await asyncio.gather(guest.start(joined), network.outsider.start(outside))
-    assert await network.seconds_to_open(joined) < 5
+    assert await network.seconds_to_open(joined) < WITHIN
     assert (await network.through_the_shim(joined))[1] == joined
 
     await guest.move(moved)
-    assert await network.seconds_to_open(moved) < 5
+    assert await network.seconds_to_open(moved) < WITHIN
     assert await network.through_the_shim(moved) == {0: network.seed, 1: moved, 2: outside}
 
     line = await destination.wait_for_line("source broker refused", SECONDS)

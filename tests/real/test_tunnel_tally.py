@@ -69,6 +69,7 @@ async def test_a_wrong_secret_is_counted_at_both_ends():
         await refused(endpoint)
         await until(server.tally, open=0)
         assert client.tally.refused == server.tally.refused == {Refusal.IDENTITY: 1}
+        assert client.tally.accepted == server.tally.accepted == 1
         assert client.tally.server_fault
 
 

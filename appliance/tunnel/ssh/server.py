@@ -118,6 +118,7 @@ class SshServer:
         except ValueError as error:
             raise open_failure(TargetRefused(f"{one_line(host)}:{port} is no host:port")) from error
         near = _Requested(connection, peer)
+        self.tally.accepted += 1
         self._connections.start(near, self._serve(near, target), f"tunnel connection from {peer}")
         return near
 
