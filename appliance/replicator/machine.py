@@ -99,6 +99,9 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready_file),
         ENV_FILE_VARIABLE: str(env_file),
     } | _MALLOC
+    if engine.spark_master.startswith("local"):
+        # Spark would look its host's own name up, and not start where nobody knows that.
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     options = [
         option for entry in configuration(engine, name, scratch).items() for option in ("--conf", "=".join(entry))
     ]
