@@ -1,7 +1,8 @@
 """``python -m tests [ARGUMENT...]``: the style, the types, and then pytest with the arguments.
 
 All of them run, whichever fails; pytest comes last, so that its closing line is the last of all. With ``--faults`` it
-is the fault suite alone, which takes ``--seed N`` and ``--soak MINUTES``.
+is the fault suite alone, which takes ``--seed N`` and ``--soak MINUTES``; with ``--networks`` the suite of two networks
+alone, which needs root.
 """
 
 import subprocess
@@ -11,12 +12,15 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parent.parent
 CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
 TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
+SUITES = ("faults", "networks")
+"""The directories whose tests run only when asked for."""
 
 
 def steps(arguments: list[str]) -> list[list[str]]:
     """The modules to run, with their arguments."""
-    if "--faults" in arguments:
-        return [["pytest", "tests/faults", *(argument for argument in arguments if argument != "--faults")]]
+    for suite in SUITES:
+        if f"--{suite}" in arguments:
+            return [["pytest", f"tests/{suite}", *(argument for argument in arguments if argument != f"--{suite}")]]
     return [*CHECKS, ["pytest", *TWO_FILES_AT_ONCE, *arguments]]
 
 

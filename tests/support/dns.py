@@ -10,6 +10,8 @@ from dnslib import EDNS0, QTYPE, RR, A, DNSRecord
 
 from appliance.settings.target import Target
 
+ANY_PORT = Target("127.0.0.1", 0)
+
 Script = Callable[[bytes], Awaitable[list[bytes]]]
 """From a query to the messages that the server sends, in that order."""
 
@@ -97,7 +99,7 @@ class _Scripted(asyncio.DatagramProtocol):
 
 
 @contextlib.asynccontextmanager
-async def scripted_server(udp: Script, tcp: Script | None = None) -> AsyncIterator[Target]:
+async def scripted_server(udp: Script, tcp: Script | None = None, listen: Target = ANY_PORT) -> AsyncIterator[Target]:
     """A DNS server that says what the scripts say, by TCP only when there is a script for it."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -106,14 +108,14 @@ async def scripted_server(udp: Script, tcp: Script | None = None) -> AsyncIterat
         await reader.read()
         writer.close()
 
-    streams = await asyncio.start_server(converse, "127.0.0.1", 0)
-    port = streams.sockets[0].getsockname()[1]
+    streams = await asyncio.start_server(converse, listen.host, listen.port)
+    address = streams.sockets[0].getsockname()
     loop = asyncio.get_running_loop()
-    transport, scripted = await loop.create_datagram_endpoint(lambda: _Scripted(udp), local_addr=("127.0.0.1", port))
+    transport, scripted = await loop.create_datagram_endpoint(lambda: _Scripted(udp), local_addr=address)
     if tcp is None:
         streams.close()
     try:
-        yield Target("127.0.0.1", port)
+        yield Target(*address)
     finally:
         transport.close()
         streams.close()

@@ -1,0 +1,62 @@
+"""The clusters of both VPCs: their names, addresses, users and topics."""
+
+from appliance.demo.plan import ApiKey, ClusterPlan, Node
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import SecurityProtocol
+
+PLAIN_USER = ApiKey("PLAIN_USER", Secret("plain-api-secret"))
+SCRAM_USER = ApiKey("SCRAM_USER", Secret("scram-api-secret"))
+USERS = {"PLAIN": PLAIN_USER, "SCRAM-SHA-512": SCRAM_USER}
+"""Who logs in by which mechanism; the other mechanism does not know them."""
+
+ORANGE = ClusterPlan(
+    "orange",
+    (
+        Node(0, "10.1.0.10", "b0.orange.example", vpc_port=9193),
+        Node(1, "10.1.0.11", "b1.orange.example", vpc_port=9194),
+    ),
+    SecurityProtocol.SASL_SSL,
+    (PLAIN_USER,),
+)
+GRAPE = ClusterPlan(
+    "grape",
+    (Node(0, "10.2.0.10", "b0.grape.example", vpc_port=9092),),
+    SecurityProtocol.SASL_SSL,
+    (PLAIN_USER,),
+)
+PLANS = {plan.name: plan for plan in (ORANGE, GRAPE)}
+
+IMPOSTOR = Target("impostor.orange.example", 9194)
+"""Another name of b1.orange.example, which its certificate does not hold."""
+
+BROKERS = {
+    "orange": {"b0.orange.example": "10.1.0.10", "b1.orange.example": "10.1.0.11", IMPOSTOR.host: "10.1.0.11"},
+    "grape": {"b0.grape.example": "10.2.0.10"},
+}
+"""The names of each VPC."""
+
+GRAPE_DNS = Target("10.2.0.53", 53)
+"""The DNS server of the destination VPC."""
+
+REPLICATED = "orders.placed"
+COPY = "orders.placed.copy"
+WAYS = (
+    ("kcat", "PLAIN"),
+    ("console", "PLAIN"),
+    ("console", "SCRAM-SHA-512"),
+    ("confluent", "PLAIN"),
+    ("confluent", "SCRAM-SHA-512"),
+)
+"""Which client logs in by which mechanism. The librdkafka of Debian 12's kcat, older than 2.6.1, sends its SCRAM nonce
+twice, which brokers since 3.9 refuse with or without a tunnel; confluent-kafka's is newer."""
+TOPICS = {"orange": [REPLICATED, *(f"{client}-{mechanism}" for client, mechanism in WAYS)], "grape": []}
+"""What each cluster begins with."""
+PARTITIONS = 4
+
+
+def bootstrap(plan: ClusterPlan) -> Target:
+    """The first broker as its VPC calls it: the others are found in its metadata."""
+    node = plan.nodes[0]
+    assert node.fqdn is not None
+    return Target(node.fqdn, node.vpc_port)

@@ -1,0 +1,65 @@
+"""Two networks for all tests of the suite, and what runs in them: brokers, then the tunnel, then the replicator."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from appliance.demo import jars
+from appliance.demo.process import OwnedProcess
+from appliance.demo.rehearsal import kafka_installation
+from tests.networks.clients import Kcat, in_destination_vpc
+from tests.networks.clusters import COPY
+from tests.networks.requirements import missing
+from tests.networks.stage import READY_SECONDS, Stage
+from tests.networks.topology import Topology, topology
+from tests.networks.tunnel import Tunnel
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if lacking := missing():
+        pytest.exit(lacking, returncode=1)
+    # Each test takes seconds: it is named as it comes.
+    config.option.verbose = max(config.option.verbose, 1)
+
+
+@pytest.fixture(scope="session")
+def machines() -> Iterator[Topology]:
+    with topology() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def stage(machines: Topology, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    """Both VPCs with their brokers; what these are made of is fetched before, where there is a network."""
+    await kafka_installation()
+    await asyncio.to_thread(jars.classpath, jars.MIRROR_MAKER)
+    directory: Path = tmp_path_factory.mktemp("vpcs")
+    made = Stage(machines, directory)
+    async with made.vpcs():
+        yield made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def tunnel(stage: Stage) -> AsyncIterator[Tunnel]:
+    """Both ends, ready."""
+    async with Tunnel(stage) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def replicator(tunnel: Tunnel) -> AsyncIterator[OwnedProcess]:
+    """The replicator on the destination VM, when it has begun to copy."""
+    stage = tunnel.stage
+    process = await stage.start_appliance(stage.machines.destination_vm, "replicate")
+
+    async def copies() -> bool:
+        return COPY in Kcat(in_destination_vpc(stage)).topics()
+
+    try:
+        await process.wait_until(copies, READY_SECONDS, f"make {COPY}")
+        yield process
+    finally:
+        await process.stop()

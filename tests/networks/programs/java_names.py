@@ -1,0 +1,26 @@
+"""``python -m tests.networks.programs.java_names NAME...``: the addresses that Java's own resolver finds, as JSON.
+
+A Java machine without a compiler runs no program of ours; by Py4J it takes calls from here.
+"""
+
+import json
+import sys
+
+from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JJavaError
+
+
+def addresses(gateway: JavaGateway, name: str) -> list[str]:
+    """What java.net.InetAddress says; nothing for a name that it does not know."""
+    try:
+        return sorted(found.getHostAddress() for found in gateway.jvm.java.net.InetAddress.getAllByName(name))
+    except Py4JJavaError as error:
+        if "UnknownHostException" in str(error.java_exception):
+            return []
+        raise
+
+
+if __name__ == "__main__":
+    gateway = JavaGateway.launch_gateway(die_on_exit=True)
+    print(json.dumps([addresses(gateway, name) for name in sys.argv[1:]]))
+    gateway.shutdown()

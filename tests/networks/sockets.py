@@ -1,0 +1,32 @@
+"""What a machine listens on, and what a scan from elsewhere finds."""
+
+import json
+import sys
+from dataclasses import dataclass
+
+from tests.networks.namespace import Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What all TCP ports of an address said: which accept, how many refuse, how many say nothing."""
+
+    open: list[int]
+    closed: int
+    silent: int
+
+
+def scan(machine: Namespace, address: str) -> Ports:
+    """Ask every port of an address from a machine."""
+    return Ports(**json.loads(machine.say(sys.executable, "-m", "tests.networks.programs.scan", address)))
+
+
+def listening(machine: Namespace) -> set[tuple[str, int]]:
+    """The addresses and ports on which a machine takes TCP connections or datagrams from anybody."""
+    columns = [line.split() for line in machine.say("ss", "-H", "-l", "-n", "-t", "-u").splitlines()]
+    return {_place(column[4]) for column in columns}
+
+
+def _place(text: str) -> tuple[str, int]:
+    address, _, port = text.rpartition(":")
+    return ("::" if address == "*" else address.strip("[]").removeprefix("::ffff:")), int(port)

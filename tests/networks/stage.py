@@ -1,0 +1,105 @@
+"""What runs on the machines of the topology, each a process of its own with a log."""
+
+import contextlib
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from appliance.demo.process import OwnedProcess
+from appliance.demo.setenv import process_environment
+from tests.networks.clusters import GRAPE, GRAPE_DNS, ORANGE, PLAIN_USER, REPLICATED, SCRAM_USER, bootstrap
+from tests.networks.namespace import Namespace
+from tests.networks.topology import DESTINATION_SIDE_TUNNEL_IP, SHIM, SOURCE_SIDE_TUNNEL_IP, TUNNEL_PORT, Topology
+
+READY_SECONDS = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The machines, and a directory for logs, settings and the clusters' files."""
+
+    machines: Topology
+    directory: Path
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(33), repr=False)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The processes': nothing of the user's settings."""
+        return process_environment(os.environ, self.directory)
+
+    def ca_file(self, cluster: str) -> Path:
+        """Whom the clients of a cluster trust."""
+        return self.directory / cluster / "ca.pem"
+
+    def variables(self) -> dict[str, str]:
+        """The link's setenv.sh: what is required, and where the files and the VPC's own DNS are."""
+        _, other = ORANGE.nodes
+        return {
+            "SOURCE_CLUSTER_ID": "orange",
+            "SOURCE_BROKER_SERVERS": str(bootstrap(ORANGE)),
+            "SOURCE_BROKER_PATTERN": f"*.orange.example:{other.vpc_port}",
+            "SOURCE_SASL_MECHANISM": "SCRAM-SHA-512",
+            "SOURCE_API_KEY": SCRAM_USER.key,
+            "SOURCE_API_SECRET": SCRAM_USER.secret.reveal(),
+            "SOURCE_CA_FILE": str(self.ca_file("orange")),
+            "DESTINATION_CLUSTER_ID": "grape",
+            "DESTINATION_BROKER_SERVERS": str(bootstrap(GRAPE)),
+            "DESTINATION_API_KEY": PLAIN_USER.key,
+            "DESTINATION_API_SECRET": PLAIN_USER.secret.reveal(),
+            "DESTINATION_CA_FILE": str(self.ca_file("grape")),
+            "REPLICA_TOPICS_SOURCE_REGEX": REPLICATED,
+            "REPLICA_TOPICS_DEST_SUFFIX": "copy",
+            "SOURCE_SIDE_TUNNEL_IP": SOURCE_SIDE_TUNNEL_IP,
+            "DESTINATION_SIDE_TUNNEL_IP": DESTINATION_SIDE_TUNNEL_IP,
+            "SHARED_SECRET": self.secret,
+            "TUNNEL_PORT": str(TUNNEL_PORT),
+            "DNS_LISTEN": f"{SHIM}:53",
+            "DNS_UPSTREAM": str(GRAPE_DNS),
+        }
+
+    async def start(self, machine: Namespace, name: str, module: str, *arguments: str) -> OwnedProcess:
+        """A Python module on a machine."""
+        command = machine.command(sys.executable, "-m", module, *arguments)
+        return await OwnedProcess.start(name, command, self.directory / f"{name}.log", self.environment)
+
+    async def start_appliance(self, machine: Namespace, command: str, **changed: str) -> OwnedProcess:
+        """One of the appliance's commands on a machine, with settings of its own."""
+        name = f"{command}-{secrets.token_hex(3)}"
+        env_file = self.directory / f"{name}.sh"
+        variables = self.variables() | changed
+        env_file.touch(0o600)
+        env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
+        return await self.start(machine, name, "appliance.cli", command, "--env-file", str(env_file))
+
+    @contextlib.asynccontextmanager
+    async def vpcs(self) -> AsyncIterator[None]:
+        """Both clusters, and the destination VPC's DNS."""
+        programs = "tests.networks.programs"
+        async with contextlib.AsyncExitStack() as undo:
+            started = [
+                await self.start(machine, name, f"{programs}.{module}", *arguments)
+                for machine, name, module, arguments in (
+                    (self.machines.destination_vpc, "dns", "resolver", ()),
+                    (self.machines.source_vpc, "orange-brokers", "brokers", ("orange", str(self.directory))),
+                    (self.machines.destination_vpc, "grape-brokers", "brokers", ("grape", str(self.directory))),
+                )
+            ]
+            for process in started:
+                undo.push_async_callback(process.stop)
+            for process in started:
+                await process.wait_for_line("^ready$", READY_SECONDS)
+            yield
+
+    @contextlib.asynccontextmanager
+    async def appliance(self, machine: Namespace, command: str, **changed: str) -> AsyncIterator[OwnedProcess]:
+        """One of the appliance's commands, ready, and asked to stop with the end of the block."""
+        process = await self.start_appliance(machine, command, **changed)
+        try:
+            await process.wait_for_line(r"\bready\b", READY_SECONDS)
+            yield process
+        finally:
+            await process.stop()

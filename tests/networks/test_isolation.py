@@ -1,0 +1,55 @@
+"""Between the two VPCs there is the tunnel, and nothing else."""
+
+import json
+
+import pytest
+
+from appliance.demo.plan import Node
+from tests.networks.clients import Kcat, through_tunnel
+from tests.networks.clusters import BROKERS, ORANGE
+from tests.networks.dig import dig
+from tests.networks.stage import Stage
+from tests.networks.topology import ROLES, SOURCE_SIDE_TUNNEL_IP, Topology
+from tests.networks.tunnel import Tunnel
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_machine_has_a_way_to_the_world_or_forwards(machines: Topology, role: str) -> None:
+    machine = getattr(machines, role.replace("-", "_"))
+    assert machine.run("ip", "route", "get", "192.0.2.1").returncode
+    assert machine.say("cat", "/proc/sys/net/ipv4/ip_forward") == "0\n"
+    cables = [cable for cable in json.loads(machine.ip("-json", "link")) if cable["ifname"] != "lo"]
+    assert all(cable["ifname"] == "switch" or cable["link_netnsid"] >= 0 for cable in cables)
+
+
+@pytest.mark.parametrize("node", ORANGE.nodes, ids=lambda node: node.fqdn)
+def test_no_route_leads_to_a_broker_though_one_is_laid(stage: Stage, node: Node) -> None:
+    vm = stage.machines.destination_vm
+    assert vm.run("ip", "route", "get", node.address).returncode
+    vm.ip("route", "add", node.address, "via", SOURCE_SIDE_TUNNEL_IP)
+    assert vm.run(*connect(node.address, node.vpc_port)).returncode
+    vm.ip("route", "delete", node.address)
+    assert stage.machines.source_vm.run(*connect(node.address, node.vpc_port)).returncode == 0
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_without_the_tunnel_no_broker_is_reached_and_with_it_all_are(stage: Stage, tunnel: Tunnel) -> None:
+    await tunnel.stop()
+    try:
+        with pytest.raises(RuntimeError, match="Failed to acquire metadata"):
+            Kcat(through_tunnel(stage)).run("-L", "-m", "2")
+    finally:
+        await tunnel.start()
+    assert "2 brokers" in Kcat(through_tunnel(stage)).run("-L")
+
+
+@pytest.mark.usefixtures("tunnel")
+def test_the_destination_vm_learns_no_address_of_the_source_vpc(stage: Stage) -> None:
+    for name in BROKERS["orange"]:
+        (address,) = dig(stage.machines.destination_vm, name).addresses
+        assert address.startswith("127.")
+
+
+def connect(address: str, port: int) -> list[str]:
+    """The command that says by its status whether a TCP connection can be made within two seconds."""
+    return ["timeout", "2", "bash", "-c", f"exec 3<>/dev/tcp/{address}/{port}"]

@@ -1,0 +1,42 @@
+"""From outside exactly the printed port answers, and only to the printed address, while all of the appliance runs."""
+
+import ipaddress
+
+import pytest
+
+from tests.networks.sockets import Ports, listening, scan
+from tests.networks.stage import Stage
+from tests.networks.topology import (
+    DESTINATION_SIDE_TUNNEL_IP,
+    DESTINATION_VM_IN_VPC,
+    SOURCE_SIDE_TUNNEL_IP,
+    TUNNEL_PORT,
+)
+
+pytestmark = pytest.mark.usefixtures("replicator")
+
+ALL = 65535
+
+
+def test_the_source_vm_answers_the_destination_vm_on_the_printed_port_alone(stage: Stage) -> None:
+    assert scan(stage.machines.destination_vm, SOURCE_SIDE_TUNNEL_IP) == Ports([TUNNEL_PORT], 0, ALL - 1)
+
+
+def test_the_source_vm_answers_a_stranger_nothing(stage: Stage) -> None:
+    assert scan(stage.machines.stranger, SOURCE_SIDE_TUNNEL_IP) == Ports([], 0, ALL)
+
+
+def test_the_destination_vm_answers_nobody(stage: Stage) -> None:
+    machines = stage.machines
+    for machine, address in (
+        (machines.stranger, DESTINATION_SIDE_TUNNEL_IP),
+        (machines.destination_vpc, DESTINATION_VM_IN_VPC),
+    ):
+        assert scan(machine, address) == Ports([], ALL, 0)
+
+
+def test_the_vms_listen_on_the_tunnel_port_and_on_loopback_alone(stage: Stage) -> None:
+    assert listening(stage.machines.source_vm) == {("0.0.0.0", TUNNEL_PORT)}
+    places = listening(stage.machines.destination_vm)
+    assert ("127.0.0.1", 53) in places
+    assert {place for place in places if not ipaddress.ip_address(place[0]).is_loopback} == set()

@@ -1,0 +1,104 @@
+"""Two VPCs, a VM beside each, and one link between the VMs::
+
+    source VPC ------- source VM ========= destination VM ------- destination VPC
+    10.1.0.10, .11     10.1.0.2     ||     10.2.0.2               10.2.0.10, .53
+                       203.0.113.7  ||     203.0.113.9
+                                 stranger
+                                 203.0.113.66
+
+The link is a switch, in a namespace of its own. Nothing leads to the machine that runs the tests, and nobody forwards.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.networks.clusters import BROKERS, GRAPE, GRAPE_DNS, ORANGE
+from tests.networks.namespace import Namespace, namespaces
+
+SOURCE_SIDE_TUNNEL_IP = "203.0.113.7"
+DESTINATION_SIDE_TUNNEL_IP = "203.0.113.9"
+STRANGER = "203.0.113.66"
+TUNNEL_PORT = 15060
+SHIM = "127.0.0.1"
+
+SOURCE_VM_IN_VPC = "10.1.0.2"
+DESTINATION_VM_IN_VPC = "10.2.0.2"
+
+_FIREWALL = f"""
+table inet firewall {{
+    chain input {{
+        type filter hook input priority filter; policy accept;
+        iifname "link" ip saddr {DESTINATION_SIDE_TUNNEL_IP} tcp dport {TUNNEL_PORT} accept
+        iifname "link" drop
+    }}
+}}
+"""
+"""The one rule, inbound on the source VM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The machines."""
+
+    source_vpc: Namespace
+    source_vm: Namespace
+    link: Namespace
+    stranger: Namespace
+    destination_vm: Namespace
+    destination_vpc: Namespace
+
+
+ROLES = ("source-vpc", "source-vm", "link", "stranger", "destination-vm", "destination-vpc")
+
+
+@contextlib.contextmanager
+def topology() -> Iterator[Topology]:
+    """All of it, cabled, with the firewall up; nothing runs yet."""
+    with namespaces(ROLES) as made:
+        machines = Topology(*made)
+        _lay_cables(machines)
+        _give_addresses(machines)
+        _name(machines)
+        machines.source_vm.say("nft", "-f", "-", given=_FIREWALL)
+        yield machines
+
+
+def _lay_cables(machines: Topology) -> None:
+    machines.link.ip("link", "add", "name", "switch", "type", "bridge")
+    machines.link.ip("link", "set", "dev", "switch", "up")
+    for port, machine in enumerate((machines.source_vm, machines.destination_vm, machines.stranger)):
+        _cable(machine, "link", machines.link, f"port{port}")
+        machines.link.ip("link", "set", "dev", f"port{port}", "master", "switch")
+    _cable(machines.source_vm, "vpc", machines.source_vpc, "vpc")
+    _cable(machines.destination_vm, "vpc", machines.destination_vpc, "vpc")
+
+
+def _cable(one: Namespace, name: str, other: Namespace, other_name: str) -> None:
+    one.ip("link", "add", "name", name, "type", "veth", "peer", "name", other_name, "netns", other.name)
+    one.ip("link", "set", "dev", name, "up")
+    other.ip("link", "set", "dev", other_name, "up")
+
+
+def _give_addresses(machines: Topology) -> None:
+    for machine, interface, addresses in (
+        (machines.source_vpc, "vpc", [node.address for node in ORANGE.nodes]),
+        (machines.source_vm, "vpc", [SOURCE_VM_IN_VPC]),
+        (machines.source_vm, "link", [SOURCE_SIDE_TUNNEL_IP]),
+        (machines.stranger, "link", [STRANGER]),
+        (machines.destination_vm, "link", [DESTINATION_SIDE_TUNNEL_IP]),
+        (machines.destination_vm, "vpc", [DESTINATION_VM_IN_VPC]),
+        (machines.destination_vpc, "vpc", [*(node.address for node in GRAPE.nodes), GRAPE_DNS.host]),
+    ):
+        for address in addresses:
+            machine.ip("address", "add", f"{address}/24", "dev", interface)
+
+
+def _name(machines: Topology) -> None:
+    """Who knows which names: the source's only the source's machines, the destination VM none but by the shim."""
+    nobody = "127.0.0.1"
+    for machine in (machines.source_vpc, machines.source_vm):
+        machine.configure(BROKERS["orange"], nobody)
+    machines.stranger.configure({}, nobody)
+    machines.destination_vm.configure({}, SHIM)
+    machines.destination_vpc.configure(BROKERS["grape"], nobody)

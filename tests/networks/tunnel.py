@@ -1,0 +1,33 @@
+"""The tunnel between the VMs, as it can be started and stopped."""
+
+import contextlib
+from typing import Self
+
+from tests.networks.stage import Stage
+
+
+class Tunnel:
+    """Both ends, with the shim, on their VMs; a context manager that may be entered again."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self._undo = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Returns when both ends are ready."""
+        machines = self.stage.machines
+        async with contextlib.AsyncExitStack() as starting:
+            for machine, command in ((machines.source_vm, "source"), (machines.destination_vm, "destination")):
+                await starting.enter_async_context(self.stage.appliance(machine, command))
+            self._undo = starting.pop_all()
+
+    async def stop(self) -> None:
+        """Returns when neither is there."""
+        await self._undo.aclose()
