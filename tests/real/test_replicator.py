@@ -4,7 +4,8 @@ import asyncio
 import ipaddress
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import psutil
 import pytest
@@ -14,7 +15,7 @@ from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
 from tests.support.administration import configure, delete_before
 from tests.support.engine import read_rows
-from tests.support.link import SECONDS, Link, faults, lines, link
+from tests.support.link import SECONDS, Link, faults, lines, link, shown_by
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -52,6 +53,15 @@ def peers(process: OwnedProcess) -> set[ipaddress.IPv4Address]:
     return {ipaddress.IPv4Address(c.raddr.ip.removeprefix("::ffff:")) for c in connections if c.raddr}
 
 
+def open_to_others(directory: Path) -> list[Path]:
+    """The files in it that more than their owner can read."""
+    return [path for path in directory.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+
+
+def holds(path: Path, secrets: Sequence[str]) -> bool:
+    return any(secret.encode() in path.read_bytes() for secret in secrets)
+
+
 async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(orders: Link) -> None:
     orders.produce("orders", 100)
     async with orders.running("source") as source, orders.running("replicate") as replicator:
@@ -76,8 +86,11 @@ async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(or
 async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_ends_in_seconds(orders: Link) -> None:
     orders.produce("orders", 1000)
     async with orders.tunnel():
-        async with orders.running("replicate"):
+        async with orders.running("replicate", LOG_LEVEL="debug") as replicator:
             await until_copied(orders, "orders", 1)
+            shown = shown_by(replicator)
+            assert not [secret for secret in orders.secrets if secret in shown]
+            assert not [path for path in open_to_others(orders.directory) if holds(path, orders.secrets)]
         orders.produce("orders", 1000)
         async with orders.running("replicate") as replicator:
             await until_copied(orders, "orders", 2000)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
 
+import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -78,6 +79,11 @@ class Link:
             "DISCOVERY_SECONDS": "1",
             "TASKS": "1",
         }
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What nobody but the processes of the link may read."""
+        return self.secret, ORANGE_KEY.secret.reveal(), GRAPE_KEY.secret.reveal()
 
     async def start(
         self, command: str, environment: Mapping[str, str] = os.environ, options: Sequence[str] = (), **changed: str
@@ -157,6 +163,13 @@ async def link(
             yield Link(orange, grape, dns, directory)
         finally:
             await dns.close()
+
+
+def shown_by(process: OwnedProcess) -> str:
+    """What it has printed, and what the machine shows of it and of its children."""
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    names = [Path(f"/proc/{one.pid}/{name}") for one in family for name in ("cmdline", "environ")]
+    return "\n".join(path.read_text() for path in (process.log_file, *names))
 
 
 def lines(process: OwnedProcess) -> Iterator[str]:
