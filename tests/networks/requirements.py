@@ -3,7 +3,15 @@
 import os
 import shutil
 
-_PACKAGES = {"ip": "iproute2", "nft": "nftables", "kcat": "kcat", "dig": "bind9-dnsutils"}
+_PACKAGES = {
+    "ip": "iproute2",
+    "nft": "nftables",
+    "kcat": "kcat",
+    "dig": "bind9-dnsutils",
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "stunnel": "stunnel4",
+}
 """The Debian package of each program."""
 
 

@@ -4,6 +4,7 @@ import ipaddress
 
 import pytest
 
+from tests.networks.namespace import Namespace
 from tests.networks.sockets import Ports, listening, scan
 from tests.networks.stage import Stage
 from tests.networks.topology import (
@@ -35,8 +36,11 @@ def test_the_destination_vm_answers_nobody(stage: Stage) -> None:
         assert scan(machine, address) == Ports([], ALL, 0)
 
 
+def not_on_loopback(machine: Namespace) -> set[tuple[str, int]]:
+    return {place for place in listening(machine) if not ipaddress.ip_address(place[0]).is_loopback}
+
+
 def test_the_vms_listen_on_the_tunnel_port_and_on_loopback_alone(stage: Stage) -> None:
-    assert listening(stage.machines.source_vm) == {("0.0.0.0", TUNNEL_PORT)}
-    places = listening(stage.machines.destination_vm)
-    assert ("127.0.0.1", 53) in places
-    assert {place for place in places if not ipaddress.ip_address(place[0]).is_loopback} == set()
+    assert not_on_loopback(stage.machines.source_vm) == {("0.0.0.0", TUNNEL_PORT)}
+    assert ("127.0.0.1", 53) in listening(stage.machines.destination_vm)
+    assert not_on_loopback(stage.machines.destination_vm) == set()
