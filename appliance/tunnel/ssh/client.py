@@ -22,8 +22,8 @@ from appliance.tunnel.report import Report
 from appliance.tunnel.ssh.channel import SshChannel, open_channel
 from appliance.tunnel.ssh.errors import connection_error
 from appliance.tunnel.ssh.keys import LinkKeys, keys_in
+from appliance.tunnel.ssh.peer import REMEDY
 from appliance.tunnel.ssh.route import Hop
-from appliance.tunnel.ssh.server import REMEDY
 
 _SERVER_LINES = (
     (IdentityRefused, f"tunnel refused, the two ends do not believe each other: {REMEDY}"),
