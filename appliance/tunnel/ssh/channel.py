@@ -1,7 +1,7 @@
 """A channel that is a share of an SSH connection (RFC 4254, section 5): it has its own flow control and its own ends.
 
 What waits in this process is bounded for each direction by ``WINDOW``, which the receiving end grants and the sending
-end has under way, and one read. A mebibyte is 10 MB/s for each channel at a round trip of 100 ms.
+end has under way, and one read. Two mebibytes are 20 MB/s for each channel at a round trip of 100 ms.
 
 SSH has no reset. Its like is a close without an end of file before it, and is taken for one here; an OpenSSH peer,
 however, makes a regular end of it, and of its own targets' resets.
@@ -20,7 +20,7 @@ from appliance.settings.target import Target
 from appliance.tunnel.channel import Channel
 from appliance.tunnel.ssh.errors import connection_error, target_error
 
-WINDOW = 2**20
+WINDOW = 2 * 2**20
 """Bytes that the peer may send before it hears that they were taken."""
 
 PACKET_SIZE = 32 * 1024
