@@ -51,6 +51,20 @@ def load(path: Path, process: Mapping[str, str]) -> dict[str, str]:
     return _merged(environment, process)
 
 
+def assignment(name: str, value: str) -> str:
+    """The line of such a file that gives ``name`` the value, as it stands.
+
+    Raises:
+        SettingsError: there is none: a file gives back a carriage return as another character.
+    """
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    for quoted in (f"'{value}'", f'"{escaped}"'):
+        line = f"export {name}={quoted}\n"
+        if _scan(line.replace("\r", "\n")) == ({name: value}, []):
+            return line
+    raise SettingsError([f"{name}: expected a value without a carriage return"])
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8")

@@ -1,9 +1,12 @@
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from appliance.errors import SettingsError
-from appliance.settings.env_file import load, read_settings
+from appliance.settings.env_file import assignment, load, read_settings
 from appliance.settings.role import EVERY_ROLE
 from tests.support.settings import REQUIRED
 
@@ -106,6 +109,25 @@ def test_a_file_that_is_not_text_is_a_fault(path: Path) -> None:
 def test_a_directory_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="Is a directory"):
         load(tmp_path, {})
+
+
+@given(st.text(st.characters(exclude_characters="\r", exclude_categories=["Cs"])))
+def test_a_written_value_is_read_as_it_stood(value: str) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "setenv.sh"
+        path.write_text(assignment("SOURCE_API_SECRET", value))
+        assert load(path, {}) == {"SOURCE_API_SECRET": value}
+
+
+@pytest.mark.parametrize("value", ["it's", "$HOME `id` #1", 'say "yes"', 'it\'s "it"', "two\nlines", "back\\", " "])
+def test_a_value_is_written_in_the_quotes_that_fit(path: Path, value: str) -> None:
+    assert loaded(path, assignment("SOURCE_API_SECRET", value)) == {"SOURCE_API_SECRET": value}
+
+
+def test_a_value_that_no_file_gives_back_is_a_fault_that_does_not_show_it() -> None:
+    with pytest.raises(SettingsError) as refusal:
+        assignment("SOURCE_API_SECRET", "hunter2\r")
+    assert refusal.value.faults == ("SOURCE_API_SECRET: expected a value without a carriage return",)
 
 
 def test_faults_of_lines_and_of_values_are_reported_together(path: Path) -> None:
