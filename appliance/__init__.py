@@ -2,10 +2,11 @@
 
 The way of the data, room by room; arrows of imports point only leftwards::
 
-    errors <- settings <- { http, endless, tunnel, dns, kafka } <- { gateway, replicator } <- { verify, console }
-        <- cli <- demo
+    errors <- settings <- { render, http, endless, tunnel, dns, kafka } <- { gateway, replicator }
+        <- { verify, console } <- { cli, prepare } <- demo
 
 - ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
+- ``render``: the settings become the files of a VM, docker-compose.yml among them, and its firewall rules.
 - ``http``: a few pages that are read with GET: health and metrics.
 - ``endless``: work that goes on beside other work, whatever goes wrong in it.
 - ``tunnel``: a connection becomes mutual TLS, a CONNECT to an allowed target, a relay of bytes.
@@ -15,5 +16,6 @@ The way of the data, room by room; arrows of imports point only leftwards::
 - ``replicator``: metadata and positions become a plan, lanes, transactions, committed copies.
 - ``console``: what both clusters have committed becomes a snapshot: a table, JSON, health, metrics.
 - ``verify``: both sides, read anew, become a verdict on each partition.
+- ``prepare``: the two prepare scripts: checks, writes what was rendered, says what is left to do.
 - ``demo``: two real clusters on loopback and the whole appliance between them.
 """

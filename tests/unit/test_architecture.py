@@ -15,10 +15,10 @@ ROOT = Path(appliance.__file__).parent
 FLOORS = (
     {"errors", "owned", "version"},
     {"settings"},
-    {"log", "http", "endless", "tunnel", "dns", "kafka"},
+    {"log", "http", "endless", "render", "tunnel", "dns", "kafka"},
     {"gateway", "replicator"},
     {"verify", "console"},
-    {"cli"},
+    {"cli", "prepare"},
     {"demo"},
 )
 """A room may import rooms of lower floors, and itself; never a neighbour on its own floor."""
@@ -79,6 +79,11 @@ def test_asyncssh_is_loaded_only_where_the_tunnel_is_ssh() -> None:
 
 PURE = [
     "settings/target.py",
+    "render/compose.py",
+    "render/container.py",
+    "render/published.py",
+    "render/firewall.py",
+    "render/differences.py",
     "kafka/wire.py",
     "kafka/sasl.py",
     "kafka/versions.py",

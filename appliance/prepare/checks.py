@@ -1,0 +1,81 @@
+"""Faults that only containers make of settings, and only this VM of files."""
+
+import ipaddress
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from appliance.errors import SettingsError
+from appliance.render.mounts import mounts
+from appliance.render.place import Place
+from appliance.settings.role import Role
+from appliance.settings.target import Target, is_ip_literal
+from appliance.settings.values import Route, Settings
+
+_IN_CONTAINERS = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127.0.0.11"))
+"""The shim, and Docker's own resolver."""
+
+
+def file_faults(path: Path) -> list[str]:
+    """What is wrong with setenv.sh itself, but for what is in it.
+
+    Raises:
+        SettingsError: it is not there.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        cure = f"cp setenv.sh.template {path} && chmod 600 {path}, then fill it in"
+        raise SettingsError([f"{path}: {(error.strerror or '').lower()}: {cure}"]) from error
+    if stat.S_ISREG(mode) and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return [f"{path}: holds secrets, and others may read it: chmod 600 {path}"]
+    return []
+
+
+def container_faults(settings: Settings, role: Role, place: Place) -> list[str]:
+    """What would not work in containers on this VM."""
+    if settings.route is Route.DIRECT:
+        return ["SOURCE_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance replicate"]
+    faults = list(_resolvers(settings, role, place))
+    if any(address in settings.tunnel.endpoint_network for address in _IN_CONTAINERS):
+        faults.append(
+            f"TUNNEL_ENDPOINT_NETWORK={settings.tunnel.endpoint_network}: expected a network without 127.0.0.1 and "
+            "127.0.0.11, which Docker and the DNS shim have in a container"
+        )
+    return faults + list(_unreadable(settings, role, place))
+
+
+def _resolvers(settings: Settings, role: Role, place: Place) -> Iterator[str]:
+    if role & Role.SOURCE:
+        yield from _loopback("TUNNEL_RESOLVER", settings.tunnel.resolver)
+    if role & Role.DESTINATION:
+        yield from _loopback("DNS_UPSTREAM", settings.dns.upstream)
+        if not (settings.dns.upstream or place.resolver):
+            yield "DNS_UPSTREAM: missing: /etc/resolv.conf names no DNS server that a container reaches"
+
+
+def _loopback(variable: str, resolver: Target | None) -> Iterator[str]:
+    if resolver and is_ip_literal(resolver.host) and ipaddress.ip_address(resolver.host).is_loopback:
+        yield f"{variable}={resolver}: expected a DNS server that a container reaches, not this VM's loopback"
+
+
+def _unreadable(settings: Settings, role: Role, place: Place) -> Iterator[str]:
+    for mount in mounts(settings, role):
+        file = mount.source / Path(mount.path).name if mount.source.is_dir() else mount.source
+        cause = _why_unreadable(file, mount.source, place)
+        if cause:
+            yield f"{mount.variable}={file}: {cause}"
+
+
+def _why_unreadable(file: Path, mounted: Path, place: Place) -> str | None:
+    try:
+        status = file.stat()
+        inside = file.resolve().is_relative_to(mounted.resolve())
+    except OSError as error:
+        return f"expected a PEM file: {error.strerror}"
+    if not inside:
+        return f"leads out of its folder, which is what the container sees: put {file.resolve()} there itself"
+    bit = (
+        stat.S_IRUSR if status.st_uid == place.user else stat.S_IRGRP if status.st_gid == place.group else stat.S_IROTH
+    )
+    return None if status.st_mode & bit else f"user {place.user}, whom the containers run as, may not read it"

@@ -1,0 +1,115 @@
+"""The firewall rules of a link: the destination VM dials the source VM, and each VM dials its own brokers.
+
+A firewall lets answers back by itself, so a rule is wanted only where a connection begins.
+"""
+
+import hashlib
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance.render.template import filled
+from appliance.settings.target import is_ip_literal
+from appliance.settings.values import ClusterSettings, Settings, Side
+
+FORMATS = ("gcloud", "aws", "nftables", "terraform")
+"""What ``ready`` can write."""
+
+_NAME_MAX = 28
+"""Letters of a link within the name of a Google Cloud rule, which has 63 at most."""
+
+_WORDS = {
+    4: {"family": "ip", "ranges": "IpRanges", "cidr": "CidrIp", "attribute": "cidr_ipv4"},
+    6: {"family": "ip6", "ranges": "Ipv6Ranges", "cidr": "CidrIpv6", "attribute": "cidr_ipv6"},
+}
+"""What nftables, aws and Terraform call an address, by the version of IP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a rule.
+
+    ``name`` is for people and ``variable`` for the ready commands. ``network`` is in CIDR notation, or a blank in
+    capitals where only the user knows it; ``version`` is that of IP.
+    """
+
+    name: str
+    variable: str
+    network: str
+    version: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One opening in the firewall of the VM on the side ``machine``: TCP from or to ``peer``, on ``port``.
+
+    ``across`` says that it is between the two VPCs; the others stay within one.
+    """
+
+    machine: Side
+    inbound: bool
+    peer: Peer
+    port: int
+    across: bool
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Short, and of no other rule of the link."""
+        return f"{self.machine}-{'from' if self.inbound else 'to'}-{'vm' if self.across else 'brokers'}-{self.port}"
+
+
+def rules(settings: Settings) -> tuple[Rule, ...]:
+    """Every opening that the link needs, on both VMs."""
+    tunnel = settings.tunnel
+    port, reason = tunnel.server.port, "the tunnel, which the destination VM dials"
+    return (
+        Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), port, True, reason),
+        Rule(Side.DESTINATION, False, _vm(Side.SOURCE, tunnel.server.host), port, True, reason),
+        *_to_brokers(settings.source, [pattern.port for pattern in tunnel.allowed.patterns]),
+        *_to_brokers(settings.destination, []),
+    )
+
+
+def ready(form: str, settings: Settings, machine: Side) -> str:
+    """The rules in one of FORMATS, ready to paste; what only the user knows is a blank in capitals at the top.
+
+    ``nftables`` is the firewall of a VM itself: those are the rules of ``machine`` alone.
+    """
+    wanted = [rule for rule in rules(settings) if form != "nftables" or rule.machine is machine]
+    return filled(
+        f"firewall/{form}.j2",
+        link=settings.tunnel.link,
+        name=_name(settings.tunnel.link),
+        words=_WORDS,
+        machine=machine,
+        machines=list(dict.fromkeys(rule.machine for rule in wanted)),
+        peers=list(dict.fromkeys(rule.peer for rule in wanted)),
+        inbound=[rule for rule in wanted if rule.inbound],
+        outbound=[rule for rule in wanted if not rule.inbound],
+    )
+
+
+def _vm(side: Side, host: str) -> Peer:
+    name, variable = f"{side} VM {host}", f"{side}_vm"
+    if not is_ip_literal(host):
+        return Peer(name, variable, f"CIDR_OF_{variable.upper()}")
+    network = ipaddress.ip_network(host)
+    return Peer(name, variable, str(network), network.version)
+
+
+def _to_brokers(cluster: ClusterSettings, more_ports: Sequence[int]) -> tuple[Rule, ...]:
+    side = cluster.side
+    brokers = Peer(f"{side} brokers", f"{side}_brokers", f"CIDR_OF_{side.upper()}_BROKERS")
+    ports = sorted({target.port for target in cluster.bootstrap} | set(more_ports))
+    return tuple(Rule(side, False, brokers, port, False, f"the brokers of the {side} cluster") for port in ports)
+
+
+def _name(link: str) -> str:
+    """The link as part of the name of a cloud's resource; a longer one keeps a hash of what is cut off."""
+    plain = f"kafka-{re.sub('[^a-z0-9]+', '-', link.lower()).strip('-')}"
+    longest = len("kafka-") + _NAME_MAX
+    if len(plain) <= longest:
+        return plain
+    return f"{plain[: longest - 7]}-{hashlib.sha256(link.encode()).hexdigest()[:6]}"

@@ -1,0 +1,52 @@
+"""The PEM files that the settings name, as a container sees them.
+
+An authority's file is mounted itself. Of the tunnel's own certificate the folder is: a mounted file would stay the one
+that it was when the container started, and these are replaced while it runs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.settings import variables
+from appliance.settings.role import TUNNEL_ENDS, Role
+from appliance.settings.values import Settings
+
+DIRECTORY = "/etc/appliance"
+"""Where a container works, and finds its settings and these files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """``source`` of the VM is ``target`` in the container, where ``variable`` gets the value ``path``."""
+
+    variable: str
+    source: Path
+    target: str
+    path: str
+
+
+def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
+    """Those that a service of this role needs."""
+    return (*_tunnel(settings, role), *_authorities(settings, role))
+
+
+def _tunnel(settings: Settings, role: Role) -> Iterator[Mount]:
+    files = settings.tunnel.files
+    if files is None or not role & TUNNEL_ENDS:
+        return
+    named = (
+        ("TUNNEL_AUTHORITY_FILE", files.authority),
+        ("TUNNEL_CERTIFICATE_FILE", files.certificate),
+        ("TUNNEL_KEY_FILE", files.key),
+    )
+    for variable, file in named:
+        target = f"{DIRECTORY}/{variable}"
+        yield Mount(variable, file.absolute().parent, target, f"{target}/{file.name}")
+
+
+def _authorities(settings: Settings, role: Role) -> Iterator[Mount]:
+    for cluster, named in ((settings.source, variables.SOURCE), (settings.destination, variables.DESTINATION)):
+        if cluster.ca_file is not None and named.ca_file.roles & role:
+            target = f"{DIRECTORY}/{named.ca_file.name}.pem"
+            yield Mount(named.ca_file.name, cluster.ca_file.absolute(), target, target)

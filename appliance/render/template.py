@@ -1,0 +1,29 @@
+"""The texts in ``templates/``: loops and values, and no logic."""
+
+import json
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+_TEMPLATES = Path(__file__).parents[2] / "templates"
+
+
+def filled(template: str, /, **values: object) -> str:
+    """A template's text with its values."""
+    return _ENVIRONMENT.get_template(template).render(values)
+
+
+def _quoted(value: object) -> str:
+    """A YAML string in which Compose, too, leaves every character as it is."""
+    return json.dumps(str(value).replace("$", "$$"), ensure_ascii=False)
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(_TEMPLATES),
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    autoescape=False,
+)
+_ENVIRONMENT.filters["quoted"] = _quoted

@@ -1,0 +1,46 @@
+"""Both VMs of a link, rendered from the settings of a test."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from appliance.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, rendered
+from appliance.render.place import Place
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from appliance.settings.target import Target
+from tests.support.settings import REQUIRED
+
+PLACE = Place(1000, 1001, cores=2, folder=Path("/srv/link"), resolver=Target("10.0.0.2", 53), salt="5a17")
+VMS = (SOURCE_VM, DESTINATION_VM)
+
+
+def files(role: Role, place: Place = PLACE, **changes: str) -> dict[str, str]:
+    """The text of each file, by its path."""
+    return {file.path: file.text for file in _rendered(role, place, changes)}
+
+
+def modes(role: Role) -> dict[str, int]:
+    """The mode of each file, by its path."""
+    return {file.path: file.mode for file in _rendered(role, PLACE, {})}
+
+
+def compose(role: Role, place: Place = PLACE, **changes: str) -> dict[str, Any]:
+    """docker-compose.yml as Compose reads it, anchors resolved."""
+    document = yaml.safe_load(files(role, place, **changes)[COMPOSE_FILE])
+    assert isinstance(document, dict)
+    return document
+
+
+def services(role: Role, place: Place = PLACE, **changes: str) -> dict[str, Any]:
+    """The services in it."""
+    found = compose(role, place, **changes)["services"]
+    assert isinstance(found, dict)
+    return found
+
+
+def _rendered(role: Role, place: Place, changes: Mapping[str, str]) -> Any:
+    environment = REQUIRED | changes
+    return rendered(environment, parse(environment, role), role, place)
