@@ -132,6 +132,13 @@ def test_only_files_that_hold_settings_hold_secrets_and_nobody_else_may_read_the
         assert holds_one == (modes(role)[path] == 0o600), path
 
 
+@pytest.mark.parametrize("ignored", [".gitignore", ".dockerignore"])
+def test_what_holds_secrets_gets_neither_into_git_nor_into_an_image(ignored: str) -> None:
+    patterns = {line.strip("/") for line in (ROOT / ignored).read_text().splitlines()}
+    closed = {path for role in VMS for path, mode in modes(role).items() if mode == 0o600}
+    assert {"setenv.sh", *(str(Path(path).parent) for path in closed)} <= patterns
+
+
 @pytest.mark.parametrize("role", VMS)
 @settings(max_examples=30)
 @given(secret=st.text("$%§#\\`~!", min_size=5), salt=st.text("0123456789abcdef", min_size=32, max_size=32))
