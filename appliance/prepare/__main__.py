@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,4 +84,5 @@ def _other(machine: Side) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # its reader may have seen enough; all is written by then
     sys.exit(main(sys.argv[1:]))

@@ -15,6 +15,8 @@ STATUS_PORT = 8081
 _NETWORK = ipaddress.IPv4Network("127.160.0.0/11")
 """Of loopback, beside TUNNEL_ENDPOINT_NETWORK: a link has an address in it, so that every link has the same ports."""
 
+_ANY = ("0.0.0.0", "::")
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
@@ -29,9 +31,6 @@ class Published:
         return self.at.port == other.port and (
             self.at.host == other.host or not {self.at.host, other.host}.isdisjoint(_ANY)
         )
-
-
-_ANY = ("0.0.0.0", "::")
 
 
 def published(environment: Mapping[str, str], settings: Settings, role: Role) -> tuple[Published, ...]:
