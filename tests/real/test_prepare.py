@@ -22,7 +22,7 @@ SOURCE, DESTINATION = "prepare_src_config.sh", "prepare_dest_config.sh"
 ADDRESS = "127.78.0.1"
 """Of the tunnel: no outgoing connection of another test has a port of it."""
 
-SECRETS = [REQUIRED[variable.name] for variable in TABLE if variable.confidential]
+SECRETS = [REQUIRED[variable.name] for variable in TABLE if variable.confidential and variable.required]
 
 
 @pytest.fixture(scope="session")
