@@ -12,6 +12,7 @@ import pytest
 
 from appliance.settings.target import Target
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.ssh import options
 from appliance.tunnel.ssh.channel import open_channel
 from tests.support.carrying import exchange
 from tests.support.ssh import link_to, logged_in, running_server
@@ -48,6 +49,13 @@ async def test_many_connections_at_once_share_one_ssh_connection_and_do_not_mix(
     async with link_to(echo) as link:
         assert await asyncio.gather(*(exchange(link, message) for message in messages)) == messages
     assert len(made) == 1
+
+
+async def test_new_session_keys_on_the_way_change_nothing(monkeypatch):
+    monkeypatch.setitem(options._ALGORITHMS, "rekey_bytes", 100_000)
+    data = random.Random(7).randbytes(10 * MEGABYTE)
+    async with link_to(echo) as link:
+        assert await asyncio.gather(*(exchange(link, data) for _ in range(2))) == [data, data]
 
 
 async def test_a_target_that_speaks_first_is_heard():

@@ -5,11 +5,11 @@ server's side asyncssh grants nothing that the server's class does not say yes t
 """
 
 import logging
+import os
 from collections.abc import Callable
 
 import asyncssh
 
-from appliance.errors import SettingsError
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.ssh.keys import LinkKeys
 
@@ -61,31 +61,26 @@ def server_options(
 
 
 def client_options(user: str, keys: LinkKeys, deadlines: Deadlines) -> asyncssh.SSHClientConnectionOptions:
-    """How the destination's end logs in.
-
-    Raises:
-        SettingsError: this process has no user name, which asyncssh does not use but asks for.
-    """
+    """How the destination's end logs in as ``user``."""
     _quiet()
-    try:
-        return asyncssh.SSHClientConnectionOptions(
-            config=None,
-            username=user,
-            client_keys=[keys.own],
-            known_hosts=(list(keys.peers), [], []),
-            preferred_auth=["publickey"],
-            disable_trivial_auth=True,
-            agent_path=None,
-            pkcs11_provider=None,
-            proxy_command=None,
-            login_timeout=deadlines.handshake,
-            keepalive_interval=KEEPALIVE_SECONDS,
-            keepalive_count_max=KEEPALIVE_COUNT,
-            **_ALGORITHMS,
-            **_ONLY_KEYS,
-        )
-    except ValueError as error:
-        raise SettingsError([f"TUNNEL_TRANSPORT=ssh: {error}"]) from error
+    # asyncssh asks for this process's own user too, who in a container need not have a name.
+    os.environ.setdefault("LOGNAME", user)
+    return asyncssh.SSHClientConnectionOptions(
+        config=None,
+        username=user,
+        client_keys=[keys.own],
+        known_hosts=(list(keys.peers), [], []),
+        preferred_auth=["publickey"],
+        disable_trivial_auth=True,
+        agent_path=None,
+        pkcs11_provider=None,
+        proxy_command=None,
+        login_timeout=deadlines.handshake,
+        keepalive_interval=KEEPALIVE_SECONDS,
+        keepalive_count_max=KEEPALIVE_COUNT,
+        **_ALGORITHMS,
+        **_ONLY_KEYS,
+    )
 
 
 def _quiet() -> None:

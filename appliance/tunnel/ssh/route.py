@@ -24,9 +24,6 @@ class Hop:
     Args:
         login: where, and as whom.
         keys: our own, and those of which the server has to hold one.
-
-    Raises:
-        SettingsError: see ``client_options``.
     """
 
     def __init__(self, login: Login, keys: LinkKeys, deadlines: Deadlines) -> None:
