@@ -11,7 +11,7 @@ from rich.console import Console
 from appliance import log
 from appliance.errors import ApplianceError
 from appliance.settings.values import LogFormat, LogSettings
-from bench import batches, recovery, replicate
+from bench import batches, recovery, replicate, tunnel
 from bench.row import Row, as_json, as_table
 
 Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
@@ -21,6 +21,7 @@ _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run
     "replicate": ("our replicator beside MirrorMaker 2", replicate.add_arguments, replicate.run),
     "batches": ("record batches, raw and rebuilt, without a broker", batches.add_arguments, batches.run),
     "recovery": ("the replicator after SIGKILL", recovery.add_arguments, recovery.run),
+    "tunnel": ("our tunnel beside stunnel, and beside none", tunnel.add_arguments, tunnel.run),
 }
 
 
