@@ -20,7 +20,7 @@ class Receiver(Protocol):
     """What a channel tells whoever uses it."""
 
     def received(self, data: bytes | memoryview) -> None:
-        """These bytes have arrived; they stay as they are, nobody writes over them."""
+        """These bytes have arrived; a view is the receiver's until it returns, then others are written over it."""
 
     def ended(self) -> None:
         """The peer has ended its direction; ours goes on."""
@@ -110,7 +110,7 @@ class Channel(abc.ABC):
 
     @abc.abstractmethod
     def send(self, data: bytes | memoryview) -> None:
-        """Send ``data``, which the caller never changes afterwards; heed ``congested``."""
+        """Send ``data``; heed ``congested``. Nothing of it is kept: the caller may write over a view afterwards."""
 
     @abc.abstractmethod
     def send_eof(self) -> None:

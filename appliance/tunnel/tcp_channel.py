@@ -19,6 +19,13 @@ from appliance.tunnel.channel import Channel
 READ_SIZE = 128 * 1024
 """Bytes that one read takes at most."""
 
+_READ_BUFFER = memoryview(bytearray(READ_SIZE))
+"""Where every channel of the process reads to, one after the other, on one event loop.
+
+One will do because a read is used up before the next: TLS decrypts or encrypts it at once, SSH and an inbox copy it. A
+buffer for each read would have to be cleared each time, and an idle connection would keep one.
+"""
+
 WRITE_HIGH = 256 * 1024
 """Bytes that may wait to be written before the channel calls itself congested."""
 
@@ -41,7 +48,6 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         super().__init__()
         self._made = made
         self._transport: asyncio.Transport
-        self._buffer = bytearray()
         self._peer_done = asyncio.Event()
 
     @property
@@ -51,9 +57,9 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         return f"{host}:{port}"
 
     def send(self, data: bytes | memoryview) -> None:
-        """Send ``data``, which the caller never changes afterwards; heed ``congested``."""
+        """Send ``data``; heed ``congested``. A view is copied, because the transport may keep what it is given."""
         if not self._transport.is_closing():
-            self._transport.write(data)
+            self._transport.write(bytes(data))
 
     def send_eof(self) -> None:
         """End our direction once all is sent; the peer's goes on."""
@@ -65,8 +71,9 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Read again."""
-        self._transport.resume_reading()
+        """Read again, unless all has been read."""
+        if not self._peer_done.is_set():
+            self._transport.resume_reading()
 
     def close(self) -> None:
         """Close when all is sent; for a connection whose two directions have ended."""
@@ -82,7 +89,8 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self._lost = True
         self.resume()
         with contextlib.suppress(TimeoutError, OSError):
-            self._transport.write_eof()
+            if not self._transport.is_closing():
+                self._transport.write_eof()
             async with asyncio.timeout(seconds):
                 await self._peer_done.wait()
         self._transport.abort()
@@ -103,15 +111,14 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         if self._made:
             self._made(self)
 
-    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002
-        """Called by asyncio: where to read to. A new buffer each time: what was read is passed on as it is."""
-        self._buffer = bytearray(READ_SIZE)
-        return self._buffer
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Called by asyncio: where to read to."""
+        return _READ_BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
         """Called by asyncio: so many bytes were read."""
         if not self._lost:
-            self._arrived(memoryview(self._buffer)[:nbytes])
+            self._arrived(_READ_BUFFER[:nbytes])
 
     def eof_received(self) -> bool:
         """Called by asyncio: TCP's end of the peer's direction. True: ours stays open."""

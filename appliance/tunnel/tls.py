@@ -17,6 +17,13 @@ from appliance.errors import ApplianceError, IdentityRefused, PeerError
 _RECORD_SIZE = 16384
 """The most plaintext that one TLS record holds (RFC 8446, section 5.1), so that one read empties a record."""
 
+_INCOMING, _OUTGOING = ssl.MemoryBIO(), ssl.MemoryBIO()
+"""What OpenSSL reads from and writes to, for every connection of the process, one after the other in one thread.
+
+Both are empty between any two calls: OpenSSL keeps the start of a record for itself, and what it writes is taken away
+at once. A BIO never shrinks, so that BIOs of its own would cost each connection for ever what its largest read cost.
+"""
+
 _IDENTITY_REASONS = ("CERTIFICATE", "UNKNOWN_CA", "DECRYPT_ERROR", "ACCESS_DENIED")
 """What OpenSSL's names of errors and alerts have in common when they are about who somebody is.
 
@@ -32,16 +39,18 @@ class TlsLayer:
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
-        self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
         server_side = context.protocol == ssl.PROTOCOL_TLS_SERVER
-        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side)
+        self._object = context.wrap_bio(_INCOMING, _OUTGOING, server_side=server_side)
+        self._ready = b""
         self.handshaken = False
         self.ended = False
 
     def start(self) -> None:
         """Begin the handshake: a client has its hello to send then."""
-        self._shake_hands()
+        try:
+            self._shake_hands()
+        finally:
+            self._clear()
 
     def receive(self, ciphertext: bytes | memoryview) -> bytes:
         """All the plaintext that ``ciphertext`` completes.
@@ -50,10 +59,13 @@ class TlsLayer:
             IdentityRefused: one end does not accept the other's certificate.
             PeerError: these bytes are not TLS 1.3, or were changed on the way.
         """
-        self._incoming.write(ciphertext)
-        if not self.handshaken:
-            self._shake_hands()
-        return self._decrypt() if self.handshaken else b""
+        _INCOMING.write(ciphertext)
+        try:
+            if not self.handshaken:
+                self._shake_hands()
+            return self._decrypt() if self.handshaken else b""
+        finally:
+            self._clear()
 
     def send(self, plaintext: bytes | memoryview) -> None:
         """Encrypt ``plaintext`` for ``outgoing``.
@@ -67,6 +79,8 @@ class TlsLayer:
                 view = view[self._object.write(view) :]
         except ssl.SSLError as error:
             _translate(error)
+        finally:
+            self._clear()
 
     def send_eof(self) -> None:
         """End this direction by a close_notify; the other one goes on."""
@@ -76,10 +90,13 @@ class TlsLayer:
             return  # the peer has not ended its direction yet
         except ssl.SSLError as error:
             _translate(error)
+        finally:
+            self._clear()
 
     def outgoing(self) -> bytes:
         """The ciphertext that has to be sent now; there may be some after any other call, also one that raised."""
-        return self._outgoing.read()
+        ciphertext, self._ready = self._ready, b""
+        return ciphertext
 
     def peer_certificate(self) -> bytes | None:
         """The peer's certificate in DER."""
@@ -94,10 +111,15 @@ class TlsLayer:
             _translate(error)
         self.handshaken = True
 
+    def _clear(self) -> None:
+        """Leave nothing for the next connection: what is written is ours, what follows an end or a fault nobody's."""
+        self._ready += _OUTGOING.read()
+        _INCOMING.read()
+
     def _decrypt(self) -> bytes:
         pieces = []
         try:
-            while self._incoming.pending and not self.ended:
+            while _INCOMING.pending and not self.ended:
                 piece = self._object.read(_RECORD_SIZE)
                 pieces.append(piece)
                 self.ended = not piece

@@ -47,21 +47,36 @@ class TlsChannel(TcpChannel):
 
     def send(self, data: bytes | memoryview) -> None:
         """Encrypt and send ``data``."""
-        if not self._lost:
-            self._attempt(lambda: self._tls.send(data))
+        if self._lost:
+            return
+        try:
+            self._tls.send(data)
+        except ApplianceError as error:
+            self._break(error)
+        else:
+            self._flush()
 
     def send_eof(self) -> None:
         """End our direction by a close_notify.
 
         TCP's own direction stays open until both have ended: firewalls on the way forget a half-closed connection soon.
         """
-        if not self._lost:
-            self._attempt(self._tls.send_eof)
+        if self._lost:
+            return
+        try:
+            self._tls.send_eof()
+        except ApplianceError as error:
+            self._break(error)
+        else:
+            self._flush()
 
     def _arrived(self, data: memoryview) -> None:
-        self._attempt(lambda: self._decrypted(self._tls.receive(data)))
-
-    def _decrypted(self, plaintext: bytes) -> None:
+        try:
+            plaintext = self._tls.receive(data)
+        except ApplianceError as error:
+            self._break(error)
+            return
+        self._flush()
         if self._tls.handshaken:
             self._shaken.set()
         if plaintext:
@@ -78,15 +93,10 @@ class TlsChannel(TcpChannel):
         super()._fail(error)
         self._shaken.set()
 
-    def _attempt(self, step: Callable[[], None]) -> None:
-        """Do what may yield ciphertext, or break the connection: then the ciphertext is an alert, and is sent too."""
-        try:
-            step()
-        except ApplianceError as error:
-            self._flush()
-            self._fail(error)
-        else:
-            self._flush()
+    def _break(self, error: ApplianceError) -> None:
+        """Give the connection up; what is ready to be sent then is an alert that tells the peer why."""
+        self._flush()
+        self._fail(error)
 
     def _flush(self) -> None:
         ciphertext = self._tls.outgoing()

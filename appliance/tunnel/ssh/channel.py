@@ -55,7 +55,7 @@ class SshChannel(Channel, asyncssh.SSHTCPSession[bytes]):
         return not self._lost
 
     def send(self, data: bytes | memoryview) -> None:
-        """Send ``data``, which the caller never changes afterwards; heed ``congested``."""
+        """Send ``data``; heed ``congested``."""
         if not self.share.is_closing():
             self.share.write(bytes(data))
 
