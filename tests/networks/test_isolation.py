@@ -34,12 +34,9 @@ def test_no_route_leads_to_a_broker_though_one_is_laid(stage: Stage, node: Node)
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_without_the_tunnel_no_broker_is_reached_and_with_it_all_are(stage: Stage, tunnel: Tunnel) -> None:
-    await tunnel.stop()
-    try:
+    async with tunnel.stopped():
         with pytest.raises(RuntimeError, match="Failed to acquire metadata"):
             Kcat(through_tunnel(stage)).run("-L", "-m", "2")
-    finally:
-        await tunnel.start()
     assert "2 brokers" in Kcat(through_tunnel(stage)).run("-L")
 
 
