@@ -38,6 +38,7 @@ async def stage(machines: Topology, tmp_path_factory: pytest.TempPathFactory) ->
     await asyncio.to_thread(jars.classpath, jars.MIRROR_MAKER)
     directory: Path = tmp_path_factory.mktemp("vpcs")
     made = Stage(machines, directory)
+    made.open_firewall()
     async with made.vpcs():
         yield made
 

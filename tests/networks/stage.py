@@ -5,7 +5,7 @@ import os
 import secrets
 import shlex
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,14 @@ from appliance.demo.process import OwnedProcess
 from appliance.demo.setenv import process_environment
 from tests.networks.clusters import GRAPE, GRAPE_DNS, ORANGE, PLAIN_USER, REPLICATED, SCRAM_USER, bootstrap
 from tests.networks.namespace import Namespace
-from tests.networks.topology import DESTINATION_SIDE_TUNNEL_IP, SHIM, SOURCE_SIDE_TUNNEL_IP, TUNNEL_PORT, Topology
+from tests.networks.topology import (
+    DESTINATION_SIDE_TUNNEL_IP,
+    SHIM,
+    SOURCE_SIDE_TUNNEL_IP,
+    SOURCE_VPC,
+    TUNNEL_PORT,
+    Topology,
+)
 
 READY_SECONDS = 90.0
 
@@ -69,11 +76,22 @@ class Stage:
     async def start_appliance(self, machine: Namespace, command: str, **changed: str) -> OwnedProcess:
         """One of the appliance's commands on a machine, with settings of its own."""
         name = f"{command}-{secrets.token_hex(3)}"
+        env_file = self._env_file(name, self.variables() | changed)
+        return await self.start(machine, name, "appliance.cli", command, "--env-file", env_file)
+
+    def open_firewall(self) -> None:
+        """Add the rules that ``prepare`` prints to the source VM's firewall, their blank filled in."""
+        env_file = self._env_file("firewall", self.variables())
+        prepare = (sys.executable, "-m", "appliance.prepare", "source", "--env-file", env_file)
+        vm = self.machines.source_vm
+        printed = vm.say(*prepare, "--firewall", "nftables", environment=self.environment)
+        vm.say("nft", "-f", "-", given=printed.replace("CIDR_OF_SOURCE_BROKERS", SOURCE_VPC))
+
+    def _env_file(self, name: str, variables: Mapping[str, str]) -> str:
         env_file = self.directory / f"{name}.sh"
-        variables = self.variables() | changed
         env_file.touch(0o600)
         env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
-        return await self.start(machine, name, "appliance.cli", command, "--env-file", str(env_file))
+        return str(env_file)
 
     @contextlib.asynccontextmanager
     async def vpcs(self) -> AsyncIterator[None]:

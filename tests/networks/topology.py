@@ -25,16 +25,26 @@ SHIM = "127.0.0.1"
 SOURCE_VM_IN_VPC = "10.1.0.2"
 DESTINATION_VM_IN_VPC = "10.2.0.2"
 
-_FIREWALL = f"""
-table inet firewall {{
-    chain input {{
-        type filter hook input priority filter; policy accept;
-        iifname "link" ip saddr {DESTINATION_SIDE_TUNNEL_IP} tcp dport {TUNNEL_PORT} accept
-        iifname "link" drop
-    }}
-}}
+SOURCE_VPC = "10.1.0.0/24"
+
+_CLOSED = """
+table inet filter {
+    chain input {
+        type filter hook input priority filter; policy drop;
+        iif lo accept
+        ct state established,related accept
+    }
+    chain forward {
+        type filter hook forward priority filter; policy drop;
+    }
+    chain output {
+        type filter hook output priority filter; policy drop;
+        oif lo accept
+        ct state established,related accept
+    }
+}
 """
-"""The one rule, inbound on the source VM."""
+"""The source VM's firewall before the printed rules are added to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +64,13 @@ ROLES = ("source-vpc", "source-vm", "link", "stranger", "destination-vm", "desti
 
 @contextlib.contextmanager
 def topology() -> Iterator[Topology]:
-    """All of it, cabled, with the firewall up; nothing runs yet."""
+    """All of it, cabled, with the source VM closed; nothing runs yet."""
     with namespaces(ROLES) as made:
         machines = Topology(*made)
         _lay_cables(machines)
         _give_addresses(machines)
         _name(machines)
-        machines.source_vm.say("nft", "-f", "-", given=_FIREWALL)
+        machines.source_vm.say("nft", "-f", "-", given=_CLOSED)
         yield machines
 
 
