@@ -45,6 +45,7 @@ def env_text(port: int, tunnel_port: int, dns_port: int) -> str:
     values = {
         "SOURCE_CLUSTER_ID": "bench",
         "SOURCE_BROKER_SERVERS": f"{_TARGET_NAME}:{port}",
+        "SOURCE_SECURITY_PROTOCOL": "PLAINTEXT",
         "DESTINATION_CLUSTER_ID": "target",
         "SOURCE_SIDE_TUNNEL_IP": LOOPBACK,
         "DESTINATION_SIDE_TUNNEL_IP": LOOPBACK,
@@ -52,6 +53,7 @@ def env_text(port: int, tunnel_port: int, dns_port: int) -> str:
         "TUNNEL_PORT": str(tunnel_port),
         "TUNNEL_LISTEN": LOOPBACK,
         "TUNNEL_TARGET_NETWORKS": "127.0.0.0/8,::1/128",
+        "TUNNEL_STATUS_LISTEN": f"{LOOPBACK}:0",
         "DNS_LISTEN": f"{LOOPBACK}:{dns_port}",
     }
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
