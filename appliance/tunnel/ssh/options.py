@@ -4,6 +4,7 @@ Nothing of the machine's user comes in: no ``~/.ssh/config``, no default keys, n
 server's side asyncssh grants nothing that the server's class does not say yes to; see ``server``.
 """
 
+import getpass
 import logging
 import os
 from collections.abc import Callable
@@ -63,8 +64,7 @@ def server_options(
 def client_options(user: str, keys: LinkKeys, deadlines: Deadlines) -> asyncssh.SSHClientConnectionOptions:
     """How the destination's end logs in as ``user``."""
     _quiet()
-    # asyncssh asks for this process's own user too, who in a container need not have a name.
-    os.environ.setdefault("LOGNAME", user)
+    _name_this_user(user)
     return asyncssh.SSHClientConnectionOptions(
         config=None,
         username=user,
@@ -86,3 +86,11 @@ def client_options(user: str, keys: LinkKeys, deadlines: Deadlines) -> asyncssh.
 def _quiet() -> None:
     """No line of asyncssh's own: what it has to say comes as an error, and is told in our words."""
     asyncssh.set_log_level(logging.CRITICAL)
+
+
+def _name_this_user(name: str) -> None:
+    """Give a name to a process's user who has none, as in many a container: asyncssh asks for it, and has no use."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["LOGNAME"] = name
