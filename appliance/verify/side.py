@@ -12,7 +12,8 @@ from appliance.verify.stream import Stream
 from appliance.verify.verdict import Span
 
 _WAIT = 0.5
-_ANCHOR_FETCHES = 4
+_ANCHOR_BYTES = 16 * 1024 * 1024
+"""Of a log that has one time alone, so much is read for its anchor."""
 _SEARCHED_BYTES = 64 * 1024 * 1024
 """An anchor is searched in this much, from its own time on."""
 
@@ -81,10 +82,9 @@ class Side:
         Raises:
             PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
         """
-        for _ in range(_ANCHOR_FETCHES):
+        found = anchor(self.stream.ahead(ANCHOR_RECORDS))
+        while not found.complete and self.stream.size < _ANCHOR_BYTES and await self._read():
             found = anchor(self.stream.ahead(ANCHOR_RECORDS))
-            if found.complete or not await self._read():
-                break
         return found
 
     def restart(self, offset: int) -> None:

@@ -47,6 +47,11 @@ class Stream:
     def __bool__(self) -> bool:
         return bool(self._batches)
 
+    @property
+    def size(self) -> int:
+        """Bytes of the batches that wait."""
+        return sum(len(batch.data) for batch in self._batches)
+
     def count_to(self, end: int) -> int:
         """How many records wait to be taken in batches that begin before offset ``end``."""
         waiting = [batch.header.records for batch in self._batches if batch.header.base_offset < end]
