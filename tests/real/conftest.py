@@ -1,18 +1,26 @@
 """Two plain clusters that all tests of a session share; every test has topics and a link of its own."""
 
+import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import uvloop
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from tests.support.engine import Pair
 
 _numbers = itertools.count()
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What the tunnel's ends do, they do on uvloop; and on asyncio's loop, on which it must not depend."""
+    factories = {"asyncio": asyncio.new_event_loop}
+    return factories | {"uvloop": uvloop.new_event_loop} if item.path.name.startswith("test_tunnel") else factories
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

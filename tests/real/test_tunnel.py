@@ -11,7 +11,9 @@ import pytest
 
 from appliance.settings.target import Target
 from appliance.settings.values import Side
+from appliance.tunnel.channel import Channel
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.dial import dial
 from appliance.tunnel.tls import TlsLayer
 from tests.support.tunnel import (
     HOST,
@@ -184,7 +186,8 @@ async def test_tls_that_is_cut_off_is_a_reset_for_the_target_and_not_an_end():
             assert status == b"HTTP/1.1 200 connected"
             writer.write(b"half a mess")
             await writer.drain()
-            writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
+            with writer.get_extra_info("socket").dup() as connection:
+                connection.shutdown(socket.SHUT_WR)
             assert isinstance(await fate, ConnectionResetError)
             writer.transport.abort()
 
@@ -249,6 +252,27 @@ async def test_a_slow_reader_slows_its_writer_down_and_no_memory_grows():
             received += len(data)
         assert received == written
         writer.close()
+
+
+async def test_a_view_is_sent_as_it_was_whatever_is_written_over_it_afterwards():
+    data = random.Random(3).randbytes(20 * MEGABYTE)
+    may_read = asyncio.Event()
+    heard = asyncio.get_running_loop().create_future()
+
+    async def read_late(reader, _writer):
+        await may_read.wait()
+        heard.set_result(await reader.read(-1))
+
+    async with target_server(read_late) as port:
+        channel = await dial(["127.0.0.1"], port, 10, Channel)
+        shared = bytearray(data)
+        channel.send(memoryview(shared))
+        shared[:] = bytes(len(shared))
+        channel.send_eof()
+        may_read.set()
+        assert await heard == data
+        channel.close()
+        await channel.closed()
 
 
 async def test_what_a_client_sends_before_the_tunnel_stands_waits_outside_of_the_process():

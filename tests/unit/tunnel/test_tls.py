@@ -83,6 +83,40 @@ def test_ending_a_direction_loses_nothing_of_a_record_that_is_half_here(pair, cu
     assert start + pair.client.receive(ciphertext[cut:]) == LARGE
 
 
+def test_connections_that_take_turns_in_the_middle_of_a_record_do_not_mix(pair):
+    pairs = [pair, Pair().shake_hands()]
+    messages = [LARGE, LARGE[::-1]]
+    for each, message in zip(pairs, messages, strict=True):
+        each.client.send(message)
+    ways = [each.client.outgoing() for each in pairs]
+    arrived = [b"", b""]
+    for start in range(0, len(ways[0]), 1000):
+        for number, each in enumerate(pairs):
+            arrived[number] += each.server.receive(ways[number][start : start + 1000])
+    assert arrived == messages
+
+
+def test_what_follows_a_fault_does_not_reach_the_next_connection(pair):
+    other = Pair().shake_hands()
+    pair.client.send(LARGE)
+    ciphertext = bytearray(pair.client.outgoing())
+    ciphertext[100] ^= 1
+    with pytest.raises(PeerError):
+        pair.server.receive(ciphertext)
+    other.client.send(b"payment: 1")
+    assert other.to_server() == b"payment: 1"
+    assert other.server.outgoing() == b""
+
+
+def test_what_follows_an_end_does_not_reach_the_next_connection(pair):
+    other = Pair().shake_hands()
+    pair.client.send_eof()
+    assert pair.server.receive(pair.client.outgoing() + b"\x17\x03\x03\x00\x04junk") == b""
+    assert pair.server.ended
+    other.client.send(b"payment: 1")
+    assert other.to_server() == b"payment: 1"
+
+
 def test_bytes_one_by_one_are_as_good_as_all_at_once(pair):
     pair.client.send(b"one by one")
     assert b"".join(pair.server.receive(bytes([byte])) for byte in pair.client.outgoing()) == b"one by one"
