@@ -140,7 +140,7 @@ def _run(parsed: argparse.Namespace) -> int:
 
 
 def _event_loop(command: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The tunnel's ends run on uvloop, which spares each message and each new connection a tenth; the others on asyncio's."""
+    """uvloop for the tunnel's ends: it spares each message and each new connection a tenth; None is asyncio's."""
     if command not in ("source", "destination"):
         return None
     import uvloop
