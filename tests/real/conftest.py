@@ -14,13 +14,15 @@ from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from tests.support.engine import Pair
 
+_ON_UVLOOP = ("test_tunnel", "test_ssh", "test_gateway", "test_dns")
 _numbers = itertools.count()
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What the tunnel's ends do, they do on uvloop; and on asyncio's loop, on which it must not depend."""
-    factories = {"asyncio": asyncio.new_event_loop}
-    return factories | {"uvloop": uvloop.new_event_loop} if item.path.name.startswith("test_tunnel") else factories
+    """Each part of the appliance on the event loop that ``bin/appliance`` gives it."""
+    if item.path.name.startswith(_ON_UVLOOP):
+        return {"uvloop": uvloop.new_event_loop}
+    return {"asyncio": asyncio.new_event_loop}
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -1,12 +1,7 @@
 """The benchmarks run, print what they promise and leave nothing behind; how fast anything is, they don't prove."""
 
-import contextlib
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -17,25 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from bench.counting import count
+from tests.support.bench import bench
 
-CHECKOUT = Path(__file__).parents[2]
 SECONDS = 30.0
-
-
-@contextlib.contextmanager
-def bench(temporary: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench", *arguments],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(temporary)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def test_replicate_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
@@ -68,27 +47,11 @@ def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tunnel_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
-    options = ["--rounds", "1", "--seconds", "0.2", "--connections", "20", "--json"]
-    with bench(tmp_path, "tunnel", *options) as process:
+def test_a_machine_without_stunnel_is_told_the_package(tmp_path: Path) -> None:
+    with bench(tmp_path, "tunnel", PATH="") as process:
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    rows = json.loads(out)["rows"]
-    assert [(row["name"], row["peer_name"]) for row in rows] == [
-        ("one stream", "stunnel"),
-        ("one stream", "direct"),
-        ("8 streams", "stunnel"),
-        ("8 streams", "direct"),
-        ("new connections", "stunnel"),
-        ("new connections", "direct"),
-        ("added latency p50", "stunnel"),
-        ("added latency p99", "stunnel"),
-        ("idle connection, destination", "stunnel"),
-        ("idle connection, source", "stunnel"),
-        ("idle connection, dearer side", "limit"),
-    ]
-    assert all(row["ours"] > 0 for row in rows if "latency" not in row["name"])
-    assert list(tmp_path.iterdir()) == []
+    assert (process.returncode, out) == (2, "")
+    assert err == "bench tunnel: stunnel is missing: install Debian's package stunnel4\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

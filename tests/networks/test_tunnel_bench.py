@@ -1,0 +1,29 @@
+"""The tunnel's benchmark runs beside stunnel and prints what it promises; how fast anything is, this doesn't prove."""
+
+import json
+from pathlib import Path
+
+from tests.support.bench import bench
+
+
+def test_tunnel_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
+    options = ["--rounds", "1", "--seconds", "0.2", "--connections", "20", "--json"]
+    with bench(tmp_path, "tunnel", *options) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    rows = json.loads(out)["rows"]
+    assert [(row["name"], row["peer_name"]) for row in rows] == [
+        ("one stream", "stunnel"),
+        ("one stream", "direct"),
+        ("8 streams", "stunnel"),
+        ("8 streams", "direct"),
+        ("new connections", "stunnel"),
+        ("new connections", "direct"),
+        ("added latency p50", "stunnel"),
+        ("added latency p99", "stunnel"),
+        ("idle connection, destination", "stunnel"),
+        ("idle connection, source", "stunnel"),
+        ("idle connection, dearer side", "limit"),
+    ]
+    assert all(row["ours"] > 0 for row in rows if "latency" not in row["name"])
+    assert list(tmp_path.iterdir()) == []

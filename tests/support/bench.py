@@ -1,0 +1,27 @@
+"""``python -m bench`` as a process of its own."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+@contextlib.contextmanager
+def bench(temporary: Path, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A benchmark that has its temporary files there."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench", *arguments],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(temporary), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
