@@ -10,7 +10,7 @@ import collections
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 from kio.static.protocol import RequestPayload
 
@@ -111,9 +111,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The transport is there."""
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=4 * 1024 * 1024)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by inheritance
+        self._transport.set_write_buffer_limits(high=4 * 1024 * 1024)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Where the next bytes go: the size first, then a frame made for it, so that nothing is copied twice."""
