@@ -71,6 +71,10 @@ class IdentityRefused(ApplianceError):
     """TLS: one end does not accept who the other says it is."""
 
 
+class ClockDiffers(IdentityRefused):
+    """TLS: by the clock of one end, the other's certificate is not valid yet, or no longer."""
+
+
 class CredentialsRefused(ApplianceError):
     """SASL: the cluster does not accept the API key."""
 

@@ -14,23 +14,23 @@ from typing import ClassVar, Self
 
 from appliance.errors import (
     ApplianceError,
+    ClockDiffers,
     IdentityRefused,
     OutOfDescriptors,
     PeerError,
     TargetRefused,
-    TimedOut,
     Unreachable,
 )
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
+from appliance.tunnel.asking import ask
 from appliance.tunnel.breaker import Breaker
 from appliance.tunnel.channel import Channel
-from appliance.tunnel.connect import Answer, ConnectClient
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.descriptors import REMEDY as DESCRIPTORS_REMEDY
 from appliance.tunnel.dial import dial
-from appliance.tunnel.identity import REMEDY, Identity
+from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, Identity
 from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Lines, Report
@@ -43,6 +43,7 @@ from appliance.tunnel.tls_channel import TlsChannel
 log = logging.getLogger("appliance.tunnel")
 
 _SERVER_LINES = (
+    (ClockDiffers, f"tunnel refused, the two VMs do not believe each other by their clocks: {CLOCK_REMEDY}"),
     (IdentityRefused, f"tunnel refused, the two VMs do not believe each other: {REMEDY}"),
     (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     (OutOfDescriptors, DESCRIPTORS_REMEDY),
@@ -207,7 +208,7 @@ class TunnelClient(EndpointClient):
     async def _connect(self, far: TlsChannel, target: Target) -> bool:
         """Whether the server has connected ``far`` to ``target``; if not, the log says why."""
         try:
-            answer = await self._ask(far, target)
+            answer = await ask(far, target, self._deadlines.answer)
         except ApplianceError as error:
             self._server_failed(error)
             return False
@@ -219,16 +220,3 @@ class TunnelClient(EndpointClient):
             return False
         self._targets.succeeded(str(target))
         return True
-
-    async def _ask(self, far: TlsChannel, target: Target) -> Answer:
-        connect = ConnectClient(target)
-        far.send(connect.request())
-        answer = None
-        try:
-            async with asyncio.timeout(self._deadlines.answer):
-                while answer is None:
-                    answer = connect.receive(await far.receive())
-        except TimeoutError as error:
-            raise TimedOut(f"no answer to CONNECT within {self._deadlines.answer:g} s") from error
-        far.unread(connect.first_bytes)
-        return answer

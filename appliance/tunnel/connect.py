@@ -1,7 +1,7 @@
 """How the client names its target and how the server answers, inside the TLS: HTTP/1.1 CONNECT, without IO.
 
     client: CONNECT b0.orange.example:9093 HTTP/1.1           server: HTTP/1.1 200 connected
-            Host: b0.orange.example:9093
+            Host: b0.orange.example:9093                              Date: Sat, 21 Nov 2026 10:20:30 GMT
 
 After a 200 the connection is the target's (RFC 9110, section 9.3.6); after anything else it ends. The reason phrase
 says in one line what is wrong; the status says whose error it is, in both directions by one table:
@@ -11,8 +11,12 @@ says in one line what is wrong; the status says whose error it is, in both direc
 The server is strict, since the only client it serves is ours. The head is bounded, and byte for byte the one that our
 client writes for that target: no other header, no other spelling, no body, nothing behind it before the answer. So
 there is nothing that somebody who reads HTTP differently could take for another request (request smuggling).
+
+The Date (RFC 9110, section 6.6.1) is how the two VMs' clocks are compared; nothing else is made of it.
 """
 
+import email.utils
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import h11
@@ -37,10 +41,14 @@ _STATUS_OF: tuple[tuple[type[ApplianceError], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server says to a CONNECT: an HTTP status and one line."""
+    """What the server says to a CONNECT: an HTTP status and one line.
+
+    ``date`` is when it said so by its own clock, to the second, in seconds since 1970; None: it did not tell.
+    """
 
     status: int
     reason: str
+    date: float | None = None
 
     @classmethod
     def to(cls, error: ApplianceError) -> "Answer":
@@ -93,11 +101,13 @@ class ConnectServer:
             raise PeerError("the CONNECT request is not as the tunnel client writes it")
         return target
 
-    def answer(self, answer: Answer) -> bytes:
-        """The answer's bytes; none when the client has hung up without a request."""
+    def answer(self, answer: Answer, now: float | None = None) -> bytes:
+        """The answer's bytes; none when the client has hung up without a request. ``now`` is its date."""
         if self._http.our_state is h11.MUST_CLOSE:
             return b""
         headers = [] if answer.status == _CONNECTED else [("Content-Length", "0"), ("Connection", "close")]
+        if now is not None:
+            headers.append(("Date", email.utils.formatdate(now, usegmt=True)))
         head = h11.Response(status_code=answer.status, headers=headers, reason=answer.reason.encode())
         return self._http.send(head) or b""
 
@@ -130,7 +140,8 @@ class ConnectClient:
             return None
         if not isinstance(event, h11.Response):
             raise PeerError("no answer to CONNECT")
-        return Answer(event.status_code, _one_line(bytes(event.reason).decode("ascii", "replace")))
+        reason = _one_line(bytes(event.reason).decode("ascii", "replace"))
+        return Answer(event.status_code, reason, _date(event.headers))
 
     @property
     def first_bytes(self) -> bytes:
@@ -150,6 +161,15 @@ def _target(text: bytes) -> Target:
     if is_ip_literal(target.host):
         raise TargetRefused(f"{target} is an address: the tunnel goes to names only")
     return target
+
+
+def _date(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
+    """The one that is among ``headers``; None when there is none, or nobody can read it."""
+    text = next((value for name, value in headers if name == b"date"), b"")
+    try:
+        return email.utils.parsedate_to_datetime(text.decode("ascii", "replace")).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _one_line(text: str) -> str:

@@ -30,6 +30,9 @@ REMEDY = (
 )
 """What to change when an identity is refused."""
 
+CLOCK_REMEDY = "set the clocks of both VMs by NTP, or renew the certificate if it is a file's"
+"""What to change when a certificate is not valid yet, or no longer."""
+
 
 class Identity:
     """One end's certificate, and what it demands of the other end's.

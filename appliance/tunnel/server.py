@@ -6,15 +6,16 @@ resolved that is not on the allow-list.
 
 import asyncio
 import logging
+from time import time
 from typing import Self
 
-from appliance.errors import ApplianceError, IdentityRefused, PeerError, TargetRefused, Unreachable
+from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, PeerError, TargetRefused, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.connect import CONNECTED, Answer, ConnectServer
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.identity import REMEDY, Identity
+from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, Identity
 from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.report import Report
 from appliance.tunnel.slots import Slots
@@ -26,6 +27,7 @@ from appliance.tunnel.tls_channel import TlsChannel
 log = logging.getLogger("appliance.tunnel")
 
 _PEER_LINES = (
+    (ClockDiffers, f"tunnel client refused: its certificate is not valid now, by the clock here: {CLOCK_REMEDY}"),
     (IdentityRefused, f"tunnel client refused: {REMEDY}"),
     (TargetRefused, "target refused: the tunnel goes to names only"),
     (PeerError, "tunnel port dialled by something else than the tunnel client of the same version"),
@@ -138,12 +140,12 @@ class TunnelServer:
         except ApplianceError as error:
             await self._refuse(near, connect, error)
             return
-        near.send(connect.answer(CONNECTED))
+        near.send(connect.answer(CONNECTED, time()))
         await self._targets.carry(near, far, target)
 
     async def _refuse(self, near: TlsChannel, connect: ConnectServer, error: ApplianceError) -> None:
         """Say why, if TLS stands; if it does not, its alert has said so."""
-        near.send(connect.answer(Answer.to(error)))
+        near.send(connect.answer(Answer.to(error), time()))
         await near.finish(self._deadlines.last_word)
 
     async def _read_target(self, near: TlsChannel, connect: ConnectServer) -> Target:

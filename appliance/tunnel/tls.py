@@ -12,7 +12,7 @@ uses the same.
 import ssl
 from typing import NoReturn
 
-from appliance.errors import ApplianceError, IdentityRefused, PeerError
+from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, PeerError
 
 _RECORD_SIZE = 16384
 """The most plaintext that one TLS record holds (RFC 8446, section 5.1), so that one read empties a record."""
@@ -29,6 +29,11 @@ _IDENTITY_REASONS = ("CERTIFICATE", "UNKNOWN_CA", "DECRYPT_ERROR", "ACCESS_DENIE
 
 DECRYPT_ERROR is among them: with it OpenSSL answers a signature that does not verify (RFC 8446, section 6.2).
 """
+
+_CLOCK_REASONS = ("ALERT_BAD_CERTIFICATE", "ALERT_CERTIFICATE_EXPIRED")
+"""The alerts with which OpenSSL answers a certificate that is not valid yet, or no longer."""
+_NOT_YET_VALID, _EXPIRED = 9, 10
+"""OpenSSL's own codes for the same (X509_V_ERR_CERT_NOT_YET_VALID and _HAS_EXPIRED)."""
 
 
 class TlsLayer:
@@ -135,6 +140,11 @@ class TlsLayer:
 def _translate(error: ssl.SSLError) -> NoReturn:
     reason = error.reason or "unknown"
     detail = f": {error.verify_message}" if isinstance(error, ssl.SSLCertVerificationError) else ""
-    refused = any(word in reason for word in _IDENTITY_REASONS)
-    kind: type[ApplianceError] = IdentityRefused if refused else PeerError
-    raise kind(f"TLS: {reason.lower().replace('_', ' ')}{detail}") from error
+    raise _kind(error, reason)(f"TLS: {reason.lower().replace('_', ' ')}{detail}") from error
+
+
+def _kind(error: ssl.SSLError, reason: str) -> type[ApplianceError]:
+    by_us = isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in (_NOT_YET_VALID, _EXPIRED)
+    if by_us or any(word in reason for word in _CLOCK_REASONS):
+        return ClockDiffers
+    return IdentityRefused if any(word in reason for word in _IDENTITY_REASONS) else PeerError

@@ -47,6 +47,21 @@ def test_each_error_has_its_status(error, status):
     assert Answer.to(error).status == status
 
 
+@pytest.mark.parametrize("answer", [CONNECTED, Answer(502, "refused")])
+def test_the_answer_tells_the_servers_time(answer):
+    client, server = ConnectClient(TARGET), ConnectServer()
+    server.receive(client.request())
+    assert client.receive(server.answer(answer, 1_800_000_000.4)).date == 1_800_000_000
+
+
+@pytest.mark.parametrize("header", [b"", b"Date: yesterday\r\n", b"Date: Sat, 21 Nov 99999 10:20:30 GMT\r\n"])
+def test_a_time_that_cannot_be_read_is_none(header):
+    client = ConnectClient(TARGET)
+    client.request()
+    answer = client.receive(b"HTTP/1.1 200 connected\r\n" + header + b"\r\n")
+    assert (answer.error(), answer.date) == (None, None)
+
+
 def test_bytes_behind_the_answer_are_the_targets():
     client, server = ConnectClient(TARGET), ConnectServer()
     server.receive(client.request())
