@@ -7,9 +7,12 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from appliance.settings.target import Target
 from appliance.settings.values import Side, Transport, TunnelSettings
 from appliance.tunnel.client import EndpointClient, TunnelClient
+from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
+from appliance.tunnel.probe import Asked, TlsProbe
 from appliance.tunnel.renewal import Renewal
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.tally import Tally
@@ -28,6 +31,22 @@ class Server(Protocol):
 
     async def drain(self, seconds: float) -> None:
         """Accept no more, let what runs end within ``seconds``, end the rest."""
+
+
+class Probe(Protocol):
+    """Tries the tunnel from the destination's end; see ``TlsProbe``."""
+
+    async def greet(self) -> None:
+        """Find the server, and believe it."""
+
+    async def ask(self, target: Target) -> Asked:
+        """Have the server connect us to a target, and hang up."""
+
+    async def names(self) -> list[str]:
+        """What the server calls itself, believed or not."""
+
+    async def close(self) -> None:
+        """Hang up."""
 
 
 @contextlib.asynccontextmanager
@@ -64,6 +83,20 @@ async def client_of(tunnel: TunnelSettings) -> AsyncIterator[EndpointClient]:
     else:
         async with _identity(tunnel, Side.DESTINATION) as identity, TunnelClient(tunnel, identity) as by_tls:
             yield by_tls
+
+
+def probe_of(tunnel: TunnelSettings, deadlines: Deadlines) -> Probe:
+    """What tries the tunnel as the destination's end.
+
+    Raises:
+        SettingsError: a file of the identity is not what it has to be.
+    """
+    if tunnel.transport is Transport.SSH:
+        from appliance.tunnel.ssh.keys import link_keys
+        from appliance.tunnel.ssh.probe import SshProbe
+
+        return SshProbe(tunnel, link_keys(tunnel, Side.DESTINATION), deadlines)
+    return TlsProbe(tunnel, Identity.of(tunnel, Side.DESTINATION), deadlines)
 
 
 @contextlib.asynccontextmanager

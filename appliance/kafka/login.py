@@ -56,15 +56,21 @@ async def open_session(
 
 async def _log_in(connection: BrokerConnection, cluster: ClusterSettings) -> None:
     try:
-        await _agree_versions(connection)
+        await agree_versions(connection)
         if cluster.protocol.authenticated:
-            await _authenticate(connection, cluster)
+            await authenticate(connection, cluster)
     except BaseException:
         await connection.close()
         raise
 
 
-async def _agree_versions(connection: BrokerConnection) -> None:
+async def agree_versions(connection: BrokerConnection) -> None:
+    """Ask which API versions the broker offers.
+
+    Raises:
+        BrokerUnsupported: it lacks one that we need.
+        Unreachable, PeerError: as everywhere.
+    """
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
     response = await connection.call(request, ApiVersionsResponse)
     connection.offered = {int(key.api_key): (key.min_version, key.max_version) for key in response.api_keys}
@@ -75,7 +81,13 @@ async def _agree_versions(connection: BrokerConnection) -> None:
         )
 
 
-async def _authenticate(connection: BrokerConnection, cluster: ClusterSettings) -> None:
+async def authenticate(connection: BrokerConnection, cluster: ClusterSettings) -> None:
+    """Log in by SASL.
+
+    Raises:
+        CredentialsRefused: it does not accept the API key, or does not offer the mechanism.
+        Unreachable, PeerError: as everywhere.
+    """
     handshake = await connection.call(SaslHandshakeRequest(mechanism=cluster.mechanism.value), SaslHandshakeResponse)
     if handshake.error_code is not ErrorCode.none:
         raise CredentialsRefused(

@@ -29,8 +29,12 @@ class NewTopic:
     configs: Mapping[str, str]
 
 
-async def create_topics(cluster: KafkaCluster, topics: Collection[NewTopic]) -> dict[str, ApplianceError]:
+async def create_topics(
+    cluster: KafkaCluster, topics: Collection[NewTopic], validate_only: bool = False
+) -> dict[str, ApplianceError]:
     """Make the topics. One that is there already counts as made, since two may ask for it at once.
+
+    With ``validate_only`` the cluster says whether it would, and makes none.
 
     Returns:
         Why not, by name, for each one that could not be made.
@@ -39,7 +43,9 @@ async def create_topics(cluster: KafkaCluster, topics: Collection[NewTopic]) -> 
         Unreachable: no broker answers.
     """
     controller = await cluster.controller()
-    request = CreateTopicsRequest(topics=tuple(map(_creatable, topics)), timeout=milliseconds(_TIMEOUT))
+    request = CreateTopicsRequest(
+        topics=tuple(map(_creatable, topics)), timeout=milliseconds(_TIMEOUT), validate_only=validate_only
+    )
     answer = await controller.call(request, CreateTopicsResponse, 2 * _TIMEOUT)
     failures = {}
     for topic in answer.topics:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnTopic
 from kio.schema.end_txn.v3 import EndTxnRequest, EndTxnResponse
+from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
 from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32, i32Timedelta
@@ -58,6 +59,18 @@ async def add_partitions(coordinator: BrokerConnection, producer: Producer, part
         BrokerBusy: the transaction before is still being completed: ask again.
         Unreachable, BrokerRefused: as everywhere.
     """
+    for (topic, partition), code in (await try_partitions(coordinator, producer, partitions)).items():
+        check(code, f"add {topic}-{partition} to a transaction of {producer.transactional_id}")
+
+
+async def try_partitions(
+    coordinator: BrokerConnection, producer: Producer, partitions: Iterable[Partition]
+) -> dict[Partition, ErrorCode]:
+    """The same, with what the coordinator says of each partition; it takes all of them, or none.
+
+    Raises:
+        Unreachable, PeerError: as everywhere.
+    """
     by_topic: dict[str, list[i32]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(i32(partition))
@@ -71,14 +84,17 @@ async def add_partitions(coordinator: BrokerConnection, producer: Producer, part
         ),
     )
     answer = await coordinator.call(request, AddPartitionsToTxnResponse)
-    for topic_result in answer.results_by_topic_v3_and_below:
-        for result in topic_result.results_by_partition:
-            doing = f"add {topic_result.name}-{result.partition_index} to a transaction of {producer.transactional_id}"
-            check(result.partition_error_code, doing)
+    return {
+        (str(topic_result.name), int(result.partition_index)): result.partition_error_code
+        for topic_result in answer.results_by_topic_v3_and_below
+        for result in topic_result.results_by_partition
+    }
 
 
-async def end_transaction(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:
-    """Commit. When this returns, the transaction is decided, and readers will see it.
+async def end_transaction(
+    coordinator: BrokerConnection, producer: Producer, timeout: float, committed: bool = True
+) -> None:
+    """Commit, or abort. When this returns, the transaction is decided, and readers will see what it wrote, or never.
 
     Raises:
         Fenced: the epoch is no longer the newest; nothing was committed by this call.
@@ -89,7 +105,7 @@ async def end_transaction(coordinator: BrokerConnection, producer: Producer, tim
         transactional_id=TransactionalId(producer.transactional_id),
         producer_id=ProducerId(producer.id),
         producer_epoch=i16(producer.epoch),
-        committed=True,
+        committed=committed,
     )
     answer = await coordinator.call(request, EndTxnResponse, timeout)
-    check(answer.error_code, f"commit a transaction of {producer.transactional_id}")
+    check(answer.error_code, f"{'commit' if committed else 'abort'} a transaction of {producer.transactional_id}")

@@ -94,16 +94,7 @@ class Scout:
 
     async def _make(self, missing: Sequence[Topic]) -> dict[str, ApplianceError]:
         set_at_source = await configs(self.source, [topic.name for topic in missing])
-        wanted = [
-            NewTopic(
-                self.naming.destination(topic.name),
-                len(topic.leaders),
-                self.topics.replication_factor,
-                copied_configs(set_at_source.get(topic.name, {})),
-            )
-            for topic in missing
-            if topic.leaders
-        ]
+        wanted = new_copies(missing, set_at_source, self.naming, self.topics.replication_factor)
         failures = await create_topics(self.destination, wanted)
         for topic in wanted:
             if topic.name not in failures:
@@ -153,6 +144,22 @@ class Scout:
 def _led(topic: Topic | None) -> int:
     """How many of its partitions have a leader."""
     return sum(leader >= 0 for leader in topic.leaders) if topic else 0
+
+
+def new_copies(
+    topics: Sequence[Topic], set_at_source: Mapping[str, Mapping[str, str]], naming: Naming, replication_factor: int
+) -> list[NewTopic]:
+    """The copies to be made of source topics, given what was set on each of these."""
+    return [
+        NewTopic(
+            naming.destination(topic.name),
+            len(topic.leaders),
+            replication_factor,
+            copied_configs(set_at_source.get(topic.name, {})),
+        )
+        for topic in topics
+        if topic.leaders
+    ]
 
 
 def copied_configs(set_at_source: Mapping[str, str]) -> dict[str, str]:

@@ -33,6 +33,11 @@ class Naming:
         """Lane ``lane``'s transactional id."""
         return f"{self.replicator}.lane-{lane}"
 
+    @property
+    def doctors_id(self) -> str:
+        """The transactional id with which a diagnosis tries whether the destination takes transactions."""
+        return f"{self.replicator}.doctor"
+
     def destination(self, topic: str) -> str:
         """The name of a source topic's copy."""
         return f"{topic}.{self.suffix}"

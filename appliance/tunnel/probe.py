@@ -1,0 +1,119 @@
+"""The tunnel tried from the destination's end, step by step, beside the client that carries: nothing is relayed.
+
+greet: the server answers, and we believe it; ask: it believes us, and does or does not reach a target.
+"""
+
+import contextlib
+import ssl
+import time
+from dataclasses import dataclass
+
+from appliance.errors import ApplianceError, IdentityRefused
+from appliance.settings.target import Target
+from appliance.settings.values import TunnelSettings
+from appliance.tunnel.asking import ask
+from appliance.tunnel.certificates import names_in
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.dial import dial
+from appliance.tunnel.identity import Identity
+from appliance.tunnel.tls_channel import TlsChannel
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a server that believes us says: why it does not reach the target, None when it does.
+
+    ``skew`` is how many seconds its clock is ahead of ours, give or take one; None: it does not tell the time.
+    """
+
+    failure: ApplianceError | None
+    skew: float | None = None
+
+
+class TlsProbe:
+    """Tries a tunnel by TLS.
+
+    Args:
+        settings: where the server is.
+        identity: the destination's; None where it is not to be had, then there is ``names`` alone.
+        deadlines: how long each step may take.
+    """
+
+    def __init__(self, settings: TunnelSettings, identity: Identity | None, deadlines: Deadlines) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._deadlines = deadlines
+        self._greeted: TlsChannel | None = None
+
+    async def greet(self) -> None:
+        """Find the server, and believe it.
+
+        Raises:
+            Unreachable: nobody answers there, or hangs up.
+            PeerError: what answers does not speak TLS 1.3.
+            IdentityRefused: it has no certificate of this link's source.
+        """
+        assert self._identity is not None
+        context = self._identity.context
+        try:
+            self._greeted = await self._reach(self._identity, context)
+        except IdentityRefused:
+            self._identity.refused(context)
+            if self._identity.context is context:
+                raise
+            self._greeted = await self._reach(self._identity, self._identity.context)
+
+    async def ask(self, target: Target) -> Asked:
+        """Have the server connect us to ``target``, and hang up.
+
+        Raises:
+            IdentityRefused: it does not believe us.
+            Unreachable, PeerError: as ``greet``.
+        """
+        if self._greeted is None:
+            await self.greet()
+        channel, self._greeted = self._greeted, None
+        assert channel is not None
+        with contextlib.ExitStack() as unless_said:
+            unless_said.callback(channel.reset)
+            answer = await ask(channel, target, self._deadlines.answer)
+            skew = None if answer.date is None else answer.date - time.time()
+            unless_said.pop_all()
+        await channel.finish(self._deadlines.last_word)
+        return Asked(answer.error(), skew)
+
+    async def names(self) -> list[str]:
+        """What the server calls itself in its certificate, believed or not.
+
+        Raises:
+            Unreachable, PeerError: as ``greet``.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        channel = await self._dial(context)
+        try:
+            certificate = await channel.handshake(self._deadlines.handshake)
+        finally:
+            channel.reset()
+        return names_in(certificate) if certificate else []
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._greeted is not None:
+            await self._greeted.finish(self._deadlines.last_word)
+            self._greeted = None
+
+    async def _reach(self, identity: Identity, context: ssl.SSLContext) -> TlsChannel:
+        channel = await self._dial(context)
+        try:
+            identity.check(await channel.handshake(self._deadlines.handshake))
+        except BaseException:
+            channel.reset()
+            raise
+        return channel
+
+    async def _dial(self, context: ssl.SSLContext) -> TlsChannel:
+        server = self._settings.server
+        return await dial((server.host.strip("[]"),), server.port, self._deadlines.dial, lambda: TlsChannel(context))
