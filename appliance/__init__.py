@@ -3,7 +3,7 @@
 The way of the data, room by room; arrows of imports point only leftwards::
 
     errors <- settings <- { render, http, endless, tunnel, dns, kafka } <- { gateway, replicator }
-        <- { verify, console } <- { cli, prepare } <- demo
+        <- { verify, console, doctor } <- { cli, prepare } <- demo
 
 - ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
 - ``render``: the settings become the files of a VM, docker-compose.yml among them, and its firewall rules.
@@ -17,5 +17,6 @@ The way of the data, room by room; arrows of imports point only leftwards::
 - ``console``: what both clusters have committed becomes a snapshot: a table, JSON, health, metrics.
 - ``verify``: both sides, read anew, become a verdict on each partition.
 - ``prepare``: the two prepare scripts: checks, writes what was rendered, says what is left to do.
+- ``doctor``: every step of the path, tried from one VM, becomes a verdict and what to change.
 - ``demo``: two real clusters on loopback and the whole appliance between them.
 """

@@ -12,7 +12,7 @@ from appliance import log
 from appliance.errors import ApplianceError
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
-from appliance.settings.values import Settings
+from appliance.settings.values import Settings, Side
 
 Command = Callable[[Settings, argparse.Namespace, asyncio.Event], Awaitable[int | None]]
 """Runs until it is done, or until the event is set; gives the exit code, None for 0."""
@@ -40,6 +40,12 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "Copies every topic that matches REPLICA_TOPICS_SOURCE_REGEX to <topic>.<REPLICA_TOPICS_DEST_SUFFIX>. "
         "It may be killed at any instant and started anywhere: the destination cluster remembers how far it is.",
     ),
+    "doctor": (
+        "walk the path, and say where it breaks and what to change",
+        "Tries one step after the other, from the settings to the last permission, as one of the two VMs sees it, and "
+        "names what to change where one fails; what stands on it is not tried then. It may run at any time beside the "
+        "other commands, and leaves nothing behind. Exit code 0 when the path is whole, 1 when it is broken.",
+    ),
     "status": (
         "say what is copied, what is behind, and what stops",
         "Says from what both clusters have committed, per topic and partition: copied, lag in records and seconds, "
@@ -59,6 +65,15 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "them; 1 when one is behind, differs, is missing or cannot be read.",
     ),
 }
+
+
+def _doctor_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "side",
+        choices=[side.value for side in Side],
+        help="the VM on which it runs; the destination's walk is the whole path, and goes through the tunnel",
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def _status_options(command: argparse.ArgumentParser) -> None:
@@ -94,6 +109,7 @@ def _verify_options(command: argparse.ArgumentParser) -> None:
 
 
 _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "doctor": _doctor_options,
     "status": _status_options,
     "resume": _resume_options,
     "verify": _verify_options,
@@ -132,11 +148,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(parsed: argparse.Namespace) -> int:
+    if parsed.command == "doctor":
+        return asyncio.run(_until_signalled(lambda stopping: _doctor(parsed, stopping)))
     command, role = _command(parsed.command)
     settings = read_settings(parsed.env_file, role, os.environ)
     log.configure(settings.log)
     with asyncio.Runner(loop_factory=_event_loop(parsed.command)) as runner:
-        return runner.run(_until_signalled(command, settings, parsed))
+        return runner.run(_until_signalled(lambda stopping: command(settings, parsed, stopping)))
 
 
 def _event_loop(command: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -177,6 +195,13 @@ def _command(name: str) -> tuple[Command, Role]:
     return _replicate, Role.REPLICATOR
 
 
+async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+    """Reads the settings itself: their faults are its first finding."""
+    from appliance.doctor.command import run_doctor
+
+    return await run_doctor(Side(parsed.side), parsed.env_file, os.environ, parsed.json, stopping)
+
+
 async def _replicate(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """The replicator with its console beside it; Java, the slowest to start, starts while the rest is imported."""
     from appliance.replicator.machine import java_machine
@@ -203,12 +228,12 @@ async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Eve
     return 0 if resumed else 1
 
 
-async def _until_signalled(command: Command, settings: Settings, parsed: argparse.Namespace) -> int:
+async def _until_signalled(work: Callable[[asyncio.Event], Awaitable[int | None]]) -> int:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    return await command(settings, parsed, stopping) or 0
+    return await work(stopping) or 0
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ class Ports:
 class ClusterPlan:
     """A cluster before it runs.
 
-    ``security`` holds for both client listeners. ``vpc_port`` 0 means any free one. ``heap_megabytes`` is for each.
+    ``security`` holds for both client listeners. ``api_keys`` may do everything; with ``limited_keys`` there are ACLs,
+    and these may do what an ACL permits. ``vpc_port`` 0 means any free one. ``heap_megabytes`` is for each.
     ``optimised`` compiles hot code as a production broker does, for measurements, at the price of a slower start.
     """
 
@@ -72,6 +73,7 @@ class ClusterPlan:
     vpc_port: int = 0
     heap_megabytes: int = 256
     optimised: bool = False
+    limited_keys: tuple[ApiKey, ...] = field(default=(), repr=False)
 
     @classmethod
     def secure(

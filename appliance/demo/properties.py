@@ -22,6 +22,8 @@ def server_properties(plan: ClusterPlan, node: Node, ports: Ports, directory: Pa
         entries |= _encryption(directory)
     if plan.security.authenticated:
         entries |= _authentication(plan, node, internal)
+    if plan.limited_keys:
+        entries |= _authorization(plan, internal)
     return "".join(f"{name}={value}\n" for name, value in entries.items())
 
 
@@ -92,9 +94,22 @@ def _encryption(directory: Path) -> dict[str, str]:
     }
 
 
+def _users(plan: ClusterPlan, internal: ApiKey) -> tuple[ApiKey, ...]:
+    return (internal, *plan.api_keys, *plan.limited_keys)
+
+
+def _authorization(plan: ClusterPlan, internal: ApiKey) -> dict[str, str]:
+    """ACLs (KIP-801) for the limited keys alone; the controllers come without a name."""
+    unlimited = ("ANONYMOUS", internal.key, *(key.key for key in plan.api_keys))
+    return {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": ";".join(f"User:{name}" for name in unlimited),
+    }
+
+
 def _authentication(plan: ClusterPlan, node: Node, internal: ApiKey) -> dict[str, str]:
     """PLAIN knows the plan's keys; SCRAM users are made by a client once the cluster runs (KIP-554)."""
-    users = " ".join(f'user_{user.key}="{user.secret.reveal()}"' for user in (internal, *plan.api_keys))
+    users = " ".join(f'user_{user.key}="{user.secret.reveal()}"' for user in _users(plan, internal))
     own = f'username="{internal.key}" password="{internal.secret.reveal()}"'
     entries = {
         "sasl.enabled.mechanisms": ",".join(["PLAIN", *_SCRAM_MECHANISMS]),

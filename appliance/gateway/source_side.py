@@ -26,7 +26,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     tunnel = settings.tunnel
     descriptors.provide(tunnel.connections_max)
     async with (
-        server_of(tunnel, _resolve(tunnel)) as server,
+        server_of(tunnel, broker_resolver(tunnel)) as server,
         beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))),
     ):
         fields = {
@@ -42,7 +42,8 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
         await server.drain(DRAIN_SECONDS)
 
 
-def _resolve(settings: TunnelSettings) -> Resolve:
+def broker_resolver(settings: TunnelSettings) -> Resolve:
+    """What finds the brokers' addresses on the source VM."""
     return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses
 
 

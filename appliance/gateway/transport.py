@@ -36,8 +36,11 @@ class Server(Protocol):
 class Probe(Protocol):
     """Tries the tunnel from the destination's end; see ``TlsProbe``."""
 
+    async def dial(self) -> None:
+        """Learn that somebody is there."""
+
     async def greet(self) -> None:
-        """Find the server, and believe it."""
+        """Learn that it is the server."""
 
     async def ask(self, target: Target) -> Asked:
         """Have the server connect us to a target, and hang up."""

@@ -1,6 +1,6 @@
 """The tunnel tried from the destination's end, step by step, beside the client that carries: nothing is relayed.
 
-greet: the server answers, and we believe it; ask: it believes us, and does or does not reach a target.
+dial: somebody is there; greet: it is the server; ask: it believes us, and does or does not reach a target.
 """
 
 import contextlib
@@ -35,33 +35,42 @@ class TlsProbe:
 
     Args:
         settings: where the server is.
-        identity: the destination's; None where it is not to be had, then there is ``names`` alone.
+        identity: the destination's.
         deadlines: how long each step may take.
     """
 
-    def __init__(self, settings: TunnelSettings, identity: Identity | None, deadlines: Deadlines) -> None:
+    def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines) -> None:
         self._settings = settings
         self._identity = identity
         self._deadlines = deadlines
+        self._dialled: TlsChannel | None = None
         self._greeted: TlsChannel | None = None
 
-    async def greet(self) -> None:
-        """Find the server, and believe it.
+    async def dial(self) -> None:
+        """Connect.
 
         Raises:
-            Unreachable: nobody answers there, or hangs up.
-            PeerError: what answers does not speak TLS 1.3.
+            TimedOut, Unreachable: as ``tunnel.dial``.
+        """
+        self._dialled = await self._dial(self._identity.context)
+
+    async def greet(self) -> None:
+        """Learn that it is the server.
+
+        Raises:
+            Unreachable: it hangs up, or says nothing.
+            PeerError: it does not speak TLS 1.3.
             IdentityRefused: it has no certificate of this link's source.
         """
-        assert self._identity is not None
         context = self._identity.context
+        channel, self._dialled = self._dialled or await self._dial(context), None
         try:
-            self._greeted = await self._reach(self._identity, context)
+            self._greeted = await self._believe(channel)
         except IdentityRefused:
             self._identity.refused(context)
             if self._identity.context is context:
                 raise
-            self._greeted = await self._reach(self._identity, self._identity.context)
+            self._greeted = await self._believe(await self._dial(self._identity.context))
 
     async def ask(self, target: Target) -> Asked:
         """Have the server connect us to ``target``, and hang up.
@@ -101,14 +110,14 @@ class TlsProbe:
 
     async def close(self) -> None:
         """Hang up."""
-        if self._greeted is not None:
-            await self._greeted.finish(self._deadlines.last_word)
-            self._greeted = None
+        for channel in (self._dialled, self._greeted):
+            if channel is not None:
+                await channel.finish(self._deadlines.last_word)
+        self._dialled = self._greeted = None
 
-    async def _reach(self, identity: Identity, context: ssl.SSLContext) -> TlsChannel:
-        channel = await self._dial(context)
+    async def _believe(self, channel: TlsChannel) -> TlsChannel:
         try:
-            identity.check(await channel.handshake(self._deadlines.handshake))
+            self._identity.check(await channel.handshake(self._deadlines.handshake))
         except BaseException:
             channel.reset()
             raise

@@ -17,7 +17,7 @@ FLOORS = (
     {"settings"},
     {"log", "http", "endless", "render", "tunnel", "dns", "kafka"},
     {"gateway", "replicator"},
-    {"verify", "console"},
+    {"verify", "console", "doctor"},
     {"cli", "prepare"},
     {"demo"},
 )
@@ -117,6 +117,8 @@ PURE = [
     "verify/alignment.py",
     "verify/newest.py",
     "verify/verdict.py",
+    "doctor/step.py",
+    "doctor/report.py",
 ]
 IO = {"asyncio", "socket", "ssl", "time", "logging", "threading", "subprocess", "pyspark"}
 

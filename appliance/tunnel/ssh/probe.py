@@ -7,10 +7,12 @@ from appliance.settings.login import Login
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.dial import dial
 from appliance.tunnel.probe import Asked
 from appliance.tunnel.ssh.channel import open_channel
 from appliance.tunnel.ssh.keys import LinkKeys, keys_in
 from appliance.tunnel.ssh.route import Hop
+from appliance.tunnel.tcp_channel import TcpChannel
 
 
 class SshProbe:
@@ -29,8 +31,18 @@ class SshProbe:
         bastion = settings.ssh.bastion
         self._server = Hop(Login(settings.ssh.user, settings.server), keys, deadlines)
         self._bastion = Hop(bastion.login, keys_in(bastion.files), deadlines) if bastion else None
+        self._first = bastion.login.server if bastion else settings.server
         self._deadlines = deadlines
         self._connections: list[asyncssh.SSHClientConnection] = []
+
+    async def dial(self) -> None:
+        """Connect to the server, or the bastion, and hang up.
+
+        Raises:
+            TimedOut, Unreachable: as ``tunnel.dial``.
+        """
+        channel = await dial((self._first.host.strip("[]"),), self._first.port, self._deadlines.dial, TcpChannel)
+        channel.reset()
 
     async def greet(self) -> None:
         """Log in.

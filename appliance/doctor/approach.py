@@ -1,0 +1,236 @@
+"""The way to every broker of one cluster, step by step: name, TCP, TLS, SASL, API versions."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from appliance.doctor.step import Finding, Remedies, failed, passed, remedy_of, skipped, some, warning
+from appliance.errors import (
+    ApplianceError,
+    BrokerUnsupported,
+    CredentialsRefused,
+    IdentityRefused,
+    NameUnresolved,
+    PeerError,
+    Unreachable,
+)
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.connection import BrokerConnection, Resolve, connect
+from appliance.kafka.login import agree_versions, authenticate, tls_context
+from appliance.kafka.versions import SPOKEN
+from appliance.settings.target import Target
+from appliance.settings.values import ClusterSettings
+
+METADATA_SECONDS = 20.0
+"""How long the cluster may take to tell its brokers; then it is tried with those that the settings name."""
+AT_ONCE = 16
+"""Brokers that are tried side by side."""
+
+_WRONG_NAME = 62
+_NOT_YET_VALID, _EXPIRED = 9, 10
+
+Knock = Callable[[Target], Awaitable[None]]
+"""Has the other end of the tunnel dial a broker; raises what came of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the brokers are reached from here.
+
+    ``resolve`` finds their addresses, ``accept`` raises TargetRefused for a name or address that cannot be right,
+    ``knock`` is None where there is no tunnel between. Then what to change when a name, or a connection through the
+    tunnel, or one from here, fails.
+    """
+
+    resolve: Resolve
+    accept: Callable[[Target, Sequence[str]], None]
+    names: Remedies
+    near: Remedies
+    knock: Knock | None = None
+    beyond: Remedies = ()
+
+
+class Approach:
+    """Goes to all brokers of a cluster at once, one step after the other.
+
+    Args:
+        cluster: tells its brokers.
+        way: how they are reached.
+        guest: whether this VM only passes connections on, so that what it cannot check is no failure here.
+    """
+
+    def __init__(self, cluster: KafkaCluster, way: Way, client_id: str, guest: bool = False) -> None:
+        self.cluster = cluster
+        self.brokers: tuple[Target, ...] = ()
+        self._settings = cluster.settings
+        self._way = way
+        self._client_id = client_id
+        self._guest = guest
+        self._tls: ssl.SSLContext | None = None
+        self._addresses: dict[str, Sequence[str]] = {}
+        self._connections: dict[Target, BrokerConnection] = {}
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether this VM can ask the cluster anything."""
+        return bool(self._settings.api_key) or not self._settings.protocol.authenticated
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            await connection.close()
+        await self.cluster.close()
+
+    async def names(self) -> Finding:
+        """Whether every broker's name has an address."""
+        self.brokers, origin = await self._listed()
+        detail = f"{len(self.brokers)} {origin}: {some([str(target) for target in self.brokers])}"
+        return self._judged(await self._each(self._name), detail, self._way.names)
+
+    async def tcp(self) -> Finding:
+        """Whether something answers at every broker."""
+        if self._way.knock and (faults := await self._each(self._way.knock)):
+            return self._judged(faults, "", self._way.beyond)
+        return self._judged(await self._each(self._dial), self._all("answer"), self._way.near)
+
+    async def tls(self) -> Finding:
+        """Whether every broker has a certificate in its own name, by an authority that we trust."""
+        settings = self._settings
+        if not settings.protocol.encrypted:
+            return skipped(f"{settings.variable('SECURITY_PROTOCOL')}={settings.protocol}")
+        self._tls = tls_context(settings)
+        faults = await self._each(self._open)
+        if not faults:
+            return passed(self._all("have a certificate in their own name"))
+        error = next(iter(faults.values()))
+        finding = failed(some([str(fault) for fault in faults.values()]), _tls_remedy(error, settings))
+        if self._guest and not self.logs_in:
+            return warning(finding.detail, f"of no matter to this VM, which only passes it on; {finding.remedy}")
+        return finding
+
+    async def sasl(self) -> Finding:
+        """Whether every broker accepts the API key."""
+        settings = self._settings
+        if not settings.protocol.authenticated:
+            return skipped(f"{settings.variable('SECURITY_PROTOCOL')}={settings.protocol}")
+        if not self.logs_in:
+            return skipped(f"{settings.variable('API_KEY')} is not set on this VM, which needs none")
+        detail = self._all(f"accept {settings.variable('API_KEY')}={settings.api_key} by {settings.mechanism}")
+        return self._judged(await self._each(self._authenticate), detail, self._login_remedies())
+
+    async def versions(self) -> Finding:
+        """Whether every broker has the API versions that we speak."""
+        if self._guest and not self.logs_in and not self._connections:
+            return skipped("no connection to ask on")
+        detail = self._all(f"have the {len(SPOKEN)} APIs")
+        return self._judged(await self._each(self._agree), detail, self._login_remedies())
+
+    async def _listed(self) -> tuple[tuple[Target, ...], str]:
+        """The brokers of live metadata with those of the settings; these alone while the cluster does not tell."""
+        named = self._settings.bootstrap
+        if self.logs_in:
+            try:
+                async with asyncio.timeout(METADATA_SECONDS):
+                    known = await self.cluster.metadata([])
+                return tuple(dict.fromkeys([*known.brokers.values(), *named])), "in live metadata"
+            except (ApplianceError, TimeoutError):
+                pass  # the steps that follow say why
+        return named, f"of {self._settings.variable('BROKER_SERVERS')}, the cluster tells no others"
+
+    async def _name(self, target: Target) -> None:
+        self._way.accept(target, ())
+        addresses = await self._way.resolve(target.host)
+        self._way.accept(target, addresses)
+        self._addresses[target.host] = addresses
+
+    async def _dial(self, target: Target) -> None:
+        connection = await connect(target, self._found, self._client_id, None)
+        await connection.close()
+
+    async def _open(self, target: Target) -> None:
+        self._connections[target] = await connect(target, self._found, self._client_id, self._tls)
+
+    async def _opened(self, target: Target) -> BrokerConnection:
+        if target not in self._connections:
+            await self._open(target)
+        return self._connections[target]
+
+    async def _authenticate(self, target: Target) -> None:
+        await authenticate(await self._opened(target), self._settings)
+
+    async def _agree(self, target: Target) -> None:
+        await agree_versions(await self._opened(target))
+
+    async def _found(self, host: str) -> Sequence[str]:
+        return self._addresses[host]
+
+    async def _each(self, work: Callable[[Target], Awaitable[None]]) -> dict[Target, ApplianceError]:
+        """Do it for every broker; why it failed, for those where it did."""
+        gate = asyncio.Semaphore(AT_ONCE)
+        faults: dict[Target, ApplianceError] = {}
+
+        async def one(target: Target) -> None:
+            async with gate:
+                try:
+                    await work(target)
+                except ApplianceError as error:
+                    faults[target] = error
+
+        async with asyncio.TaskGroup() as group:
+            for target in self.brokers:
+                group.create_task(one(target), name=f"doctor at {target}")
+        return {target: faults[target] for target in self.brokers if target in faults}
+
+    def _judged(self, faults: dict[Target, ApplianceError], detail: str, remedies: Remedies) -> Finding:
+        if not faults:
+            return passed(detail)
+        first = next(iter(faults.values()))
+        return failed(some([str(error) for error in faults.values()]), remedy_of(first, remedies))
+
+    def _all(self, what: str) -> str:
+        return f"all {len(self.brokers)} {what}" if len(self.brokers) > 1 else f"1 of 1: {what}"
+
+    def _login_remedies(self) -> Remedies:
+        variable, protocol = self._settings.variable, self._settings.protocol
+        secured = f"check that {variable('SECURITY_PROTOCOL')}={protocol} is how this port is secured"
+        key = f"check {variable('API_KEY')}, {variable('API_SECRET')} and {variable('SASL_MECHANISM')}"
+        return (
+            (CredentialsRefused, key),
+            (BrokerUnsupported, "have the brokers run Kafka 2.8 or newer"),
+            (PeerError, secured),
+            (Unreachable, secured),
+        )
+
+
+def _tls_remedy(error: ApplianceError, settings: ClusterSettings) -> str:
+    cause = error.__cause__
+    code = cause.verify_code if isinstance(cause, ssl.SSLCertVerificationError) else None
+    if code == _WRONG_NAME:
+        return (
+            "the broker's certificate has other names: name it as its certificate does, in BROKER_SERVERS and listeners"
+        )
+    if code in (_NOT_YET_VALID, _EXPIRED):
+        return "renew the broker's certificate, or set this VM's clock if that is wrong"
+    if isinstance(error, IdentityRefused):
+        chosen = settings.ca_file or "the system's authorities"
+        return f"name the authority that signed it in {settings.variable('CA_FILE')}; now it is {chosen}"
+    return f"check that {settings.variable('SECURITY_PROTOCOL')}={settings.protocol} is how this port is secured"
+
+
+def names_remedies(settings: ClusterSettings, resolver: str) -> Remedies:
+    """What to change where a resolver is asked that is not ours."""
+    return (
+        (NameUnresolved, f"check {settings.variable('BROKER_SERVERS')}, and that {resolver} knows the brokers"),
+        (Unreachable, f"{resolver} does not answer"),
+    )
+
+
+def check_authorities(*clusters: ClusterSettings) -> None:
+    """Read the files of authorities, as the connections will.
+
+    Raises:
+        SettingsError: one of them cannot be read as certificates.
+    """
+    for settings in clusters:
+        tls_context(settings)

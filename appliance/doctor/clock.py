@@ -1,0 +1,73 @@
+"""Whether this VM's clock can be right: what the kernel, a file and the other VM say of it."""
+
+import ctypes
+import datetime
+import time
+from pathlib import Path
+
+from appliance.doctor.step import Finding, failed, passed, warning
+
+AHEAD_MAX = 120.0
+"""Seconds by which the settings may have been written in the future."""
+SKEW_WARNING = 30.0
+"""Seconds between the two VMs' clocks from which somebody should look."""
+SKEW_MAX = 45 * 60.0
+"""Seconds from which it is a failure: each end's certificate is valid from an hour before its process started."""
+
+NTP = "set it, and have it kept by NTP: timedatectl set-ntp true, or chrony"
+
+_UNSYNCHRONISED = 5
+_SIZE_OF_TIMEX = 256
+
+
+def examine_clock(settings_file: Path) -> Finding:
+    """The clock as far as it can be judged without asking anybody.
+
+    It fails when the settings were written in its future: a VM that has lost its time wakes up in the past.
+    """
+    now = time.time()
+    said = f"{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    written = _written(settings_file)
+    if written - now > AHEAD_MAX:
+        ahead = datetime.datetime.fromtimestamp(written, datetime.UTC)
+        detail = f"{said}, but {settings_file.name} was written at {ahead:%Y-%m-%d %H:%M:%S}"
+        return failed(detail, f"the clock of this VM is behind: {NTP}")
+    if synchronised() is False:
+        return warning(f"{said}, and the kernel says that nobody keeps it", f"is the clock of this VM right? {NTP}")
+    return passed(said)
+
+
+def judge_skew(seconds: float | None) -> Finding:
+    """What a difference between the two clocks means; positive: the other one is ahead."""
+    if seconds is None:
+        return passed("the ends believe each other")
+    detail = f"the ends believe each other; the source VM's clock is {_how_far(seconds)}"
+    if abs(seconds) >= SKEW_MAX:
+        return failed(
+            detail, f"clock skew: a restart of one end would end the tunnel; of the clock that is wrong: {NTP}"
+        )
+    if abs(seconds) >= SKEW_WARNING:
+        return warning(detail, f"clock skew: of the clock that is wrong: {NTP}")
+    return passed(detail)
+
+
+def synchronised() -> bool | None:
+    """Whether something keeps the clock, by the kernel (adjtimex(2)); None where it cannot be asked."""
+    try:
+        state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_SIZE_OF_TIMEX))
+    except (AttributeError, OSError):
+        return None
+    return None if state < 0 else bool(state != _UNSYNCHRONISED)
+
+
+def _how_far(seconds: float) -> str:
+    if abs(seconds) < 2:  # the other end tells whole seconds
+        return "the same"
+    return f"{abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

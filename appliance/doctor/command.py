@@ -1,0 +1,111 @@
+"""``appliance doctor``: walk, print, and say by the exit code whether the path is whole."""
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from rich.console import Console
+
+from appliance import log
+from appliance.doctor import destination_side, source_side
+from appliance.doctor.destination_side import DestinationVm
+from appliance.doctor.report import Report
+from appliance.doctor.source_side import SourceVm
+from appliance.doctor.step import SETTINGS, Result, Step, failed, passed
+from appliance.doctor.walk import blocked, walk
+from appliance.errors import ApplianceError, SettingsError
+from appliance.settings.env_file import read_settings
+from appliance.settings.role import Role
+from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
+from appliance.tunnel.deadlines import Deadlines
+
+_WIDTH = 1000
+"""Of a table that no terminal shows: no line of it is broken."""
+
+
+class _Examined(Protocol):
+    link: str
+
+    async def close(self) -> None: ...
+
+
+_Vm = TypeVar("_Vm", bound=_Examined)
+
+
+async def run_doctor(
+    side: Side, settings_file: Path, process: Mapping[str, str], as_json: bool, stopping: asyncio.Event
+) -> int:
+    """Examine and print; the exit code: 0 when no step has failed.
+
+    Raises:
+        ApplianceError: it was stopped before its end.
+    """
+    log.configure(LogSettings(LogFormat.TEXT, "error"))
+    report = await _unless_stopped(stopping, examine(side, settings_file, process))
+    if as_json:
+        print(report.as_json())
+    else:
+        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+        console.print(report.as_table())
+        for remark in report.remarks():
+            console.print(remark, soft_wrap=True)
+    return 0 if report.well else 1
+
+
+async def examine(
+    side: Side, settings_file: Path, process: Mapping[str, str], deadlines: Deadlines | None = None
+) -> Report:
+    """Walk the path from one VM; faults of the settings are the first step's."""
+    began, deadlines = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), deadlines or Deadlines()
+
+    def settings() -> Settings:
+        return _settings(side, settings_file, process)
+
+    if side is Side.SOURCE:
+        results = await _walked(lambda: SourceVm(settings(), settings_file, deadlines), source_side.STEPS)
+    else:
+        results = await _walked(lambda: DestinationVm(settings(), settings_file, deadlines), destination_side.STEPS)
+    return Report(side, began, results)
+
+
+async def _walked(make: Callable[[], _Vm], steps: Sequence[Step[_Vm]]) -> tuple[Result, ...]:
+    began = time.monotonic()
+    try:
+        vm = make()
+    except SettingsError as error:
+        unread = Result(SETTINGS, failed(str(error), "correct these settings"), time.monotonic() - began)
+        return (unread, *blocked(steps, unread))
+    read = Result(SETTINGS, passed(f"link {vm.link}"), time.monotonic() - began)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(vm.close)
+        return (read, *await walk(steps, vm))
+
+
+def _settings(side: Side, settings_file: Path, process: Mapping[str, str]) -> Settings:
+    """The settings as this VM needs them; the tunnel's only where there is one."""
+    if side is Side.SOURCE:
+        return read_settings(settings_file, Role.SOURCE, process)
+    with contextlib.suppress(SettingsError):
+        settings = read_settings(settings_file, Role.REPLICATOR, process)
+        if settings.route is Route.DIRECT:
+            return settings
+    return read_settings(settings_file, Role.DESTINATION | Role.REPLICATOR, process)
+
+
+async def _unless_stopped(stopping: asyncio.Event, work: Coroutine[None, None, Report]) -> Report:
+    working = asyncio.create_task(work, name="doctor")
+    stopped = asyncio.create_task(stopping.wait(), name="doctor-stopping")
+    try:
+        await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ApplianceError("stopped before the end: nothing is said")
+        return await working
+    finally:
+        for task in (working, stopped):
+            task.cancel()
+        await asyncio.gather(working, stopped, return_exceptions=True)

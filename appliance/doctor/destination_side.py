@@ -1,0 +1,141 @@
+"""The destination VM: the tunnel, the source's brokers through it, the destination's brokers, and all that is written.
+
+The source's brokers are found and dialled as the replicator does it: by the DNS shim and the endpoints of the running
+``appliance destination``. With SOURCE_ROUTE=direct there is neither.
+"""
+
+import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+
+from appliance.dns.stub import StubResolver, system_addresses
+from appliance.doctor.approach import Approach, Way, check_authorities, names_remedies
+from appliance.doctor.clock import NTP, examine_clock
+from appliance.doctor.reading import SourceTopics
+from appliance.doctor.step import SETTINGS, Finding, Step, skipped
+from appliance.doctor.tunnel import TunnelTrial
+from appliance.doctor.writing import Destination
+from appliance.errors import NameUnresolved, TargetRefused, Unreachable
+from appliance.gateway.brokers import why_refused
+from appliance.gateway.transport import probe_of
+from appliance.kafka.cluster import KafkaCluster
+from appliance.replicator.naming import Naming
+from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.settings.target import Target
+from appliance.settings.values import Route, Settings, Side
+from appliance.tunnel.deadlines import Deadlines
+
+_GATEWAY = "`appliance destination` on this VM"
+_BEYOND = "; run `appliance doctor source` on the source VM"
+
+
+class DestinationVm:
+    """What is examined on the destination VM.
+
+    Raises:
+        SettingsError: a file that the settings name is not what it has to be.
+    """
+
+    def __init__(self, settings: Settings, settings_file: Path, deadlines: Deadlines) -> None:
+        self.link = f"{settings.tunnel.link} by {settings.tunnel.transport}"
+        self._settings_file = settings_file
+        self._tunnelled = settings.route is Route.TUNNEL
+        client_id = f"{settings.replicator}-doctor"
+        source, destination = source_cluster(settings), destination_cluster(settings)
+        check_authorities(settings.source, settings.destination)
+        self._probe = probe_of(settings.tunnel, deadlines) if self._tunnelled else None
+        self.tunnel = TunnelTrial(settings.tunnel, self._probe, Side.DESTINATION) if self._probe else None
+        to_source = _through_the_tunnel(settings, self.tunnel) if self.tunnel else _at_home(source)
+        self.source = Approach(source, to_source, client_id)
+        self.destination = Approach(destination, _at_home(destination), client_id)
+        self.topics = SourceTopics(source, Naming.of(settings))
+        self.copies = Destination(settings, destination, self.topics)
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        await self.source.close()
+        await self.destination.close()
+        if self._probe:
+            await self._probe.close()
+
+    async def clock(self) -> Finding:
+        """This VM's clock."""
+        return examine_clock(self._settings_file)
+
+    async def port(self) -> Finding:
+        """The tunnel's port at the source VM."""
+        return await self.tunnel.port() if self.tunnel else skipped("SOURCE_ROUTE=direct")
+
+    async def identity(self) -> Finding:
+        """Both ends of the tunnel."""
+        return await self.tunnel.identity() if self.tunnel else skipped("SOURCE_ROUTE=direct")
+
+
+def _at_home(cluster: KafkaCluster) -> Way:
+    settings = cluster.settings
+    down = f"check {settings.variable('BROKER_SERVERS')}, that the broker is up, and the firewalls between"
+    return Way(
+        system_addresses, lambda *_: None, names_remedies(settings, "the system's resolver"), [(Unreachable, down)]
+    )
+
+
+def _through_the_tunnel(settings: Settings, trial: TunnelTrial) -> Way:
+    tunnel, shim = settings.tunnel, settings.dns.listen
+
+    def accept(target: Target, addresses: Sequence[str]) -> None:
+        if not tunnel.allowed.allows(target):
+            raise TargetRefused(f"{target}: {why_refused(tunnel.allowed, target)}")
+        strange = [text for text in addresses if ipaddress.ip_address(text) not in tunnel.endpoint_network]
+        if strange:
+            raise NameUnresolved(f"{target.host} is {strange[0]} at {shim}, not in {tunnel.endpoint_network}")
+
+    return Way(
+        resolve=StubResolver(shim).addresses,
+        accept=accept,
+        names=(
+            (TargetRefused, "allow it on both VMs: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN"),
+            (NameUnresolved, f"what runs at DNS_LISTEN={shim} has other settings: restart {_GATEWAY} with these"),
+            (Unreachable, f"nobody answers at DNS_LISTEN={shim}: start {_GATEWAY}"),
+        ),
+        near=((Unreachable, f"the endpoint is not open: see what {_GATEWAY} logs"),),
+        knock=trial.knock,
+        beyond=(
+            (
+                TargetRefused,
+                f"allow it there: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_TARGET_NETWORKS{_BEYOND}",
+            ),
+            (
+                Unreachable,
+                f"the source VM does not reach it: is the broker up, and its firewall open to the source VM?{_BEYOND}",
+            ),
+        ),
+    )
+
+
+_ANSWER = "see what the brokers log"
+
+STEPS: tuple[Step[DestinationVm], ...] = (
+    Step("clock", SETTINGS, DestinationVm.clock, NTP),
+    Step("tunnel port", SETTINGS, DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
+    Step("mutual TLS", "tunnel port", DestinationVm.identity, "see what `appliance source` logs on the source VM"),
+    Step("source: DNS", "mutual TLS", lambda vm: vm.source.names(), f"see what {_GATEWAY} logs"),
+    Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), f"see what {_GATEWAY} logs"),
+    Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
+    Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),
+    Step("source: API versions", "source: SASL", lambda vm: vm.source.versions(), _ANSWER),
+    Step("source: read access", "source: API versions", lambda vm: vm.topics.examine(), _ANSWER),
+    Step("destination: DNS", SETTINGS, lambda vm: vm.destination.names(), "check DESTINATION_BROKER_SERVERS"),
+    Step("destination: TCP", "destination: DNS", lambda vm: vm.destination.tcp(), "check DESTINATION_BROKER_SERVERS"),
+    Step("destination: TLS", "destination: TCP", lambda vm: vm.destination.tls(), "check DESTINATION_CA_FILE"),
+    Step(
+        "destination: SASL",
+        "destination: TLS",
+        lambda vm: vm.destination.sasl(),
+        "check DESTINATION_API_KEY and DESTINATION_API_SECRET",
+    ),
+    Step("destination: API versions", "destination: SASL", lambda vm: vm.destination.versions(), _ANSWER),
+    Step("destination: create", "destination: API versions", lambda vm: vm.copies.create(), _ANSWER),
+    Step("destination: write", "destination: API versions", lambda vm: vm.copies.write(), _ANSWER),
+    Step("destination: transactions", "destination: write", lambda vm: vm.copies.transactions(), _ANSWER),
+    Step("destination: positions topic", "destination: API versions", lambda vm: vm.copies.positions(), _ANSWER),
+)

@@ -1,0 +1,75 @@
+"""What the user sees of a diagnosis: a table with what to change below it, or JSON; pure."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+from appliance.doctor.step import Result, Verdict
+from appliance.settings.values import Side
+
+_STYLES = {
+    Verdict.PASSED: "green",
+    Verdict.WARNING: "bold yellow",
+    Verdict.FAILED: "bold red",
+    Verdict.SKIPPED: "dim",
+    Verdict.NOT_REACHED: "dim",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of each step on one VM; ``began`` is ISO 8601 in UTC."""
+
+    side: Side
+    began: str
+    results: Sequence[Result]
+
+    @property
+    def well(self) -> bool:
+        """Whether no step has failed."""
+        return not any(result.finding.verdict.blocks for result in self.results)
+
+    def as_json(self) -> str:
+        """One JSON object."""
+        steps = [
+            {
+                "step": result.name,
+                "verdict": result.finding.verdict,
+                "seconds": round(result.seconds, 3),
+                "detail": result.finding.detail,
+                "change": result.finding.remedy or None,
+            }
+            for result in self.results
+        ]
+        return json.dumps({"side": self.side, "began": self.began, "well": self.well, "steps": steps}, indent=2)
+
+    def as_table(self) -> Table:
+        """A row for each step."""
+        table = Table(title=f"{self.side} VM, {self.began}")
+        for name in ("step", "verdict"):
+            table.add_column(name)
+        table.add_column("seconds", justify="right")
+        table.add_column("seen", overflow="fold")
+        for result in self.results:
+            finding = result.finding
+            seconds = "" if finding.verdict is Verdict.NOT_REACHED else f"{result.seconds:.2f}"
+            verdict = Text(finding.verdict, _STYLES[finding.verdict])
+            table.add_row(result.name, verdict, seconds, Text(_printable(finding.detail)))
+        return table
+
+    def remarks(self) -> Iterator[Text]:
+        """What to change, a line for each step that needs it, and how it ends."""
+        for result in self.results:
+            if result.finding.remedy:
+                line = _printable(f"{result.name}: {result.finding.remedy}")
+                yield Text(line, _STYLES[result.finding.verdict])
+        broken = [result.name for result in self.results if result.finding.verdict is Verdict.FAILED]
+        yield Text(f"the path breaks at: {', '.join(broken)}" if broken else "the path is whole")
+
+
+def _printable(text: str) -> str:
+    """``text`` with nothing in it that moves a terminal's cursor but line ends, whoever wrote it."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

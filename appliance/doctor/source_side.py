@@ -1,0 +1,128 @@
+"""The source VM: the tunnel's server on it, and every source broker as that server reaches it.
+
+The tunnel is tried from here as the destination VM would try it, which the shared secret allows; with an identity in
+files only the destination VM can. The VM needs no API key: with none, what only a login could tell is left out.
+"""
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from appliance.doctor.approach import Approach, Way, check_authorities, names_remedies
+from appliance.doctor.clock import NTP, examine_clock
+from appliance.doctor.reading import SourceTopics
+from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
+from appliance.doctor.tunnel import TunnelTrial
+from appliance.errors import TargetRefused, Unreachable
+from appliance.gateway.source_side import broker_resolver
+from appliance.gateway.transport import probe_of
+from appliance.kafka.cluster import KafkaCluster
+from appliance.replicator.naming import Naming
+from appliance.settings.target import Target
+from appliance.settings.values import Settings, Side, Transport, TunnelSettings
+from appliance.tunnel.access import check_target, dialable
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.dial import dial
+from appliance.tunnel.tcp_channel import TcpChannel
+
+
+class SourceVm:
+    """What is examined on the source VM.
+
+    Raises:
+        SettingsError: a file that the settings name is not what it has to be.
+    """
+
+    def __init__(self, settings: Settings, settings_file: Path, deadlines: Deadlines) -> None:
+        self._settings = settings
+        self.link = f"{settings.tunnel.link} by {settings.tunnel.transport}"
+        self._settings_file = settings_file
+        self._deadlines = deadlines
+        self._server = _from_here(settings.tunnel.listen)
+        as_destination = replace(settings.tunnel, server=self._server)
+        in_files = settings.tunnel.ssh.files if settings.tunnel.transport is Transport.SSH else settings.tunnel.files
+        self._probe = None if in_files else probe_of(as_destination, deadlines)
+        self._trial = TunnelTrial(as_destination, self._probe, Side.SOURCE) if self._probe else None
+        check_authorities(settings.source)
+        client_id = f"{settings.replicator}-doctor"
+        cluster = KafkaCluster(settings.source, broker_resolver(settings.tunnel), client_id)
+        self.source = Approach(cluster, _beside(settings), client_id, guest=True)
+        self._topics = SourceTopics(cluster, Naming.of(settings))
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        await self.source.close()
+        if self._probe:
+            await self._probe.close()
+
+    async def clock(self) -> Finding:
+        """This VM's clock."""
+        return examine_clock(self._settings_file)
+
+    async def port(self) -> Finding:
+        """Whether the tunnel's server is at its port of this VM."""
+        if self._trial:
+            return await self._trial.port()
+        channel = await dial((self._server.host,), self._server.port, self._deadlines.dial, TcpChannel)
+        channel.reset()
+        return passed(f"something listens at {self._server}")
+
+    async def identity(self) -> Finding:
+        """Whether the server believes an end that knows the secret."""
+        if self._trial:
+            return await self._trial.identity()
+        return skipped("the other end's key is on the destination VM: run `appliance doctor destination` there")
+
+    async def read_access(self) -> Finding:
+        """The topics, where this VM can ask for them."""
+        if not self.source.logs_in or not self._settings.topics.regex:
+            return skipped("SOURCE_API_KEY or REPLICA_TOPICS_SOURCE_REGEX is not set on this VM, which needs neither")
+        return await self._topics.examine()
+
+
+def _from_here(listen: Target) -> Target:
+    """Where a server that listens there is reached on the VM itself."""
+    address = ipaddress.ip_address(listen.host)
+    if not address.is_unspecified:
+        return listen
+    return Target("127.0.0.1" if address.version == 4 else "::1", listen.port)
+
+
+def _beside(settings: Settings) -> Way:
+    tunnel = settings.tunnel
+
+    def accept(target: Target, addresses: Sequence[str]) -> None:
+        check_target(target, tunnel)
+        dialable(target, addresses, tunnel)
+
+    down = "check SOURCE_BROKER_SERVERS, that the broker is up, and that its firewall lets this VM in"
+    return Way(
+        resolve=broker_resolver(tunnel),
+        accept=accept,
+        names=(
+            (TargetRefused, "allow it: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_TARGET_NETWORKS"),
+            *names_remedies(settings.source, _resolver(tunnel)),
+        ),
+        near=((Unreachable, down),),
+    )
+
+
+def _resolver(tunnel: TunnelSettings) -> str:
+    return f"TUNNEL_RESOLVER={tunnel.resolver}" if tunnel.resolver else "this VM's resolver"
+
+
+_LISTENING = "start `appliance source` on this VM"
+_ANSWER = "see what the brokers log"
+
+STEPS: tuple[Step[SourceVm], ...] = (
+    Step("clock", SETTINGS, SourceVm.clock, NTP),
+    Step("tunnel port", SETTINGS, SourceVm.port, _LISTENING),
+    Step("mutual TLS", "tunnel port", SourceVm.identity, "see what `appliance source` logs"),
+    Step("source: DNS", SETTINGS, lambda vm: vm.source.names(), "check TUNNEL_RESOLVER"),
+    Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), "check SOURCE_BROKER_SERVERS"),
+    Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
+    Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),
+    Step("source: API versions", "source: SASL", lambda vm: vm.source.versions(), _ANSWER),
+    Step("source: read access", "source: API versions", SourceVm.read_access, _ANSWER),
+)

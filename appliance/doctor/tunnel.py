@@ -1,0 +1,139 @@
+"""The tunnel, tried as the destination VM's end: who is at the port, and do the two ends believe each other."""
+
+import errno
+import ssl
+
+from appliance.doctor.clock import NTP, judge_skew
+from appliance.doctor.step import Finding, failed, passed
+from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, NameUnresolved, PeerError, TimedOut
+from appliance.gateway.transport import Probe
+from appliance.settings.target import Target
+from appliance.settings.values import Side, Transport, TunnelSettings
+from appliance.tunnel.certificates import peer_name
+
+_NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH)
+_OURS = "replicator-link://"
+_SSH_KEYS = (
+    "SHARED_SECRET, SOURCE_CLUSTER_ID, DESTINATION_CLUSTER_ID and TUNNEL_SSH_USER must be the same on both VMs, or the "
+    "key files name each other's keys"
+)
+
+
+class TunnelTrial:
+    """Tries the tunnel once, step by step.
+
+    Args:
+        settings: where the server is.
+        probe: tries it.
+        here: on which VM.
+    """
+
+    def __init__(self, settings: TunnelSettings, probe: Probe, here: Side) -> None:
+        self._settings = settings
+        self._probe = probe
+        self._here = here
+        self._refused: IdentityRefused | None = None
+
+    async def port(self) -> Finding:
+        """Whether the tunnel's server is at its port: closed, filtered and somebody else are told apart."""
+        try:
+            await self._probe.dial()
+        except ApplianceError as error:
+            return failed(str(error), self._unreached(error))
+        try:
+            await self._probe.greet()
+        except IdentityRefused as error:
+            self._refused = error
+            return await self._stranger()
+        except ApplianceError as error:
+            return self._somebody_else(str(error))
+        return passed(f"the tunnel server answers at {self._settings.server}")
+
+    async def identity(self) -> Finding:
+        """Whether both ends believe each other, and how far their clocks are apart."""
+        if self._refused:
+            return await self._unbelieved(self._refused)
+        try:
+            asked = await self._probe.ask(self._settings.allowed.exact[0])
+        except IdentityRefused as error:
+            return await self._unbelieved(error)
+        if isinstance(asked.failure, PeerError):
+            return failed(str(asked.failure), "run the same version of the appliance on both VMs")
+        return judge_skew(asked.skew)
+
+    async def knock(self, target: Target) -> None:
+        """Have the source VM dial ``target``.
+
+        Raises:
+            TargetRefused: it will not.
+            Unreachable: it does not reach it.
+        """
+        asked = await self._probe.ask(target)
+        if asked.failure:
+            raise asked.failure
+
+    def _unreached(self, error: ApplianceError) -> str:
+        port, bastion = self._settings.server.port, self._settings.ssh.bastion
+        if self._here is Side.SOURCE:
+            return f"nobody listens there: start `appliance source` on this VM, with this TUNNEL_PORT={port}"
+        if self._settings.transport is Transport.SSH and bastion:
+            return f"the bastion is not reached: check TUNNEL_SSH_BASTION={bastion.login} and its firewall"
+        if isinstance(error, TimedOut):
+            return (
+                f"filtered: a firewall drops it: let TCP port {port} in at the source VM from "
+                f"DESTINATION_SIDE_TUNNEL_IP={self._settings.peer_address}, or correct SOURCE_SIDE_TUNNEL_IP"
+            )
+        if isinstance(error, NameUnresolved) or (
+            isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_WAY
+        ):
+            return "no way there: check SOURCE_SIDE_TUNNEL_IP, this VM's routes, and that no firewall rejects it"
+        return (
+            "closed: nobody listens there: start `appliance source` on the source VM, check SOURCE_SIDE_TUNNEL_IP, and "
+            f"set the same TUNNEL_PORT={port} on both VMs"
+        )
+
+    async def _stranger(self) -> Finding:
+        """Somebody whom we do not believe: another server, or the other end with another secret?"""
+        if self._settings.transport is Transport.SSH:
+            return passed(f"an SSH server answers at {self._settings.server}")
+        names = await self._names()
+        if any(name.startswith(_OURS) for name in names):
+            return passed(f"a tunnel server answers at {self._settings.server}")
+        return self._somebody_else("a TLS server with a certificate that is no tunnel's")
+
+    def _somebody_else(self, detail: str) -> Finding:
+        server, transport = self._settings.server, self._settings.transport
+        if self._here is Side.SOURCE:
+            remedy = (
+                f"another program has TUNNEL_PORT={server.port} of this VM: end it, or choose another port on both VMs"
+            )
+        else:
+            remedy = (
+                f"wrong machine, or another program on it: check SOURCE_SIDE_TUNNEL_IP={server.host} and "
+                f"TUNNEL_PORT={server.port}, and that TUNNEL_TRANSPORT={transport} on both VMs"
+            )
+        return failed(f"{server}: {detail}", remedy)
+
+    async def _unbelieved(self, error: IdentityRefused) -> Finding:
+        if isinstance(error, ClockDiffers):
+            by_us = isinstance(error.__cause__, ssl.SSLCertVerificationError)
+            how = "behind" if by_us else "ahead of"
+            return failed(
+                str(error), f"clock skew: this VM's clock is {how} the other's, or a certificate is old: {NTP}"
+            )
+        if self._settings.transport is Transport.SSH:
+            return failed(str(error), _SSH_KEYS)
+        names, expected = await self._names(), peer_name(self._settings.link, Side.SOURCE)
+        if names != [expected]:
+            remedy = "set the same SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID on both VMs"
+            return failed(f"the server is {', '.join(names)} instead of {expected}", remedy)
+        own = "the authority of TUNNEL_AUTHORITY_FILE" if self._settings.files else "SHARED_SECRET"
+        return failed(
+            str(error), f"wrong secret: set the same {own} on both VMs, and restart what runs with the old one"
+        )
+
+    async def _names(self) -> list[str]:
+        try:
+            return await self._probe.names()
+        except ApplianceError:
+            return []

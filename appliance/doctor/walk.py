@@ -1,0 +1,51 @@
+"""Takes the steps in their order; what stands on a failed one is not tried, and says so."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from appliance.doctor.step import Finding, Patient, Result, Step, Verdict, failed
+from appliance.errors import ApplianceError
+
+STEP_SECONDS = 60.0
+"""How long one step may take; each of its waits has a shorter deadline of its own."""
+
+
+async def walk(
+    steps: Sequence[Step[Patient]],
+    patient: Patient,
+    clock: Callable[[], float] = time.monotonic,
+    step_seconds: float = STEP_SECONDS,
+) -> tuple[Result, ...]:
+    """What came of each step."""
+    results: dict[str, Result] = {}
+    for step in steps:
+        base = results.get(step.after)
+        if base is not None and base.finding.verdict.blocks:
+            results[step.name] = Result(step.name, _not_reached(base))
+            continue
+        began = clock()
+        finding = await _take(step, patient, step_seconds)
+        results[step.name] = Result(step.name, finding, clock() - began)
+    return tuple(results.values())
+
+
+def blocked(steps: Sequence[Step[Patient]], base: Result) -> tuple[Result, ...]:
+    """All of the steps, none of them tried since ``base`` has failed."""
+    return tuple(Result(step.name, _not_reached(base)) for step in steps)
+
+
+def _not_reached(base: Result) -> Finding:
+    """Not tried, because of ``base``, or of that for which it was not tried itself."""
+    verdict, detail = base.finding.verdict, base.finding.detail
+    return Finding(Verdict.NOT_REACHED, detail if verdict is Verdict.NOT_REACHED else f"behind: {base.name}")
+
+
+async def _take(step: Step[Patient], patient: Patient, seconds: float) -> Finding:
+    try:
+        async with asyncio.timeout(seconds):
+            return await step.run(patient)
+    except TimeoutError:
+        return failed(f"no result within {seconds:g} s", step.remedy)
+    except ApplianceError as error:
+        return failed(str(error), step.remedy)

@@ -1,0 +1,201 @@
+"""Whether the destination takes the copies: topics made, partitions written, transactions, the positions topic.
+
+Nothing is left behind but an abort marker, see ``appliance.doctor``:
+
+- topics are made for validation only;
+- whether a partition may be written is asked by adding it to a transaction together with one of a topic that does not
+  exist. The coordinator takes all or none, so it takes none, but says of each whether it may be written. Topics that
+  are yet to be made can be asked for in the same way;
+- a transaction is begun on the positions topic, and aborted.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kio.schema.errors import ErrorCode
+
+from appliance.doctor.reading import SourceTopics, unreadable
+from appliance.doctor.step import Finding, failed, passed, skipped, some
+from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused
+from appliance.kafka.answer import check
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.configs import configs
+from appliance.kafka.connection import BrokerConnection
+from appliance.kafka.metadata import Topic
+from appliance.kafka.topics import NewTopic, create_topics
+from appliance.kafka.transactions import Producer, add_partitions, end_transaction, init_producer_id, try_partitions
+from appliance.replicator.discovery import copied_configs, new_copies
+from appliance.replicator.naming import Naming
+from appliance.settings.values import Settings
+
+TOPICS_MAX = 1000
+"""Topics that are asked for, at most."""
+
+_PATIENCE = 15.0
+"""Seconds in which a new cluster has made its transaction topic, and a transaction before is over."""
+_PAUSE = 0.1
+_REQUEST_SECONDS = 15.0
+_POLICY = "cleanup.policy"
+_COMPACTED = "compact"
+_NO_SUCH_ID = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+
+T = TypeVar("T")
+
+
+class Destination:
+    """The destination cluster, as the replicator writes to it.
+
+    Args:
+        cluster: the cluster.
+        sources: what is to be copied there; a name is made up as long as that is not known.
+    """
+
+    def __init__(self, settings: Settings, cluster: KafkaCluster, sources: SourceTopics) -> None:
+        self._settings = settings
+        self._naming = Naming.of(settings)
+        self._cluster = cluster
+        self._sources = sources
+        self._key = f"DESTINATION_API_KEY={settings.destination.api_key}"
+        self._producer: Producer | None = None
+
+    async def create(self) -> Finding:
+        """Whether the topics that are missing can be made, and those that exist looked at.
+
+        Raises:
+            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
+        """
+        there = (await self._cluster.metadata(None)).topics
+        held = [copy for copy in self._copies() if copy in there]
+        missing = [topic for topic in self._wanted() if topic.name not in there]
+        failures = await create_topics(self._cluster, missing, validate_only=True) if missing else {}
+        for name, error in failures.items():
+            return failed(str(error), self._create_remedy(name, error))
+        try:
+            await configs(self._cluster, held)
+        except BrokerRefused as error:
+            return failed(str(error), f"permit {self._key} DESCRIBE_CONFIGS and ALTER_CONFIGS on the copies")
+        if not missing:
+            return passed(f"nothing to make: {len(held)} copies are there")
+        return passed(f"{len(held)} copies are there, can be made: {some([topic.name for topic in missing])}")
+
+    async def write(self) -> Finding:
+        """Whether every copy, and the positions topic, may be written.
+
+        Raises:
+            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
+        """
+        naming = self._naming
+        names = [*(self._copies() or [self._made_up]), naming.positions_topic]
+        asked = [(name, 0) for name in (*names, naming.doctors_id)]
+        try:
+            producer = await self._take()
+            codes = await self._at_coordinator(lambda connection: try_partitions(connection, producer, asked))
+        except BrokerRefused as error:
+            if error.code == _NO_SUCH_ID:
+                return skipped("cannot be asked without a transactional id: see the next step")
+            raise
+        refused = [name for name in names if codes.get((name, 0)) is ErrorCode.topic_authorization_failed]
+        if refused:
+            return failed(
+                f"{len(refused)} of {len(names)} refused: {some(refused)}", f"permit {self._key} WRITE on them"
+            )
+        return passed(f"permitted on {some(names)}")
+
+    async def transactions(self) -> Finding:
+        """Whether a transaction can be begun and aborted.
+
+        Raises:
+            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
+        """
+        name = self._naming.positions_topic
+        try:
+            producer = await self._take()
+            if name not in (await self._cluster.metadata([name])).topics:
+                return passed(f"{producer.transactional_id} is permitted; none can be begun before there is {name}")
+            await self._at_coordinator(lambda connection: add_partitions(connection, producer, [(name, 0)]))
+            await self._at_coordinator(
+                lambda connection: end_transaction(connection, producer, _REQUEST_SECONDS, committed=False)
+            )
+        except BrokerRefused as error:
+            return failed(str(error), self._transaction_remedy(error))
+        return passed(f"begun and aborted as {producer.transactional_id}")
+
+    async def positions(self) -> Finding:
+        """Whether the positions topic is as the replicator needs it, or not there yet.
+
+        Raises:
+            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
+        """
+        name = self._naming.positions_topic
+        metadata = await self._cluster.metadata([name])
+        topic = metadata.topics.get(name)
+        if topic is None:
+            return passed(f"{name} is not there yet: the replicator makes it")
+        check(topic.error, f"look at {name}")
+        policy = (await configs(self._cluster, [name]))[name].get(_POLICY, "the cluster's default")
+        if policy != _COMPACTED:
+            change = f"kafka-configs.sh --alter --topic {name} --add-config {_POLICY}={_COMPACTED}"
+            return failed(
+                f"{name} has {_POLICY}={policy}: what it remembers would be deleted", f"make it compacted: {change}"
+            )
+        if await unreadable(self._cluster, metadata, [topic]):
+            return failed(f"{name} may not be read", f"permit {self._key} READ on {name}")
+        return self._led(topic)
+
+    def _led(self, topic: Topic) -> Finding:
+        leaderless = sum(leader < 0 for leader in topic.leaders)
+        if leaderless:
+            detail = f"{leaderless} of {len(topic.leaders)} partitions of {topic.name} have no leader"
+            return failed(detail, "start the destination brokers that are down")
+        return passed(f"{topic.name} is compacted, {len(topic.leaders)} lanes")
+
+    @property
+    def _made_up(self) -> str:
+        return self._naming.destination("appliance-doctor")
+
+    def _copies(self) -> list[str]:
+        return [self._naming.destination(topic.name) for topic in self._sources.matching or ()][:TOPICS_MAX]
+
+    def _wanted(self) -> list[NewTopic]:
+        factor, naming = self._settings.topics.replication_factor, self._naming
+        if self._sources.matching is None:
+            copies = [NewTopic(self._made_up, 1, factor, copied_configs({}))]
+        else:
+            copies = new_copies(self._sources.matching[:TOPICS_MAX], self._sources.configs, naming, factor)
+        return [*copies, NewTopic(naming.positions_topic, 1, factor, {_POLICY: _COMPACTED})]
+
+    def _create_remedy(self, name: str, error: ApplianceError) -> str:
+        code = error.code if isinstance(error, BrokerRefused) else ""
+        if code == "INVALID_REPLICATION_FACTOR":
+            factor = self._settings.topics.replication_factor
+            return f"REPLICATION_FACTOR={factor}: expected no more than there are brokers"
+        if code.endswith("AUTHORIZATION_FAILED"):
+            return f"permit {self._key} CREATE on the cluster, or on topics such as {name}; or make it by hand"
+        return f"make {name} by hand, as the cluster allows it"
+
+    def _transaction_remedy(self, error: BrokerRefused) -> str:
+        if error.code == "INVALID_TRANSACTION_TIMEOUT":
+            return "lower TRANSACTION_TIMEOUT_SECONDS to the brokers' transaction.max.timeout.ms"
+        prefix = f"{self._settings.replicator}."
+        return f"permit {self._key} WRITE and DESCRIBE on transactional ids that begin with {prefix}"
+
+    async def _take(self) -> Producer:
+        """A producer under the doctor's own id; of its own kind alone it fences anybody."""
+        if self._producer is None:
+            name, timeout = self._naming.doctors_id, self._settings.engine.transaction_timeout
+            self._producer = await self._at_coordinator(lambda connection: init_producer_id(connection, name, timeout))
+        return self._producer
+
+    async def _at_coordinator(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
+        """The answer of the transaction coordinator, asked again while it says that it is not ready."""
+        loop, name = asyncio.get_running_loop(), self._naming.doctors_id
+        deadline = loop.time() + _PATIENCE
+        while True:
+            try:
+                return await ask(await self._cluster.coordinator(name))
+            except BrokerBusy:
+                if loop.time() > deadline:
+                    raise
+                self._cluster.forget_coordinator(name)
+                await asyncio.sleep(_PAUSE)
