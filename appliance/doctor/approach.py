@@ -85,14 +85,14 @@ class Approach:
     async def names(self) -> Finding:
         """Whether every broker's name has an address."""
         self.brokers, origin = await self._listed()
-        detail = f"{len(self.brokers)} {origin}: {some([str(target) for target in self.brokers])}"
+        detail = f"{some([str(target) for target in self.brokers])}: {origin}"
         return self._judged(await self._each(self._name), detail, self._way.names)
 
     async def tcp(self) -> Finding:
         """Whether something answers at every broker."""
         if self._way.knock and (faults := await self._each(self._way.knock)):
             return self._judged(faults, "", self._way.beyond)
-        return self._judged(await self._each(self._dial), self._all("answer"), self._way.near)
+        return self._judged(await self._each(self._dial), self._all("answered"), self._way.near)
 
     async def tls(self) -> Finding:
         """Whether every broker has a certificate in its own name, by an authority that we trust."""
@@ -102,7 +102,7 @@ class Approach:
         self._tls = tls_context(settings)
         faults = await self._each(self._open)
         if not faults:
-            return passed(self._all("have a certificate in their own name"))
+            return passed(self._all("with a certificate in its own name"))
         error = next(iter(faults.values()))
         finding = failed(some([str(fault) for fault in faults.values()]), _tls_remedy(error, settings))
         if self._guest and not self.logs_in:
@@ -116,14 +116,14 @@ class Approach:
             return skipped(f"{settings.variable('SECURITY_PROTOCOL')}={settings.protocol}")
         if not self.logs_in:
             return skipped(f"{settings.variable('API_KEY')} is not set on this VM, which needs none")
-        detail = self._all(f"accept {settings.variable('API_KEY')}={settings.api_key} by {settings.mechanism}")
+        detail = self._all(f"accepted {settings.variable('API_KEY')}={settings.api_key} by {settings.mechanism}")
         return self._judged(await self._each(self._authenticate), detail, self._login_remedies())
 
     async def versions(self) -> Finding:
         """Whether every broker has the API versions that we speak."""
         if self._guest and not self.logs_in and not self._connections:
             return skipped("no connection to ask on")
-        detail = self._all(f"have the {len(SPOKEN)} APIs")
+        detail = self._all(f"with all {len(SPOKEN)} APIs")
         return self._judged(await self._each(self._agree), detail, self._login_remedies())
 
     async def _listed(self) -> tuple[tuple[Target, ...], str]:
@@ -133,10 +133,10 @@ class Approach:
             try:
                 async with asyncio.timeout(METADATA_SECONDS):
                     known = await self.cluster.metadata([])
-                return tuple(dict.fromkeys([*known.brokers.values(), *named])), "in live metadata"
+                return tuple(dict.fromkeys([*known.brokers.values(), *named])), "live metadata"
             except (ApplianceError, TimeoutError):
                 pass  # the steps that follow say why
-        return named, f"of {self._settings.variable('BROKER_SERVERS')}, the cluster tells no others"
+        return named, f"{self._settings.variable('BROKER_SERVERS')} alone, the cluster tells nothing"
 
     async def _name(self, target: Target) -> None:
         self._way.accept(target, ())
@@ -189,7 +189,7 @@ class Approach:
         return failed(some([str(error) for error in faults.values()]), remedy_of(first, remedies))
 
     def _all(self, what: str) -> str:
-        return f"all {len(self.brokers)} {what}" if len(self.brokers) > 1 else f"1 of 1: {what}"
+        return f"{len(self.brokers)} of {len(self.brokers)} {what}"
 
     def _login_remedies(self) -> Remedies:
         variable, protocol = self._settings.variable, self._settings.protocol

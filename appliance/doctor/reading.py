@@ -28,13 +28,13 @@ _REFUSED = (
 class SourceTopics:
     """The topics that are to be copied, once they have been looked at.
 
-    ``matching`` is None as long as they are not known, ``configs`` is what was set on each.
+    ``matching`` is empty as long as they are not known, ``configs`` is what was set on each.
     """
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
         self._cluster = cluster
         self._naming = naming
-        self.matching: Sequence[Topic] | None = None
+        self.matching: Sequence[Topic] = ()
         self.configs: Mapping[str, Mapping[str, str]] = {}
 
     async def examine(self) -> Finding:

@@ -25,7 +25,7 @@ from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.metadata import Topic
 from appliance.kafka.topics import NewTopic, create_topics
 from appliance.kafka.transactions import Producer, add_partitions, end_transaction, init_producer_id, try_partitions
-from appliance.replicator.discovery import copied_configs, new_copies
+from appliance.replicator.discovery import new_copies
 from appliance.replicator.naming import Naming
 from appliance.settings.values import Settings
 
@@ -48,7 +48,7 @@ class Destination:
 
     Args:
         cluster: the cluster.
-        sources: what is to be copied there; a name is made up as long as that is not known.
+        sources: what is to be copied there; as long as that is not known, the positions topic alone is asked for.
     """
 
     def __init__(self, settings: Settings, cluster: KafkaCluster, sources: SourceTopics) -> None:
@@ -75,9 +75,8 @@ class Destination:
             await configs(self._cluster, held)
         except BrokerRefused as error:
             return failed(str(error), f"permit {self._key} DESCRIBE_CONFIGS and ALTER_CONFIGS on the copies")
-        if not missing:
-            return passed(f"nothing to make: {len(held)} copies are there")
-        return passed(f"{len(held)} copies are there, can be made: {some([topic.name for topic in missing])}")
+        can_be_made = some([topic.name for topic in missing]) or "nothing is missing"
+        return passed(f"{len(held)} copies are there, can be made: {can_be_made}{self._unknown}")
 
     async def write(self) -> Finding:
         """Whether every copy, and the positions topic, may be written.
@@ -86,7 +85,7 @@ class Destination:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
         """
         naming = self._naming
-        names = [*(self._copies() or [self._made_up]), naming.positions_topic]
+        names = [*self._copies(), naming.positions_topic]
         asked = [(name, 0) for name in (*names, naming.doctors_id)]
         try:
             producer = await self._take()
@@ -100,7 +99,7 @@ class Destination:
             return failed(
                 f"{len(refused)} of {len(names)} refused: {some(refused)}", f"permit {self._key} WRITE on them"
             )
-        return passed(f"permitted on {some(names)}")
+        return passed(f"permitted on {some(names)}{self._unknown}")
 
     async def transactions(self) -> Finding:
         """Whether a transaction can be begun and aborted.
@@ -151,18 +150,16 @@ class Destination:
         return passed(f"{topic.name} is compacted, {len(topic.leaders)} lanes")
 
     @property
-    def _made_up(self) -> str:
-        return self._naming.destination("appliance-doctor")
+    def _unknown(self) -> str:
+        return "" if self._sources.matching else "; of the copies nothing is known, as the source's topics are not"
 
     def _copies(self) -> list[str]:
-        return [self._naming.destination(topic.name) for topic in self._sources.matching or ()][:TOPICS_MAX]
+        return [self._naming.destination(topic.name) for topic in self._sources.matching][:TOPICS_MAX]
 
     def _wanted(self) -> list[NewTopic]:
         factor, naming = self._settings.topics.replication_factor, self._naming
-        if self._sources.matching is None:
-            copies = [NewTopic(self._made_up, 1, factor, copied_configs({}))]
-        else:
-            copies = new_copies(self._sources.matching[:TOPICS_MAX], self._sources.configs, naming, factor)
+        sources = self._sources.matching[:TOPICS_MAX]
+        copies = new_copies(sources, self._sources.configs, naming, factor)
         return [*copies, NewTopic(naming.positions_topic, 1, factor, {_POLICY: _COMPACTED})]
 
     def _create_remedy(self, name: str, error: ApplianceError) -> str:

@@ -1,16 +1,25 @@
 """What an operator does to topics, with an independent client."""
 
+import contextlib
+from collections.abc import Iterator
+
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
+    ResourcePatternType,
     ResourceType,
 )
 
 from appliance.demo.cluster import Cluster
+from appliance.demo.plan import ApiKey
 
 _SECONDS = 40.0
 
@@ -48,3 +57,35 @@ def partitions(cluster: Cluster, topic: str) -> int:
     """How many partitions a topic has."""
     listed = AdminClient(cluster.client_configuration()).list_topics(topic, timeout=_SECONDS)
     return len(listed.topics[topic].partitions)
+
+
+def permit(cluster: Cluster, key: ApiKey, kind: ResourceType, prefix: str, *operations: AclOperation) -> None:
+    """Let a key do these things with whatever has a name that begins so."""
+    _add(cluster, [_binding(key, kind, prefix, one, AclPermissionType.ALLOW) for one in operations])
+
+
+@contextlib.contextmanager
+def denied(cluster: Cluster, key: ApiKey, kind: ResourceType, prefix: str, operation: AclOperation) -> Iterator[None]:
+    """Within the block it may not do this one."""
+    binding = _binding(key, kind, prefix, operation, AclPermissionType.DENY)
+    _add(cluster, [binding])
+    try:
+        yield
+    finally:
+        admin = AdminClient(cluster.client_configuration())
+        fields = (binding.restype, binding.name, binding.resource_pattern_type, binding.principal, binding.host)
+        which = AclBindingFilter(*fields, binding.operation, binding.permission_type)
+        for deletion in admin.delete_acls([which]).values():
+            deletion.result(_SECONDS)
+
+
+def _binding(
+    key: ApiKey, kind: ResourceType, prefix: str, operation: AclOperation, permission: AclPermissionType
+) -> AclBinding:
+    return AclBinding(kind, prefix, ResourcePatternType.PREFIXED, f"User:{key.key}", "*", operation, permission)
+
+
+def _add(cluster: Cluster, bindings: list[AclBinding]) -> None:
+    admin = AdminClient(cluster.client_configuration())
+    for creation in admin.create_acls(bindings).values():
+        creation.result(_SECONDS)

@@ -47,6 +47,8 @@ class Link:
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(33), repr=False)
     tunnel_port: int = field(default_factory=free_port)
     shim: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
+    names: dict[str, IPv4Address] = field(default_factory=dict)
+    """What the source VPC's DNS knows."""
 
     def variables(self) -> dict[str, str]:
         """A good setenv.sh."""
@@ -152,15 +154,15 @@ async def link(
     """Both clusters, with one broker each unless planned otherwise; the source's names resolve in its own DNS alone."""
     orange, grape = Cluster(orange_plan, directory), Cluster(grape_plan, directory)
     async with orange, grape:
-        addresses = {node.fqdn: IPv4Address(node.address) for node in orange_plan.nodes}
+        names = {node.fqdn: IPv4Address(node.address) for node in orange_plan.nodes if node.fqdn}
 
         async def lookup(host: str) -> IPv4Address | None:
-            return addresses.get(normal_host(host))
+            return names.get(normal_host(host))
 
         dns = DnsServer(DnsSettings(Target("127.0.0.1", 0), None), lookup)
         await dns.start()
         try:
-            yield Link(orange, grape, dns, directory)
+            yield Link(orange, grape, dns, directory, names=names)
         finally:
             await dns.close()
 

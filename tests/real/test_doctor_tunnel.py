@@ -1,0 +1,226 @@
+"""A diagnosis of a tunnel that breaks at its settings, its clock, its port or its identities; no brokers are needed."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+import time
+
+import pytest
+
+from appliance.demo.certificates import CertificateAuthority
+from appliance.doctor.step import Verdict
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import Side
+from appliance.tunnel.certificates import authority_key
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.identity import Identity
+from tests.support import ssh
+from tests.support.authority import DAY, Authority, write_files
+from tests.support.doctor import diagnosis, finding, with_verdict, write_settings
+from tests.support.gateway import gateway_variables
+from tests.support.link import free_port
+from tests.support.tunnel import HOST, LINK, SECRET, identity, running_server, target_server
+
+OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
+HOURS = DAY / 24
+UNUSED = Target(HOST, 9093)
+SHORT = Deadlines(dial=0.3, handshake=0.3, last_word=0.1)
+
+
+def variables(port, **changed):
+    """Of a link on loopback whose clusters are away."""
+    away = {
+        "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
+        "TUNNEL_LISTEN": "127.0.0.1",
+        "DESTINATION_BROKER_SERVERS": f"127.0.0.1:{free_port()}",
+        "DNS_LISTEN": f"127.0.0.1:{free_port()}",
+        "REPLICA_TOPICS_SOURCE_REGEX": "orders",
+        "REPLICA_TOPICS_DEST_SUFFIX": "copy",
+    }
+    return gateway_variables(9093, port) | away | changed
+
+
+async def broken(tmp_path, port, side=Side.DESTINATION, **changed):
+    """The first step that fails in the tunnel's way, its text, and what stood before it."""
+    report = await diagnosis(tmp_path, variables(port, **changed), side, SHORT)
+    step = with_verdict(report, Verdict.FAILED)[0]
+    names = [result.name for result in report.results]
+    later = names[names.index(step) + 1 : names.index("destination: DNS") if side is Side.DESTINATION else 4]
+    assert set(later) <= set(with_verdict(report, Verdict.NOT_REACHED)) | {"tunnel port", "mutual TLS"}
+    assert not report.well
+    return step, finding(report, step)
+
+
+@pytest.mark.parametrize("side", Side)
+async def test_all_faults_of_the_settings_are_told_and_no_step_is_tried(tmp_path, side):
+    report = await diagnosis(tmp_path, variables(9999, TUNNEL_PORT="x", SHARED_SECRET="weak"), side)
+    assert with_verdict(report, Verdict.FAILED) == ["settings"]
+    assert len(with_verdict(report, Verdict.NOT_REACHED)) == len(report.results) - 1
+    assert "TUNNEL_PORT=x" in finding(report, "settings").detail
+    assert "SHARED_SECRET" in finding(report, "settings").detail
+
+
+async def test_a_file_that_the_settings_name_belongs_to_them(tmp_path):
+    step, found = await broken(tmp_path, 9999, SOURCE_CA_FILE="/nowhere/ca.pem")
+    assert step == "settings"
+    assert "SOURCE_CA_FILE=/nowhere/ca.pem" in found.detail
+
+
+@pytest.mark.parametrize("side", Side)
+async def test_a_clock_that_is_before_the_settings_were_written_is_behind(tmp_path, side, monkeypatch):
+    path = write_settings(tmp_path, variables(free_port()))
+    monkeypatch.setattr("tests.support.doctor.write_settings", lambda *_: path)
+    os.utime(path, (time.time() + 86400,) * 2)
+    report = await diagnosis(tmp_path, {}, side, SHORT)
+    assert with_verdict(report, Verdict.FAILED)[0] == "clock"
+    assert "NTP" in finding(report, "clock").remedy
+
+
+async def test_a_closed_port_is_told_on_both_vms(tmp_path):
+    step, found = await broken(tmp_path, free_port())
+    assert (step, found.remedy.partition(":")[0]) == ("tunnel port", "closed")
+    assert "start `appliance source` on the source VM" in found.remedy
+    step, found = await broken(tmp_path, free_port(), Side.SOURCE)
+    assert (step, "start `appliance source` on this VM" in found.remedy) == ("tunnel port", True)
+
+
+async def test_a_filtered_port_is_told_with_the_rule_that_lets_in(tmp_path):
+    with contextlib.ExitStack() as stack:
+        silent = stack.enter_context(socket.socket())
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        for _ in range(4):  # its backlog is full then: the kernel drops what comes, as a firewall does
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(silent.getsockname())
+        step, found = await broken(tmp_path, silent.getsockname()[1])
+    assert (step, found.remedy.partition(":")[0]) == ("tunnel port", "filtered")
+    assert f"let TCP port {silent_port(found)} in" in found.remedy
+    assert "DESTINATION_SIDE_TUNNEL_IP=" in found.remedy
+
+
+def silent_port(found):
+    """The port that a finding is about."""
+    return found.detail.partition(" port ")[2].partition(" ")[0]
+
+
+async def web_server(_reader, writer):
+    writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    await writer.drain()
+
+
+async def silence(reader, _writer):
+    await reader.read(-1)
+
+
+@pytest.mark.parametrize("handler", [web_server, silence])
+@pytest.mark.parametrize("side", Side)
+async def test_another_program_at_the_port_is_told(tmp_path, handler, side):
+    async with target_server(handler) as port:
+        step, found = await broken(tmp_path, port, side)
+    assert step == "tunnel port"
+    assert ("another program has TUNNEL_PORT" if side is Side.SOURCE else "wrong machine") in found.remedy
+
+
+async def test_another_tls_server_is_no_wrong_secret(tmp_path):
+    pem = tmp_path / "other.pem"
+    pem.write_bytes(CertificateAuthority.create("other").issue(("127.0.0.1",)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    server = await asyncio.start_server(silence, "127.0.0.1", 0, ssl=context)
+    async with server:
+        step, found = await broken(tmp_path, server.sockets[0].getsockname()[1])
+    assert (step, "wrong machine" in found.remedy) == ("tunnel port", True)
+
+
+@pytest.mark.parametrize("side", Side)
+async def test_a_wrong_secret_is_told(tmp_path, side):
+    async with running_server(UNUSED) as server:
+        step, found = await broken(tmp_path, server.port, side, SHARED_SECRET=OTHER_SECRET)
+    assert (step, found.remedy.partition(":")[0]) == ("mutual TLS", "wrong secret")
+    assert "SHARED_SECRET" in found.remedy
+
+
+async def test_another_link_is_told_apart_from_a_wrong_secret(tmp_path):
+    async with running_server(UNUSED) as server:
+        step, found = await broken(tmp_path, server.port, DESTINATION_CLUSTER_ID="melon")
+    assert step == "mutual TLS"
+    assert "DESTINATION_CLUSTER_ID" in found.remedy
+    assert "orange-grape" in found.detail
+
+
+def end_at(side, begins):
+    """An end that knows the secret, and whose certificate begins so much later than now."""
+    authority = Authority(LINK, authority_key(Secret(SECRET), LINK))
+    return Identity(LINK, side, authority.credentials(authority.leaf(side, begins=begins)))
+
+
+async def test_a_server_that_is_hours_ahead_is_clock_skew_and_no_wrong_secret(tmp_path):
+    async with running_server(UNUSED, end=end_at(Side.SOURCE, 2 * HOURS)) as server:
+        step, found = await broken(tmp_path, server.port)
+    assert (step, found.remedy.partition(":")[0]) == ("mutual TLS", "clock skew")
+    assert "clock is behind" in found.remedy
+
+
+async def test_a_server_that_is_hours_behind_is_clock_skew_and_no_wrong_secret(tmp_path, monkeypatch):
+    end = end_at(Side.DESTINATION, 2 * HOURS)
+    monkeypatch.setattr(Identity, "of", lambda *_: end)
+    async with running_server(UNUSED, end=identity(Side.SOURCE)) as server:
+        step, found = await broken(tmp_path, server.port)
+    assert (step, found.remedy.partition(":")[0]) == ("mutual TLS", "clock skew")
+    assert "clock is ahead" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("skew", "verdict"), [(3000, Verdict.FAILED), (-3000, Verdict.FAILED), (60, Verdict.WARNING), (-5, Verdict.PASSED)]
+)
+async def test_clocks_that_differ_by_less_are_measured(tmp_path, monkeypatch, skew, verdict):
+    monkeypatch.setattr("appliance.tunnel.server.time", lambda: time.time() + skew)
+    async with running_server(UNUSED) as server:
+        found = finding(await diagnosis(tmp_path, variables(server.port), deadlines=SHORT), "mutual TLS")
+    assert found.verdict is verdict
+    assert ("ahead" if skew > 0 else "behind") in found.detail
+    assert ("clock skew" in found.remedy) is (verdict is not Verdict.PASSED)
+
+
+async def test_the_secret_before_is_good_enough_while_it_is_being_changed(tmp_path):
+    changing = {"SHARED_SECRET": OTHER_SECRET, "SHARED_SECRET_PREVIOUS": SECRET}
+    async with running_server(UNUSED) as server:
+        report = await diagnosis(tmp_path, variables(server.port, **changing), deadlines=SHORT)
+    assert finding(report, "mutual TLS").verdict is Verdict.PASSED
+
+
+async def test_a_source_vm_with_its_identity_in_files_knows_that_something_listens(tmp_path):
+    authority = Authority()
+    files = write_files(tmp_path, authority.pem, authority.leaf(Side.SOURCE))
+    named = {
+        "TUNNEL_AUTHORITY_FILE": str(files.authority),
+        "TUNNEL_CERTIFICATE_FILE": str(files.certificate),
+        "TUNNEL_KEY_FILE": str(files.key),
+    }
+    async with running_server(UNUSED) as server:
+        report = await diagnosis(tmp_path, variables(server.port, **named), Side.SOURCE, SHORT)
+    assert finding(report, "tunnel port").verdict is Verdict.PASSED
+    assert finding(report, "mutual TLS").verdict is Verdict.SKIPPED
+    step, found = await broken(tmp_path, server.port, Side.SOURCE, **named)
+    assert (step, "start `appliance source`" in found.remedy) == ("tunnel port", True)
+
+
+@pytest.mark.parametrize("side", Side)
+async def test_a_tunnel_by_ssh_is_tried_too(tmp_path, side):
+    by_ssh = {"TUNNEL_TRANSPORT": "ssh"}
+    async with ssh.running_server(UNUSED) as server:
+        report = await diagnosis(tmp_path, variables(server.port, **by_ssh), side)
+        assert {"tunnel port", "mutual TLS"} <= set(with_verdict(report, Verdict.PASSED))
+        step, found = await broken(tmp_path, server.port, side, SHARED_SECRET=OTHER_SECRET, **by_ssh)
+        assert (step, "SHARED_SECRET" in found.remedy) == ("mutual TLS", True)
+        step, found = await broken(tmp_path, server.port, side)
+        assert (step, "another program" in found.remedy) == ("tunnel port", True)
+    async with target_server(web_server) as port:
+        step, found = await broken(tmp_path, port, side, **by_ssh)
+        assert (step, "another program" in found.remedy) == ("tunnel port", True)
+    step, found = await broken(tmp_path, free_port(), side, **by_ssh)
+    assert (step, "start `appliance source`" in found.remedy) == ("tunnel port", True)

@@ -1,0 +1,50 @@
+"""Diagnoses, and what tests want to know of them."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from appliance.doctor.command import examine
+from appliance.doctor.report import Report
+from appliance.doctor.step import Finding, Verdict
+from appliance.settings.values import Side
+from appliance.tunnel.deadlines import Deadlines
+
+
+def write_settings(directory: Path, variables: Mapping[str, str]) -> Path:
+    """A setenv.sh with these variables."""
+    path = directory / "setenv.sh"
+    path.touch(mode=0o600)
+    path.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
+    return path
+
+
+async def diagnosis(
+    directory: Path, variables: Mapping[str, str], side: Side = Side.DESTINATION, deadlines: Deadlines | None = None
+) -> Report:
+    """What the doctor says on one VM."""
+    return await examine(side, write_settings(directory, variables), {}, deadlines)
+
+
+def finding(report: Report, step: str) -> Finding:
+    """Of one step."""
+    (found,) = (result.finding for result in report.results if result.name == step)
+    return found
+
+
+def with_verdict(report: Report, *verdicts: Verdict) -> list[str]:
+    """The steps of which one of these came."""
+    return [result.name for result in report.results if result.finding.verdict in verdicts]
+
+
+def assert_breaks_at(report: Report, step: str, seen: str, change: str) -> None:
+    """That step and no other has failed; what stands before it was tried, its text says what was seen and to change."""
+    failures = {result.name: result.finding for result in report.results if result.finding.verdict is Verdict.FAILED}
+    assert list(failures) == [step], failures
+    found = finding(report, step)
+    assert seen in found.detail
+    assert change in found.remedy
+    names = [result.name for result in report.results]
+    before = names[: names.index(step)]
+    assert not set(before) & set(with_verdict(report, Verdict.NOT_REACHED))
+    assert not report.well

@@ -1,0 +1,68 @@
+"""A broker that answers two questions, as it is told to: which API versions it has, and which brokers there are."""
+
+import asyncio
+import contextlib
+import io
+import struct
+from collections.abc import AsyncIterator, Sequence
+
+from kio.schema.api_versions.v3 import ApiVersionsResponse
+from kio.schema.api_versions.v3.response import ApiVersion
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11.response import MetadataResponseBroker
+from kio.schema.types import BrokerId
+from kio.serial import entity_writer
+from kio.static.primitive import i16, i32
+from kio.static.protocol import ResponsePayload
+
+from appliance.kafka.transactions import milliseconds
+from appliance.kafka.versions import SPOKEN
+from appliance.settings.target import Target
+
+_HEAD = struct.Struct(">ihhi")
+
+
+@contextlib.asynccontextmanager
+async def scripted_broker(address: str, port: int, brokers: Sequence[Target], newest: int = 99) -> AsyncIterator[None]:
+    """Listens there, in plain text; lists ``brokers``, and offers each API up to version ``newest``."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(EOFError, ConnectionError):
+            while True:
+                size, key, _, correlation = _HEAD.unpack(await reader.readexactly(_HEAD.size))
+                await reader.readexactly(size - _HEAD.size + 4)
+                answer = _metadata(brokers) if key == MetadataRequest.__api_key__ else _versions(newest)
+                writer.write(_frame(answer, correlation))
+        writer.close()
+
+    server = await asyncio.start_server(serve, address, port)
+    try:
+        yield
+    finally:
+        server.close()
+
+
+def _versions(newest: int) -> ApiVersionsResponse:
+    keys = {request.__api_key__: i16(newest) for request in SPOKEN}
+    return ApiVersionsResponse(
+        error_code=ErrorCode.none,
+        api_keys=tuple(ApiVersion(api_key=key, min_version=i16(0), max_version=last) for key, last in keys.items()),
+        throttle_time=milliseconds(0),
+    )
+
+
+def _metadata(brokers: Sequence[Target]) -> MetadataResponse:
+    listed = (
+        MetadataResponseBroker(node_id=BrokerId(node), host=target.host, port=i32(target.port))
+        for node, target in enumerate(brokers)
+    )
+    return MetadataResponse(throttle_time=milliseconds(0), brokers=tuple(listed), topics=())
+
+
+def _frame(answer: ResponsePayload, correlation: int) -> bytes:
+    body = io.BytesIO()
+    schema = answer.__header_schema__
+    entity_writer(schema)(body, schema(correlation_id=i32(correlation)))
+    entity_writer(type(answer))(body, answer)
+    return struct.pack(">i", body.tell()) + body.getvalue()
