@@ -112,7 +112,7 @@ def _through_the_tunnel(settings: Settings, trial: TunnelTrial) -> Way:
     )
 
 
-_ANSWER = "see what the brokers log"
+_ANSWER = "see what the brokers log, and which permission the API key lacks"
 
 STEPS: tuple[Step[DestinationVm], ...] = (
     Step("clock", SETTINGS, DestinationVm.clock, NTP),

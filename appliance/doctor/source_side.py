@@ -113,7 +113,7 @@ def _resolver(tunnel: TunnelSettings) -> str:
 
 
 _LISTENING = "start `appliance source` on this VM"
-_ANSWER = "see what the brokers log"
+_ANSWER = "see what the brokers log, and which permission the API key lacks"
 
 STEPS: tuple[Step[SourceVm], ...] = (
     Step("clock", SETTINGS, SourceVm.clock, NTP),

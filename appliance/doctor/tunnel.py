@@ -124,7 +124,7 @@ class TunnelTrial:
         if self._settings.transport is Transport.SSH:
             return failed(str(error), _SSH_KEYS)
         names, expected = await self._names(), peer_name(self._settings.link, Side.SOURCE)
-        if names != [expected]:
+        if names and names != [expected]:
             remedy = "set the same SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID on both VMs"
             return failed(f"the server is {', '.join(names)} instead of {expected}", remedy)
         own = "the authority of TUNNEL_AUTHORITY_FILE" if self._settings.files else "SHARED_SECRET"

@@ -18,7 +18,6 @@ from kio.schema.errors import ErrorCode
 from appliance.doctor.reading import SourceTopics, unreadable
 from appliance.doctor.step import Finding, failed, passed, skipped, some
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused
-from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.configs import configs
 from appliance.kafka.connection import BrokerConnection
@@ -131,7 +130,8 @@ class Destination:
         topic = metadata.topics.get(name)
         if topic is None:
             return passed(f"{name} is not there yet: the replicator makes it")
-        check(topic.error, f"look at {name}")
+        if topic.error is not ErrorCode.none:
+            return failed(f"{name}: {topic.error.name.upper()}", f"permit {self._key} DESCRIBE on {name}")
         policy = (await configs(self._cluster, [name]))[name].get(_POLICY, "the cluster's default")
         if policy != _COMPACTED:
             change = f"kafka-configs.sh --alter --topic {name} --add-config {_POLICY}={_COMPACTED}"

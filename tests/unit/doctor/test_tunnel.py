@@ -30,6 +30,7 @@ class Probe:
 
     async def ask(self, target: Target) -> Asked:
         assert self._asked
+        assert target in SETTINGS.allowed.exact
         return self._asked
 
     async def names(self) -> list[str]:
