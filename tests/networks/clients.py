@@ -16,8 +16,8 @@ from appliance.demo.java import java
 from appliance.demo.plan import ApiKey
 from appliance.settings.target import Target
 from tests.networks.clusters import GRAPE, ORANGE, USERS, bootstrap
-from tests.networks.namespace import Namespace
 from tests.networks.stage import Stage
+from tests.support.namespace import Namespace
 
 _PATIENCE_MILLISECONDS = "20000"
 _JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=OFF")

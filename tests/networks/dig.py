@@ -10,7 +10,7 @@ A reply as it prints it begins with these lines; those of a section follow its h
 import re
 from dataclasses import dataclass
 
-from tests.networks.namespace import Namespace
+from tests.support.namespace import Namespace
 
 
 @dataclass(frozen=True, slots=True)

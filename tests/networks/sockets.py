@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import dataclass
 
-from tests.networks.namespace import Namespace
+from tests.support.namespace import Namespace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from pathlib import Path
 from appliance.demo.process import OwnedProcess
 from appliance.demo.setenv import process_environment
 from tests.networks.clusters import GRAPE, GRAPE_DNS, ORANGE, PLAIN_USER, REPLICATED, SCRAM_USER, bootstrap
-from tests.networks.namespace import Namespace
 from tests.networks.topology import (
     DESTINATION_SIDE_TUNNEL_IP,
     SHIM,
@@ -21,6 +20,7 @@ from tests.networks.topology import (
     TUNNEL_PORT,
     Topology,
 )
+from tests.support.namespace import Namespace
 
 READY_SECONDS = 90.0
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.networks.clusters import BROKERS, GRAPE_DNS
 from tests.networks.dig import Reply, dig
-from tests.networks.namespace import Namespace
 from tests.networks.programs.resolver import LIE
 from tests.networks.stage import Stage
 from tests.networks.topology import DESTINATION_SIDE_TUNNEL_IP, DESTINATION_VM_IN_VPC, SHIM
+from tests.support.namespace import Namespace
 
 pytestmark = pytest.mark.usefixtures("tunnel")
 

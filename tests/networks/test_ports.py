@@ -4,7 +4,6 @@ import ipaddress
 
 import pytest
 
-from tests.networks.namespace import Namespace
 from tests.networks.sockets import Ports, listening, scan
 from tests.networks.stage import Stage
 from tests.networks.topology import (
@@ -13,6 +12,7 @@ from tests.networks.topology import (
     SOURCE_SIDE_TUNNEL_IP,
     TUNNEL_PORT,
 )
+from tests.support.namespace import Namespace
 
 pytestmark = pytest.mark.usefixtures("replicator")
 

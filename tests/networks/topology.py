@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.networks.clusters import BROKERS, GRAPE, GRAPE_DNS, ORANGE
-from tests.networks.namespace import Namespace, namespaces
+from tests.support.namespace import Namespace, namespaces
 
 SOURCE_SIDE_TUNNEL_IP = "203.0.113.7"
 DESTINATION_SIDE_TUNNEL_IP = "203.0.113.9"
