@@ -12,7 +12,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parent.parent
 CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
 TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
-SUITES = ("faults", "networks")
+SUITES = ("faults", "networks", "containers")
 """The directories whose tests run only when asked for."""
 
 

@@ -1,0 +1,30 @@
+"""What takes long to make and does not change, in the user's cache."""
+
+import fcntl
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from appliance.demo.jars import cache_directory
+
+
+def kept(name: str, made_from: str, make: Callable[[Path], None]) -> Path:
+    """A directory that ``make`` has filled, now or before: whole, since it gets its name when it is.
+
+    Args:
+        name: what is in it.
+        made_from: all that decides what is in it.
+        make: fills the empty directory that it is given.
+    """
+    directory = cache_directory() / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with directory.with_suffix(".lock").open("w") as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        if not directory.exists():
+            partial = directory.with_suffix(".partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            make(partial)
+            partial.rename(directory)
+    return directory

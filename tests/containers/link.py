@@ -1,0 +1,182 @@
+"""One direction of copying, as a user sets it up: a clone in a folder on each VM, the same settings, two scripts."""
+
+import asyncio
+import json
+import secrets
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.containers.engine import Engine
+from tests.containers.programs.vpc import TOPIC
+from tests.containers.sites import Side
+from tests.containers.stage import SECONDS, Stage
+
+CHECKOUT = Path(__file__).parents[2]
+CLONED = (
+    "appliance",
+    "bin",
+    "templates",
+    ".dockerignore",
+    "Dockerfile",
+    "docker-compose.yml",
+    "requirements.lock",
+    "requirements-prepare.lock",
+    "setenv.sh.template",
+)
+COPY = f"{TOPIC}.copy"
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A container of the link, on the VM of one side."""
+
+    link: "Link"
+    side: Side
+    name: str
+
+    @property
+    def engine(self) -> Engine:
+        """The VM's."""
+        return self.link.stage.engines[self.side.name]
+
+    @property
+    def container(self) -> str:
+        """Its id."""
+        return self.engine.compose(self.link.folder(self.side), "ps", "--quiet", self.name).strip()
+
+    def inspected(self) -> dict[str, Any]:
+        """What the engine says of it."""
+        [found] = json.loads(self.engine.docker("inspect", self.container))
+        assert isinstance(found, dict)
+        return found
+
+    def inside(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in it."""
+        return self.engine.run("docker", "exec", self.container, *command)
+
+    def restart(self) -> None:
+        """As a user does."""
+        self.engine.docker("restart", self.container)
+
+    async def wait_until(self, status: str) -> None:
+        """Returns when the engine says that of its health."""
+        deadline = time.monotonic() + SECONDS
+        while (found := self.inspected()["State"]["Health"]["Status"]) != status:
+            assert time.monotonic() < deadline, f"{self.name} is {found}: {self.log()[-2000:]}"
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def log(self) -> str:
+        """What it has printed."""
+        return self.engine.docker("logs", self.container)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """From the cluster of one side to the other's."""
+
+    stage: Stage
+    source: Side
+    destination: Side
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(33), repr=False)
+
+    @property
+    def name(self) -> str:
+        """As the settings have it."""
+        return f"{self.source.name}-{self.destination.name}"
+
+    @property
+    def image(self) -> str:
+        """As docker-compose.yml has it."""
+        return f"kafka-cloud-replicator:{self.name}"
+
+    @property
+    def services(self) -> tuple[Service, Service, Service]:
+        """All three of them."""
+        tunnel = Service(self, self.source, "tunnel")
+        return tunnel, Service(self, self.destination, "gateway"), Service(self, self.destination, "replicator")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What nobody but the processes of the link may read."""
+        return (self.secret, *(side.user.secret.reveal() for side in (self.source, self.destination)))
+
+    def variables(self) -> dict[str, str]:
+        """Its setenv.sh, the same on both VMs."""
+        domain = self.source.bootstrap.host.partition(".")[2]
+        return {
+            "SOURCE_CLUSTER_ID": self.source.name,
+            "SOURCE_BROKER_SERVERS": str(self.source.bootstrap),
+            "SOURCE_BROKER_PATTERN": f"*.{domain}:{self.source.bootstrap.port}",
+            "SOURCE_API_KEY": self.source.user.key,
+            "SOURCE_API_SECRET": self.source.user.secret.reveal(),
+            "SOURCE_CA_FILE": str(self.stage.ca_file(self.source)),
+            "DESTINATION_CLUSTER_ID": self.destination.name,
+            "DESTINATION_BROKER_SERVERS": str(self.destination.bootstrap),
+            "DESTINATION_API_KEY": self.destination.user.key,
+            "DESTINATION_API_SECRET": self.destination.user.secret.reveal(),
+            "DESTINATION_CA_FILE": str(self.stage.ca_file(self.destination)),
+            "REPLICA_TOPICS_SOURCE_REGEX": ".*",
+            "REPLICA_TOPICS_DEST_SUFFIX": "copy",
+            "SOURCE_SIDE_TUNNEL_IP": self.source.vm,
+            "DESTINATION_SIDE_TUNNEL_IP": self.destination.vm,
+            "SHARED_SECRET": self.secret,
+            "TUNNEL_RESOLVER": str(self.source.dns),
+            "DNS_UPSTREAM": str(self.destination.dns),
+        }
+
+    def folder(self, side: Side) -> Path:
+        """The link's on that side's VM."""
+        return self.stage.directory / f"{side.name}-vm" / f"kafka-cloud-replicator-{self.name}"
+
+    def clone(self) -> None:
+        """Make both folders, each with its setenv.sh."""
+        text = "".join(f"export {name}='{value}'\n" for name, value in self.variables().items())
+        for folder in (self.folder(self.source), self.folder(self.destination)):
+            for name in CLONED:
+                if (CHECKOUT / name).is_dir():
+                    shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+                else:
+                    shutil.copy2(CHECKOUT / name, folder / name)
+            (folder / "setenv.sh").touch(0o600)
+            (folder / "setenv.sh").write_text(text)
+
+    def prepare(self) -> None:
+        """Run both scripts, each on its VM."""
+        for side, script in ((self.source, "prepare_src_config.sh"), (self.destination, "prepare_dest_config.sh")):
+            command = str(self.folder(side) / "bin" / script)
+            # What the scripts themselves run in is made where there is a network.
+            subprocess.run([command, "--help"], capture_output=True, env=self.stage.environment, check=True)
+            self.stage.machines[side.name].vm.say(command, environment=self.stage.environment)
+
+    def up(self, side: Side) -> str:
+        """Start the containers of that side; what it printed."""
+        return self.stage.engines[side.name].compose(self.folder(side), "up", "-d")
+
+    def down(self, side: Side) -> str:
+        """Stop and remove them; what it printed."""
+        return self.stage.engines[side.name].compose(self.folder(side), "down")
+
+    async def wait_until_copied(self) -> int:
+        """Returns when the copy is as long as the original, and the same; how many records that are."""
+        original = self.stage.records(self.source, TOPIC)
+        deadline = time.monotonic() + SECONDS
+        while COPY not in self.stage.topics(self.destination):
+            assert time.monotonic() < deadline, f"no copy: {self._logs()}"
+            await asyncio.sleep(_POLL_SECONDS)
+        while _size(copied := self.stage.records(self.destination, COPY)) < _size(original):
+            assert time.monotonic() < deadline, f"{_size(copied)} of {_size(original)} copied: {self._logs()}"
+            await asyncio.sleep(_POLL_SECONDS)
+        assert copied == original
+        return _size(original)
+
+    def _logs(self) -> str:
+        return "\n".join(f"{service.name}: {service.log()[-1500:]}" for service in self.services)
+
+
+def _size(partitions: list[list[object]]) -> int:
+    return sum(map(len, partitions))

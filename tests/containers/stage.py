@@ -1,0 +1,88 @@
+"""What runs on both sides for all tests: each VPC's cluster and DNS server, and each VM's engine."""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.demo.client import client_configuration
+from appliance.demo.process import OwnedProcess
+from appliance.demo.rehearsal import kafka_installation
+from appliance.demo.setenv import process_environment
+from tests.containers.engine import Engine, engine
+from tests.containers.sites import SIDES, Machines, Side, machines
+
+SECONDS = 90.0
+
+Copied = list[list[object]]
+"""The records of each partition, in their order: time, key, value and headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The machines and engines of both sides, by the side's name, and a directory for settings, logs and clusters."""
+
+    machines: Mapping[str, Machines]
+    engines: Mapping[str, Engine]
+    directory: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of processes beside the containers: nothing of the user's settings."""
+        return process_environment(os.environ, self.directory)
+
+    def ca_file(self, side: Side) -> Path:
+        """Whom the clients of a cluster trust."""
+        return self.directory / side.name / "ca.pem"
+
+    def topics(self, side: Side) -> set[str]:
+        """What topics a cluster has, Kafka's own left out."""
+        return {name for name in json.loads(self._client(side, "topics")) if not name.startswith("__")}
+
+    def records(self, side: Side, topic: str) -> Copied:
+        """All that a topic holds now."""
+        return [json.loads(line) for line in self._client(side, "read", topic).splitlines()]
+
+    async def produce(self, side: Side, topic: str, who: str, count: int, seconds: float) -> OwnedProcess:
+        """Begin to write records, no two alike, for so long."""
+        log_file = self.directory / f"producer-{side.name}-{who}.log"
+        arguments = ("produce", topic, who, str(count), str(seconds))
+        return await OwnedProcess.start("producer", self._command(side, *arguments), log_file, self.environment)
+
+    def _client(self, side: Side, *arguments: str) -> str:
+        command = self._command(side, *arguments)
+        return self.machines[side.name].vpc.say(*command[4:], environment=self.environment)
+
+    def _command(self, side: Side, *arguments: str) -> list[str]:
+        configuration = self.directory / f"{side.name}.json"
+        if not configuration.exists():
+            entries = client_configuration(side.plan, (side.bootstrap,), self.ca_file(side), side.user)
+            configuration.touch(0o600)
+            configuration.write_text(json.dumps(entries))
+        program = [sys.executable, "-m", "tests.containers.programs.client", str(configuration)]
+        return self.machines[side.name].vpc.command(*program, *arguments)
+
+
+@contextlib.asynccontextmanager
+async def stage(directory: Path) -> AsyncIterator[Stage]:
+    """All of it, ready."""
+    await kafka_installation()
+    with machines() as both:
+        async with contextlib.AsyncExitStack() as undo:
+            engines = {name: await undo.enter_async_context(engine(here.vm)) for name, here in both.items()}
+            made = Stage(both, engines, directory)
+            started = [await _start_vpc(made, name) for name in SIDES]
+            for process in started:
+                undo.push_async_callback(process.stop)
+            for process in started:
+                await process.wait_for_line("^ready$", SECONDS)
+            yield made
+
+
+async def _start_vpc(made: Stage, name: str) -> OwnedProcess:
+    program = [sys.executable, "-m", "tests.containers.programs.vpc", name, str(made.directory)]
+    command = made.machines[name].vpc.command(*program)
+    return await OwnedProcess.start(f"{name} VPC", command, made.directory / f"{name}-vpc.log", made.environment)
