@@ -72,7 +72,7 @@ def _why_unreadable(file: Path, mounted: Path, place: Place) -> str | None:
         status = file.stat()
         inside = file.resolve().is_relative_to(mounted.resolve())
     except OSError as error:
-        return f"expected a PEM file: {error.strerror}"
+        return f"expected a file: {error.strerror}"
     if not inside:
         return f"leads out of its folder, which is what the container sees: put {file.resolve()} there itself"
     bit = (

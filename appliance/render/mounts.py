@@ -1,7 +1,8 @@
-"""The PEM files that the settings name, as a container sees them.
+"""The PEM and SSH key files that the settings name, as a container sees them.
 
-An authority's file is mounted itself. Of the tunnel's own certificate the folder is: a mounted file would stay the one
-that it was when the container started, and these are replaced while it runs.
+What is read once, at the start, is mounted itself: a folder of keys may hold others. Of the tunnel's own certificate
+the folder is: a mounted file would stay the one that it was when the container started, and these are replaced while
+it runs.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from appliance.settings import variables
 from appliance.settings.role import TUNNEL_ENDS, Role
-from appliance.settings.values import Settings
+from appliance.settings.values import Settings, Transport
 
 DIRECTORY = "/etc/appliance"
 """Where a container works, and finds its settings and these files."""
@@ -28,10 +29,10 @@ class Mount:
 
 def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
     """Those that a service of this role needs."""
-    return (*_tunnel(settings, role), *_authorities(settings, role))
+    return (*_certificates(settings, role), *_ssh_keys(settings, role), *_authorities(settings, role))
 
 
-def _tunnel(settings: Settings, role: Role) -> Iterator[Mount]:
+def _certificates(settings: Settings, role: Role) -> Iterator[Mount]:
     files = settings.tunnel.files
     if files is None or not role & TUNNEL_ENDS:
         return
@@ -43,6 +44,21 @@ def _tunnel(settings: Settings, role: Role) -> Iterator[Mount]:
     for variable, file in named:
         target = f"{DIRECTORY}/{variable}"
         yield Mount(variable, file.absolute().parent, target, f"{target}/{file.name}")
+
+
+def _ssh_keys(settings: Settings, role: Role) -> Iterator[Mount]:
+    ssh = settings.tunnel.ssh
+    if settings.tunnel.transport is not Transport.SSH or not role & TUNNEL_ENDS:
+        return
+    named = []
+    if ssh.files:
+        named += [("TUNNEL_SSH_KEY_FILE", ssh.files.key), ("TUNNEL_SSH_PEER_KEYS_FILE", ssh.files.peer_keys)]
+    if ssh.bastion and role & Role.DESTINATION:
+        files = ssh.bastion.files
+        named += [("TUNNEL_SSH_BASTION_KEY_FILE", files.key), ("TUNNEL_SSH_BASTION_HOST_KEYS_FILE", files.peer_keys)]
+    for variable, file in named:
+        target = f"{DIRECTORY}/{variable}"
+        yield Mount(variable, file.absolute(), target, target)
 
 
 def _authorities(settings: Settings, role: Role) -> Iterator[Mount]:

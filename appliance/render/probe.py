@@ -1,14 +1,18 @@
-"""What Docker runs inside a container to learn whether it is well: Python, since the image has no curl."""
+"""What Docker runs inside a container to learn whether it is well: Python, since the image has no curl.
+
+Whether the process answers, whatever it answers: what its page says is mostly of faults elsewhere, on the other VM or
+in a cluster, and a new container would not mend those.
+"""
 
 _ASK = (
-    "import http.client, os, sys; page = http.client.HTTPConnection('127.0.0.1', {port}, timeout=5); "
-    "page.request('GET', '/health'); sys.exit(page.getresponse().status != 200)"
+    "import http.client; page = http.client.HTTPConnection('127.0.0.1', {port}, timeout=5); "
+    "page.request('GET', '/health'); page.getresponse()"
 )
 _LEAVE_A_LOST_NETWORK = "import os; 'eth0' in os.listdir('/sys/class/net') or os.kill(1, 15); "
 
 
 def probe(port: int) -> str:
-    """Fails unless the container's ``/health`` says that all is well."""
+    """Fails unless the container's ``/health`` answers."""
     return _ASK.format(port=port)
 
 

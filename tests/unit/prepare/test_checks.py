@@ -90,5 +90,5 @@ def test_a_pem_file_that_is_missing_or_leads_out_of_its_folder_is_a_fault(tmp_pa
     (tmp_path / "end.key").rename(tmp_path.parent / f"{tmp_path.name}.key")
     (tmp_path / "end.key").symlink_to(tmp_path.parent / f"{tmp_path.name}.key")
     missing, outside = faults(SOURCE_VM, **pem)
-    assert missing == f"TUNNEL_CERTIFICATE_FILE={tmp_path}/end.pem: expected a PEM file: No such file or directory"
+    assert missing == f"TUNNEL_CERTIFICATE_FILE={tmp_path}/end.pem: expected a file: No such file or directory"
     assert outside.startswith(f"TUNNEL_KEY_FILE={tmp_path}/end.key: leads out of its folder")

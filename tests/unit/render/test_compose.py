@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +23,22 @@ PEM = {
     "TUNNEL_CERTIFICATE_FILE": "/srv/pem/end.pem",
     "TUNNEL_KEY_FILE": "/srv/pem/$end.key",
 }
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> dict[str, str]:
+    """Settings of a tunnel by SSH, through a bastion, with all its keys in files."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    named = {"TUNNEL_TRANSPORT": "ssh", "TUNNEL_SSH_BASTION": "ann@bastion.example:22"}
+    for kind in ("", "BASTION_"):
+        for name, content in ((f"{kind}KEY", private), (f"{kind}{'HOST' if kind else 'PEER'}_KEYS", public)):
+            path = tmp_path / name
+            path.touch(0o600)
+            path.write_bytes(content)
+            named[f"TUNNEL_SSH_{name}_FILE"] = str(path)
+    return named
 
 
 def published(role: Role, **changes: str) -> list[str]:
@@ -182,6 +200,19 @@ def test_the_tunnels_files_are_mounted_by_folder_so_that_a_new_one_is_seen(role:
     assert volumes(services(role, **PEM)[name])["/etc/appliance/TUNNEL_KEY_FILE"] == "/srv/pem"
     text = files(role, **PEM)[f"prepared/{name}.sh"]
     assert "export TUNNEL_KEY_FILE='/etc/appliance/TUNNEL_KEY_FILE/$end.key'\n" in text
+
+
+def test_ssh_keys_are_mounted_one_by_one_and_the_bastions_only_at_the_end_that_dials_it(keys: dict[str, str]) -> None:
+    # Case 9: they were not, and their paths were the VM's.
+    found = volumes(services(DESTINATION_VM, **keys)["gateway"])
+    named = {name: path for name, path in keys.items() if name.endswith("_FILE")}
+    assert found.items() >= {f"/etc/appliance/{name}": path for name, path in named.items()}.items()
+    text = files(DESTINATION_VM, **keys)["prepared/gateway.sh"]
+    assert all(f"export {name}='/etc/appliance/{name}'\n" in text for name in named)
+    tunnel = volumes(services(SOURCE_VM, **keys)["tunnel"])
+    assert {target.rpartition("/")[2] for target in tunnel} >= {"TUNNEL_SSH_KEY_FILE", "TUNNEL_SSH_PEER_KEYS_FILE"}
+    assert "BASTION" not in str(tunnel) + files(SOURCE_VM, **keys)["prepared/tunnel.sh"]
+    assert "SSH" not in str(volumes(services(DESTINATION_VM, **keys)["replicator"]))
 
 
 def test_the_user_of_a_container_has_a_name_in_it() -> None:
