@@ -1,0 +1,116 @@
+"""What a container may do, what can be seen of its secrets, and who reaches its pages."""
+
+import ipaddress
+import mmap
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.containers.conftest import Running
+from tests.containers.link import Link, Service
+from tests.containers.sites import GRAPE, ORANGE
+
+OPEN = ("0.0.0.0", 15060)
+
+_ASK = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=5).read().decode())"
+_KNOCK = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
+
+
+@pytest.fixture(params=[0, 1, 2], ids=["tunnel", "gateway", "replicator"])
+def service(link: Link, request: pytest.FixtureRequest) -> Service:
+    return link.services[request.param]
+
+
+def files_with(link: Link) -> list[Path]:
+    """What the prepare scripts have written that others may read."""
+    folders = (link.folder(ORANGE), link.folder(GRAPE))
+    written = [path for folder in folders for path in [folder / "docker-compose.yml", *folder.glob("prepared/*")]]
+    return [path for path in written if path.stat().st_mode & 0o077]
+
+
+def published(service: Service) -> list[tuple[str, int]]:
+    """The addresses and ports of the VM that lead into a container."""
+    found = service.inspected()["NetworkSettings"]["Ports"].values()
+    return sorted((at["HostIp"], int(at["HostPort"])) for bound in found for at in bound or [])
+
+
+def test_no_process_is_root(service: Service) -> None:
+    listed = service.engine.docker("top", service.container, "-eo", "pid,uid,args").splitlines()[1:]
+    assert {line.split()[1] for line in listed} == {"10001"}, listed
+    assert any("docker-init" in line for line in listed)
+
+
+def test_no_capability_is_left_and_none_can_be_had(service: Service) -> None:
+    status = service.inside("cat", "/proc/1/status").stdout
+    assert set(re.findall(r"^Cap\w+:\t(\w+)$", status, re.MULTILINE)) == {"0" * 16}
+    assert "\nNoNewPrivs:\t1\n" in status
+
+
+def test_nothing_can_be_written_but_scratch(service: Service) -> None:
+    found = service.inside("sh", "-c", "find / -xdev -writable ! -type l 2>/dev/null").stdout.split()
+    assert found == ["/tmp"]
+    assert "Read-only file system" in service.inside("touch", "/opt/appliance/x").stderr
+    assert service.inside("touch", "/tmp/x").returncode == 0
+
+
+def test_nobody_in_the_container_but_its_user_reads_its_settings(service: Service) -> None:
+    assert service.inside("head", "-c1", "/etc/appliance/setenv.sh").stdout == "#"
+    as_another = ("docker", "exec", "--user", "10002", service.container, "cat", "/etc/appliance/setenv.sh")
+    assert "Permission denied" in service.engine.run(*as_another).stderr
+
+
+def test_its_log_is_rotated_its_memory_bounded_and_it_starts_again(service: Service) -> None:
+    host = service.inspected()["HostConfig"]
+    assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "5"}}
+    assert host["RestartPolicy"]["Name"] == "unless-stopped"
+    assert host["Memory"] > 0
+    assert not service.inspected()["State"]["OOMKilled"]
+
+
+def test_no_secret_is_where_others_see_it(running: Running, service: Service) -> None:
+    link = running.link
+    shown = [
+        service.engine.docker("inspect", service.container),
+        service.engine.docker("inspect", link.image),
+        service.engine.docker("history", "--no-trunc", link.image),
+        service.log(),
+        *(path.read_text() for path in files_with(link)),
+    ]
+    assert len(shown) > 6
+    assert not [secret for secret in link.secrets for text in shown if secret in text]
+
+
+def test_no_secret_is_in_any_layer_of_the_image(running: Running) -> None:
+    with running.archive.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as layers:
+        assert layers.find(b"appliance/replicator/daemon.py") > 0
+        assert not [secret for secret in running.link.secrets if layers.find(secret.encode()) >= 0]
+
+
+def test_pages_are_on_the_loopback_of_their_vm_where_the_other_vm_does_not_reach_them(link: Link) -> None:
+    tunnel, gateway, _ = link.services
+    for service, other in ((tunnel, GRAPE), (gateway, ORANGE)):
+        here, there = link.stage.machines[service.side.name].vm, link.stage.machines[other.name].vm
+        pages = [at for at in published(service) if at != OPEN]
+        assert pages
+        for host, port in pages:
+            assert ipaddress.ip_address(host).is_loopback
+            assert "troubles" in here.say(sys.executable, "-c", _ASK, f"http://{host}:{port}/health")
+            assert "refused" in there.run(sys.executable, "-c", _KNOCK, service.side.vm, str(port)).stderr
+
+
+def test_one_port_is_open_to_others_and_it_is_the_tunnels(link: Link) -> None:
+    tunnel, gateway, _ = link.services
+    assert OPEN in published(tunnel)
+    assert OPEN not in published(gateway)
+    there = link.stage.machines[GRAPE.name].vm
+    there.say(sys.executable, "-c", _KNOCK, ORANGE.vm, str(OPEN[1]))
+
+
+def test_only_the_replicators_network_resolves_the_source_brokers_names(link: Link) -> None:
+    tunnel, _, replicator = link.services
+    found = replicator.inside("getent", "ahostsv4", "b1.orange.example").stdout.split()
+    assert ipaddress.ip_address(found[0]) in ipaddress.ip_network("127.64.0.0/10")
+    assert replicator.inside("getent", "ahostsv4", "b0.grape.example").stdout.split()[0] == "10.2.0.10"
+    assert tunnel.inside("getent", "ahostsv4", "b0.grape.example").returncode

@@ -1,0 +1,50 @@
+"""Containers that end while records come: each alone, and all of them for good."""
+
+import asyncio
+import time
+
+import pytest
+
+from tests.containers.link import Link
+from tests.containers.programs.vpc import TOPIC
+from tests.containers.sites import GRAPE, ORANGE
+
+RECORDS = 2000
+SECONDS = 4
+FOLLOWS_SECONDS = 45
+"""A health check every 30 s, the end of what has begun, and the start."""
+
+
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["tunnel", "gateway", "replicator"])
+@pytest.mark.asyncio(loop_scope="session")
+async def test_nothing_is_lost_or_doubled_when_a_container_is_restarted(link: Link, which: int) -> None:
+    producer = await link.stage.produce(ORANGE, TOPIC, f"restart-{which}", RECORDS, SECONDS)
+    await asyncio.sleep(SECONDS / 2)  # somewhere within what is written
+    link.services[which].restart()
+    assert await producer.wait(60) == 0
+    await link.wait_until_copied()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_replicator_follows_the_gateway_into_its_new_network(link: Link) -> None:
+    _, gateway, replicator = link.services
+    begun = replicator.inspected()["State"]["StartedAt"]
+    gateway.restart()
+    deadline = time.monotonic() + FOLLOWS_SECONDS
+    while replicator.inspected()["State"]["StartedAt"] == begun:
+        assert time.monotonic() < deadline, replicator.log()[-2000:]
+        await asyncio.sleep(0.5)
+    assert "eth0" in replicator.inside("ls", "/sys/class/net").stdout.split()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_nothing_is_lost_or_doubled_when_all_goes_down_and_comes_up_again(link: Link) -> None:
+    before = await link.wait_until_copied()
+    for side in (GRAPE, ORANGE):
+        link.down(side)
+    assert not [service for service in link.services if service.container]
+    producer = await link.stage.produce(ORANGE, TOPIC, "down", RECORDS, seconds=0)
+    assert await producer.wait(60) == 0
+    for side in (ORANGE, GRAPE):
+        assert "Successfully built" not in link.up(side)
+    assert await link.wait_until_copied() == before + RECORDS

@@ -1,0 +1,38 @@
+"""A second link back, on the same pair of VMs: active/active."""
+
+import pytest
+
+from tests.containers.image import adapt
+from tests.containers.link import COPY, Link
+from tests.containers.programs.vpc import TOPIC
+from tests.containers.sites import GRAPE, ORANGE
+
+RECORDS = 1000
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_both_directions_run_side_by_side_and_no_record_travels_in_circles(link: Link) -> None:
+    back = Link(link.stage, GRAPE, ORANGE)
+    back.clone()
+    adapt(back)
+    back.prepare()
+    for side in (GRAPE, ORANGE):
+        # Of the same release: the image that the link there has.
+        link.stage.engines[side.name].docker("tag", link.image, back.image)
+        back.up(side)
+
+    for number in range(2):
+        for side in (ORANGE, GRAPE):
+            producer = await link.stage.produce(side, TOPIC, f"circle-{number}", RECORDS, seconds=0)
+            assert await producer.wait(60) == 0
+        # What came the first time had the time of the second to go on.
+        await link.wait_until_copied()
+        assert await back.wait_until_copied() == RECORDS * (number + 1)
+
+    topics = {side.name: link.stage.topics(side) for side in (ORANGE, GRAPE)}
+    assert topics == {
+        "orange": {TOPIC, COPY, "replicator-grape.positions"},
+        "grape": {TOPIC, COPY, "replicator-orange.positions"},
+    }
+    for service in (*link.services, *back.services):
+        await service.wait_until("healthy")
