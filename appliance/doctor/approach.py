@@ -22,7 +22,7 @@ from appliance.kafka.versions import SPOKEN
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings
 
-METADATA_SECONDS = 20.0
+METADATA_SECONDS = 15.0
 """How long the cluster may take to tell its brokers; then it is tried with those that the settings name."""
 AT_ONCE = 16
 """Brokers that are tried side by side."""

@@ -21,6 +21,7 @@ from appliance.kafka.versions import SPOKEN
 from appliance.settings.target import Target
 
 _HEAD = struct.Struct(">ihhi")
+_REQUEST_MAX = 100_000
 
 
 @contextlib.asynccontextmanager
@@ -31,6 +32,8 @@ async def scripted_broker(address: str, port: int, brokers: Sequence[Target], ne
         with contextlib.suppress(EOFError, ConnectionError):
             while True:
                 size, key, _, correlation = _HEAD.unpack(await reader.readexactly(_HEAD.size))
+                if size > _REQUEST_MAX:
+                    break  # somebody speaks TLS
                 await reader.readexactly(size - _HEAD.size + 4)
                 answer = _metadata(brokers) if key == MetadataRequest.__api_key__ else _versions(newest)
                 writer.write(_frame(answer, correlation))
