@@ -1,5 +1,6 @@
 """A diagnosis of a real path, whole first, then broken at one step of the brokers' after the other."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -19,7 +20,7 @@ from appliance.settings.values import Side
 from tests.support.administration import denied, permit
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
 from tests.support.engine import read_rows
-from tests.support.link import GRAPE, ORANGE, SECONDS, Link, free_port, lines, link
+from tests.support.link import GRAPE, ORANGE, SECONDS, Link, faults, free_port, lines, link
 from tests.support.scripted_broker import scripted_broker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -284,3 +285,23 @@ async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> No
     assert report.well
     assert with_verdict(report, Verdict.SKIPPED) == ["tunnel port", "mutual TLS"]
     assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
+
+
+async def test_a_replicator_at_work_is_not_disturbed(path: Link) -> None:
+    path.produce("orders", 100)
+    async with path.running("replicate") as replicator:
+        await until_copied(path, 100)
+        assert (await diagnosis(path.directory, path.variables())).well
+        path.produce("orders", 100)
+        await until_copied(path, 200)
+        assert (await diagnosis(path.directory, path.variables())).well
+        assert faults(replicator) == []
+    assert read_rows(path.orange, "orders", 0) == read_rows(path.grape, "orders.copy", 0)
+
+
+async def until_copied(on: Link, count: int) -> None:
+    async with asyncio.timeout(SECONDS):
+        while "orders.copy" not in on.topics(on.grape):
+            await asyncio.sleep(0.1)
+        while len(await asyncio.to_thread(read_rows, on.grape, "orders.copy", 0)) < count:
+            await asyncio.sleep(0.1)
