@@ -54,8 +54,9 @@ def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes
         for file in prepared.files
         if file.path.endswith(".service")
     ]
+    doctor = ("where the path breaks, if it does:", f"{compose} run --rm doctor")
     missing = [("missing for that:", note) for note in notes]
-    return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, *units, other])])
+    return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, doctor, *units, other])])
 
 
 def _section(title: str, lines: Sequence[str]) -> str:

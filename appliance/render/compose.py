@@ -19,7 +19,7 @@ DESTINATION_VM = Role.DESTINATION | Role.REPLICATOR
 
 _PASSWD_FILE = "prepared/passwd"
 _TAG_MAX = 128
-_PROBES = {
+_PROBES: dict[str, str] = {
     "tunnel": probe(STATUS_PORT),
     "gateway": probe(STATUS_PORT),
     "replicator": probe_in_a_shared_network(CONSOLE_PORT),
@@ -83,7 +83,7 @@ def _compose(
             "command": service.command,
             "volumes": _volumes(service, settings),
             "fingerprint": fingerprint(text),
-            "probe": _PROBES[service.name],
+            "probe": _PROBES.get(service.name),
         }
         for service, text in texts.items()
     }

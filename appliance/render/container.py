@@ -5,7 +5,7 @@ to the end of the line, quotes and all, while newer ones unquote it and put vari
 secret with ``$``, ``#`` or quotes is right in both. And what is in no environment is not in ``docker inspect`` either.
 
 A service gets what it needs and nothing else: no login to the destination beside the tunnel, and no shared secret
-beside the replicator.
+beside the replicator. The doctor, which runs when it is asked for, needs all that its VM has.
 """
 
 import hashlib
@@ -39,10 +39,11 @@ class Service:
 
 
 SERVICES = {
-    Role.SOURCE: (Service("tunnel", "source", Role.SOURCE),),
+    Role.SOURCE: (Service("tunnel", "source", Role.SOURCE), Service("doctor", "doctor", Role.SOURCE)),
     Role.DESTINATION | Role.REPLICATOR: (
         Service("gateway", "destination", Role.DESTINATION),
         Service("replicator", "replicate", Role.REPLICATOR),
+        Service("doctor", "doctor", Role.DESTINATION | Role.REPLICATOR),
     ),
 }
 """The containers of each VM, by the VM's role."""

@@ -31,3 +31,11 @@ def test_the_appliances_commands_are_in_the_image(link: Link) -> None:
     *_, replicator = link.services
     verified = replicator.inside("appliance", "verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+@pytest.mark.parametrize("end", ["source", "destination"])
+def test_the_doctor_finds_the_whole_path_whole(link: Link, end: str) -> None:
+    side = getattr(link, end)
+    said = link.stage.engines[side.name].compose(link.folder(side), "run", "--rm", "-T", "doctor")
+    assert "passed" in said
+    assert not {"failed", "not reached"} & set(said.split("  "))

@@ -106,7 +106,7 @@ def rows(output: str) -> list[list[str]]:
 
 @pytest.mark.parametrize(
     ("script", "services"),
-    [(SOURCE, {"tunnel"}), (DESTINATION, {"gateway", "replicator"})],
+    [(SOURCE, {"tunnel", "doctor"}), (DESTINATION, {"gateway", "replicator", "doctor"})],
     ids=["source", "destination"],
 )
 def test_from_a_clone_to_the_next_command_and_again_without_a_change(
@@ -156,7 +156,7 @@ def test_a_changed_setting_is_shown_and_a_changed_secret_is_not(link: Link) -> N
         assert "+export SHARED_SECRET=**** (new)\n" in shown
         assert SECRET[::-1] not in shown
     changed = {path for path, text in link.files().items() if text != before[path]}
-    assert changed == {"docker-compose.yml", "prepared/gateway.sh", "prepared/replicator.sh"}
+    assert changed == {"docker-compose.yml", "prepared/doctor.sh", "prepared/gateway.sh", "prepared/replicator.sh"}
 
 
 def test_a_check_writes_nothing_and_its_exit_code_says_whether_something_would_be(link: Link) -> None:

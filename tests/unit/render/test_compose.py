@@ -64,11 +64,13 @@ def test_the_first_line_says_who_wrote_the_file_and_where_to_change_it(role: Rol
 
 def test_the_source_vm_runs_the_tunnel_and_the_destination_vm_the_gateway_and_the_replicator() -> None:
     assert {name: service["command"] for name, service in services(SOURCE_VM).items()} == {
-        "tunnel": ["appliance", "source"]
+        "tunnel": ["appliance", "source"],
+        "doctor": ["appliance", "doctor", "source"],
     }
     assert {name: service["command"] for name, service in services(DESTINATION_VM).items()} == {
         "gateway": ["appliance", "destination"],
         "replicator": ["appliance", "replicate"],
+        "doctor": ["appliance", "doctor", "destination"],
     }
 
 
@@ -86,12 +88,21 @@ def test_a_container_can_do_no_more_than_it_has_to(role: Role, name: str) -> Non
 @pytest.mark.parametrize(("role", "name"), EVERY_SERVICE)
 def test_a_container_is_watched_restarted_and_bounded(role: Role, name: str) -> None:
     service = services(role)[name]
-    assert service["restart"] == "unless-stopped"
     assert service["init"] is True
     assert set(service["logging"]["options"]) == {"max-size", "max-file"}
     assert re.fullmatch(r"\d+m", service["mem_limit"])
+    if name == "doctor":
+        return
+    assert service["restart"] == "unless-stopped"
     assert service["healthcheck"]["test"][:3] == ["CMD", "python", "-c"]
     compile(service["healthcheck"]["test"][3], name, "exec")
+
+
+@pytest.mark.parametrize(("role", "beside"), [(SOURCE_VM, "tunnel"), (DESTINATION_VM, "gateway")])
+def test_the_doctor_runs_when_it_is_asked_for_and_once_where_the_path_is(role: Role, beside: str) -> None:
+    doctor = services(role)["doctor"]
+    assert (doctor["profiles"], doctor["restart"]) == (["doctor"], "no")
+    assert doctor["network_mode"] == f"service:{beside}"
 
 
 def test_the_replicator_is_in_the_gateways_network_whose_resolver_is_the_shim() -> None:
@@ -178,7 +189,7 @@ def test_no_secret_gets_into_what_others_may_read(role: Role, secret: str, salt:
 )
 def test_a_changed_setting_makes_the_containers_that_read_it_anew(changes: dict[str, str], made_anew: set[str]) -> None:
     before, after = services(DESTINATION_VM), services(DESTINATION_VM, **changes)
-    assert {name for name in before if before[name]["labels"] != after[name]["labels"]} == made_anew
+    assert {name for name in before if before[name].get("labels") != after[name].get("labels")} == made_anew
 
 
 def test_what_is_published_about_the_settings_is_salted() -> None:
