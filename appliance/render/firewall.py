@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from appliance.render.template import filled
 from appliance.settings.target import is_ip_literal
-from appliance.settings.values import ClusterSettings, Settings, Side
+from appliance.settings.values import ClusterSettings, Settings, Side, Transport, TunnelSettings
 
 FORMATS = ("gcloud", "aws", "nftables", "terraform")
 """What ``ready`` can write."""
@@ -63,12 +63,26 @@ class Rule:
 def rules(settings: Settings) -> tuple[Rule, ...]:
     """Every opening that the link needs, on both VMs."""
     tunnel = settings.tunnel
-    port, reason = tunnel.server.port, "the tunnel, which the destination VM dials"
+    return (
+        *_between_the_vms(tunnel),
+        *_to_brokers(settings.source, [pattern.port for pattern in tunnel.allowed.patterns]),
+        *_to_brokers(settings.destination, []),
+    )
+
+
+def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
+    port, bastion = tunnel.server.port, tunnel.ssh.bastion
+    if tunnel.transport is Transport.SSH and bastion:
+        inside = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
+        outside, reason = bastion.login.server, "the tunnel, which comes by way of the bastion"
+        return (
+            Rule(Side.SOURCE, True, inside, port, True, reason),
+            Rule(Side.DESTINATION, False, _peer("bastion", "bastion", outside.host), outside.port, True, reason),
+        )
+    reason = "the tunnel, which the destination VM dials"
     return (
         Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), port, True, reason),
         Rule(Side.DESTINATION, False, _vm(Side.SOURCE, tunnel.server.host), port, True, reason),
-        *_to_brokers(settings.source, [pattern.port for pattern in tunnel.allowed.patterns]),
-        *_to_brokers(settings.destination, []),
     )
 
 
@@ -92,7 +106,11 @@ def ready(form: str, settings: Settings, machine: Side) -> str:
 
 
 def _vm(side: Side, host: str) -> Peer:
-    name, variable = f"{side} VM {host}", f"{side}_vm"
+    return _peer(f"{side} VM", f"{side}_vm", host)
+
+
+def _peer(name: str, variable: str, host: str) -> Peer:
+    name = f"{name} {host}"
     if not is_ip_literal(host):
         return Peer(name, variable, f"CIDR_OF_{variable.upper()}")
     network = ipaddress.ip_network(host)

@@ -41,6 +41,24 @@ def test_nothing_comes_in_at_the_destination_vm() -> None:
     assert [rule.machine for rule in rules(link()) if rule.inbound] == [Side.SOURCE]
 
 
+BASTION = {
+    "TUNNEL_TRANSPORT": "ssh",
+    "TUNNEL_SSH_BASTION": "ann@192.0.2.22:22",
+    "TUNNEL_SSH_BASTION_KEY_FILE": "/srv/keys/bastion",
+    "TUNNEL_SSH_BASTION_HOST_KEYS_FILE": "/srv/keys/bastion.pub",
+}
+
+
+def test_where_there_is_a_bastion_the_source_vm_lets_in_the_bastion_and_the_destination_vm_dials_it() -> None:
+    # Case 10: the rules were those of VMs that see each other.
+    assert opened(link(**BASTION))[:2] == [
+        ("source", "from", "bastion", 15060, True),
+        ("destination", "to", "bastion 192.0.2.22", 22, True),
+    ]
+    assert "\ndefine bastion = 192.0.2.22/32\n" in ready("nftables", link(**BASTION), Side.DESTINATION)
+    assert ready("nftables", link(**BASTION), Side.SOURCE).count("CIDR_OF_THE_BASTION_INSIDE") == 1
+
+
 def test_every_rule_has_a_name_of_its_own_even_when_all_ports_are_one() -> None:
     same = link(SOURCE_BROKER_SERVERS="b0.orange.example:9092", TUNNEL_PORT="9092")
     assert len({rule.name for rule in rules(same)}) == len(rules(same)) == 4
