@@ -2,7 +2,7 @@
 
 All of them run, whichever fails; pytest comes last, so that its closing line is the last of all. With ``--faults`` it
 is the fault suite alone, which takes ``--seed N`` and ``--soak MINUTES``; with ``--networks`` the suite of two networks
-alone, which needs root.
+alone, and with ``--containers`` that of Docker on two VMs, which both need root.
 """
 
 import subprocess
