@@ -3,7 +3,7 @@
 from appliance.settings.values import EngineSettings
 
 TUNNEL = 512
-"""An end of the tunnel: 100 to run and to derive its keys, and 0.75 for each connection whose both ways are jammed."""
+"""An end of the tunnel: 35 to run, 60 to derive its keys, and 0.75 for each connection whose both ways are jammed."""
 
 _BESIDE_THE_HEAP = 640
 _TASK = 192
