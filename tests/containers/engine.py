@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.demo.process import OwnedProcess
@@ -25,12 +24,34 @@ _SECONDS = 300.0
 """For any one command; a build is the longest."""
 
 
-@dataclass(frozen=True, slots=True)
 class Engine:
-    """A running one; ``engine`` starts and ends it."""
+    """One of a machine; ``engine`` starts and ends it, and in between it can lose power."""
 
-    machine: Namespace
-    directory: Path
+    def __init__(self, machine: Namespace) -> None:
+        self.machine = machine
+        self.directory = _KEPT_IN / machine.name
+        self._process: OwnedProcess | None = None
+
+    async def start(self) -> None:
+        """Returns when it answers; containers that ran before begin again, as their restart policy says.
+
+        Raises:
+            ProcessFailed: it does not start; the text ends with what it says.
+        """
+        log_file = self.directory / "dockerd.log"
+        self._process = await OwnedProcess.start(f"dockerd on {self.machine.name}", _command(self), log_file)
+
+        async def answers() -> bool:
+            return self.run("docker", "version").returncode == 0
+
+        await self._process.wait_until(answers, _READY_SECONDS, "answer")
+
+    async def kill(self) -> None:
+        """End it and all of its containers at one stroke, as when the VM loses power."""
+        if self._process is not None:
+            await self._process.kill()
+        for control_group in _control_groups(self.machine.name):
+            _remove_when_empty(control_group)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -77,21 +98,13 @@ async def engine(machine: Namespace) -> AsyncIterator[Engine]:
     Raises:
         ProcessFailed: it does not start; the text ends with what it says.
     """
-    made = Engine(machine, _KEPT_IN / machine.name)
+    made = Engine(machine)
     made.directory.mkdir(mode=0o700)
     try:
-        log_file = made.directory / "dockerd.log"
-        process = await OwnedProcess.start(f"dockerd on {machine.name}", _command(made), log_file)
-        try:
-
-            async def answers() -> bool:
-                return made.run("docker", "version").returncode == 0
-
-            await process.wait_until(answers, _READY_SECONDS, "answer")
-            yield made
-        finally:
-            await process.kill()
+        await made.start()
+        yield made
     finally:
+        await made.kill()
         _remove(machine.name)
 
 
@@ -108,8 +121,6 @@ def _command(made: Engine) -> list[str]:
     options = {
         "host": made.environment["DOCKER_HOST"],
         "data-root": made.directory / "data",
-        "exec-root": made.directory / "exec",
-        "pidfile": made.directory / "dockerd.pid",
         "cgroup-parent": f"/{made.machine.name}",
         "exec-opt": "native.cgroupdriver=cgroupfs",
     }

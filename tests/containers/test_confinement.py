@@ -18,9 +18,9 @@ _ASK = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=5)
 _KNOCK = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
 
 
-@pytest.fixture(params=[0, 1, 2], ids=["tunnel", "gateway", "replicator"])
+@pytest.fixture(params=["tunnel", "gateway", "replicator"])
 def service(link: Link, request: pytest.FixtureRequest) -> Service:
-    return link.services[request.param]
+    return next(service for service in link.services if service.name == request.param)
 
 
 def files_with(link: Link) -> list[Path]:

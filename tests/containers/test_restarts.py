@@ -1,7 +1,9 @@
 """Containers that end while records come: each alone, and all of them for good."""
 
 import asyncio
+import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +50,23 @@ async def test_nothing_is_lost_or_doubled_when_all_goes_down_and_comes_up_again(
     for side in (ORANGE, GRAPE):
         assert "Successfully built" not in link.up(side)
     assert await link.wait_until_copied() == before + RECORDS
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_nothing_is_lost_or_doubled_when_the_destination_vm_loses_power(link: Link) -> None:
+    engine, folder = link.stage.engines[GRAPE.name], link.folder(GRAPE)
+    producer = await link.stage.produce(ORANGE, TOPIC, "power", RECORDS, SECONDS)
+    await asyncio.sleep(SECONDS / 2)  # somewhere within what is written
+    await engine.kill()
+    await engine.start()
+    engine.say("sh", "-c", started_at_boot(folder), folder=folder)
+    assert await producer.wait(60) == 0
+    await link.wait_until_copied()
+
+
+def started_at_boot(folder: Path) -> str:
+    """The command of the unit that the prepare script has written for systemd."""
+    [unit] = folder.glob("prepared/*.service")
+    [command] = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", unit.read_text(), re.MULTILINE)
+    assert isinstance(command, str)
+    return command
