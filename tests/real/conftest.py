@@ -1,9 +1,13 @@
-"""Two plain clusters that all tests of a session share; every test has topics and a link of its own."""
+"""What the tests with real sockets share: event loops, the transports of a tunnel, and two plain clusters.
+
+The clusters are those of a whole session; every test has topics and a link of its own.
+"""
 
 import asyncio
 import itertools
+import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,9 @@ import uvloop
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from tests.support.engine import Pair
+from tests.support.ssh import SSH
+from tests.support.tls import TLS
+from tests.support.tunnel import SECRET, Ends, logged
 
 _ON_UVLOOP = ("test_tunnel", "test_ssh", "test_gateway", "test_dns")
 _numbers = itertools.count()
@@ -23,6 +30,22 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     if item.path.name.startswith(_ON_UVLOOP):
         return {"uvloop": uvloop.new_event_loop}
     return {"asyncio": asyncio.new_event_loop}
+
+
+@pytest.fixture(params=[TLS, SSH], ids=["tls", "ssh"])
+def ends(request: pytest.FixtureRequest) -> Ends:
+    """The tunnel's ends by each transport in turn: for what holds by both."""
+    return request.param
+
+
+@pytest.fixture
+def no_secret_in_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Everything is logged, and it holds neither the shared secret nor a line of asyncssh's own."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    records = caplog.get_records("call")
+    assert SECRET not in logged(records)
+    assert not [record for record in records if record.name.startswith("asyncssh")]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -22,7 +22,8 @@ from tests.support.authority import DAY, Authority, write_files
 from tests.support.doctor import diagnosis, finding, with_verdict, write_settings
 from tests.support.gateway import gateway_variables
 from tests.support.link import free_port
-from tests.support.tunnel import HOST, LINK, SECRET, identity, running_server, target_server
+from tests.support.tls import identity, running_server
+from tests.support.tunnel import HOST, LINK, SECRET, target_server
 
 OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
 HOURS = DAY / 24

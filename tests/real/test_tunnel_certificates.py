@@ -19,7 +19,8 @@ from appliance.tunnel.identity import Identity
 from appliance.tunnel.renewal import Renewal
 from tests.support.authority import Authority, replace, write_files
 from tests.support.gateway import gateway_variables
-from tests.support.tunnel import HOST, LINK, echo, running_client, running_server, target_server, tunnel_settings
+from tests.support.tls import running_client, running_server
+from tests.support.tunnel import HOST, LINK, echo, target_server, tunnel_settings
 
 SIDES = (Side.SOURCE, Side.DESTINATION)
 

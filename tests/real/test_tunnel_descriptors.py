@@ -8,7 +8,8 @@ from appliance.settings.target import Target
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
 from tests.support.link import free_port
-from tests.support.tunnel import HOST, echo, running_client, running_server, target_server
+from tests.support.tls import running_client, running_server
+from tests.support.tunnel import HOST, echo, target_server
 
 DESCRIPTORS = 40
 """Python and the appliance take about fifteen."""

@@ -1,58 +1,27 @@
-"""What happens when one end comes, goes and comes back."""
+"""What happens when one end comes, goes and comes back, by each transport."""
 
 import asyncio
-import logging
 
 import pytest
 
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
 from appliance.tunnel.deadlines import Deadlines
-from tests.support.tunnel import (
-    HOST,
-    SECRET,
-    echo,
-    link_to,
-    logged,
-    running_client,
-    running_server,
-    target_server,
-)
+from tests.support.carrying import echoed, until_echoed
+from tests.support.tunnel import HOST, echo, target_server
+
+pytestmark = pytest.mark.usefixtures("no_secret_in_the_log")
 
 
-@pytest.fixture(autouse=True)
-def no_secret_in_the_log(caplog):
-    caplog.set_level(logging.DEBUG)
-    yield
-    assert SECRET not in logged(caplog.get_records("call"))
-
-
-async def echoed(endpoint):
-    """What comes back of a byte sent to an endpoint; None when the connection is refused."""
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
-        writer.write(b"x")
-        byte = await reader.read(1)
-    except ConnectionError:
-        return None
-    writer.close()
-    return byte
-
-
-async def until_echoed(endpoint):
-    while await echoed(endpoint) != b"x":
-        await asyncio.sleep(0.02)
-
-
-async def test_while_the_server_is_away_endpoints_refuse_at_once_and_recover_with_it(caplog):
+async def test_while_the_server_is_away_endpoints_refuse_at_once_and_recover_with_it(ends, caplog):
     async with target_server(echo) as port:
         target = Target(HOST, port)
-        async with running_server(target) as first:
+        async with ends.running_server(target) as first:
             server_port = first.port
-        async with running_client(target, server_port) as (_, endpoint):
+        async with ends.running_client(target, server_port) as (_, endpoint):
             async with asyncio.timeout(2):
                 assert [await echoed(endpoint) for _ in range(20)] == [None] * 20
-            async with running_server(target, port=server_port), asyncio.timeout(10):
+            async with ends.running_server(target, port=server_port), asyncio.timeout(10):
                 await until_echoed(endpoint)
             async with asyncio.timeout(2):
                 assert await echoed(endpoint) is None
@@ -66,7 +35,7 @@ async def test_while_the_server_is_away_endpoints_refuse_at_once_and_recover_wit
     assert "firewall" in first_line
 
 
-async def test_a_server_that_is_silent_makes_one_client_wait_and_not_all():
+async def test_a_server_that_is_silent_makes_one_client_wait_and_not_all(ends):
     accepted = 0
 
     async def say_nothing(reader, _writer):
@@ -78,14 +47,14 @@ async def test_a_server_that_is_silent_makes_one_client_wait_and_not_all():
     target = Target(HOST, 9093)
     async with (
         target_server(say_nothing) as port,
-        running_client(target, port, deadlines=Deadlines(handshake=0.3)) as (_, endpoint),
+        ends.running_client(target, port, deadlines=Deadlines(handshake=0.3)) as (_, endpoint),
     ):
         assert [await echoed(endpoint) for _ in range(20)] == [None] * 20
     assert accepted < 5
 
 
-async def test_a_target_that_is_away_harms_no_other_target(caplog):
-    async with link_to(echo) as link:
+async def test_a_target_that_is_away_harms_no_other_target(ends, caplog):
+    async with ends.link_to(echo) as link:
         away = Target("b9.pattern.example", 9092)
         link.resolver.addresses[away.host] = ["127.0.0.9"]
         other = await link.client.open_endpoint(away, "127.0.0.1", 0)
@@ -96,12 +65,58 @@ async def test_a_target_that_is_away_harms_no_other_target(caplog):
     assert len(told) == 1
 
 
-async def test_a_drain_lets_a_running_connection_finish_and_refuses_new_ones():
-    async with link_to(echo) as link:
+async def test_a_client_that_leaves_while_its_target_is_dialled_leaves_no_connection_behind(ends):
+    may_resolve = asyncio.Event()
+    asked = asyncio.Event()
+    accepted = []
+
+    async def find_late(_host):
+        asked.set()
+        await may_resolve.wait()
+        return ["127.0.0.1"]
+
+    async def note(reader, _writer):
+        accepted.append(reader)
+        await reader.read(-1)
+
+    async with target_server(note) as port:
+        target = Target(HOST, port)
+        async with ends.running_server(target, find_late) as server:
+            async with ends.running_client(target, server.port) as (_, endpoint):
+                _, writer = await asyncio.open_connection("127.0.0.1", endpoint)
+                await asked.wait()
+                writer.close()
+            may_resolve.set()
+            await asyncio.wait_for(server.drain(5), 2)
+
+
+async def test_a_drain_while_a_target_is_dialled_leaves_no_task_behind(ends):
+    asked = asyncio.Event()
+
+    async def never_find(_host):
+        asked.set()
+        await asyncio.Event().wait()
+
+    target = Target(HOST, 9093)
+    before = asyncio.all_tasks()
+    async with (
+        ends.running_server(target, never_find) as server,
+        ends.running_client(target, server.port) as (_, endpoint),
+    ):
+        connecting = asyncio.create_task(echoed(endpoint))
+        await asked.wait()
+        await server.drain(0)
+        assert await connecting is None
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("end", ["server", "client"])
+async def test_a_drain_of_either_end_lets_a_running_connection_finish_and_refuses_new_ones(ends, end):
+    async with ends.link_to(echo) as link:
         reader, writer = await link.connect()
         writer.write(b"before")
         assert await reader.readexactly(6) == b"before"
-        draining = asyncio.create_task(link.server.drain(10))
+        draining = asyncio.create_task(getattr(link, end).drain(10))
         assert await echoed(link.endpoint) is None
         writer.write(b"during")
         assert await reader.readexactly(6) == b"during"
@@ -112,24 +127,8 @@ async def test_a_drain_lets_a_running_connection_finish_and_refuses_new_ones():
         writer.close()
 
 
-async def test_a_drain_of_the_clients_end_lets_a_running_connection_finish_and_refuses_new_ones():
-    async with link_to(echo) as link:
-        reader, writer = await link.connect()
-        writer.write(b"before")
-        assert await reader.readexactly(6) == b"before"
-        draining = asyncio.create_task(link.client.drain(10))
-        assert await echoed(link.endpoint) is None
-        writer.write(b"during")
-        assert await reader.readexactly(6) == b"during"
-        assert not draining.done()
-        writer.write_eof()
-        assert await reader.read(-1) == b""
-        await draining
-        writer.close()
-
-
-async def test_a_drain_ends_what_does_not_end_by_itself():
-    async with link_to(echo) as link:
+async def test_a_drain_ends_what_does_not_end_by_itself(ends):
+    async with ends.link_to(echo) as link:
         reader, writer = await link.connect()
         writer.write(b"x")
         await reader.readexactly(1)
@@ -139,8 +138,8 @@ async def test_a_drain_ends_what_does_not_end_by_itself():
         writer.close()
 
 
-async def test_closing_the_client_ends_its_connections_and_frees_its_ports():
-    async with link_to(echo) as link:
+async def test_closing_the_client_ends_its_connections_and_frees_its_ports(ends):
+    async with ends.link_to(echo) as link:
         reader, writer = await link.connect()
         writer.write(b"x")
         await reader.readexactly(1)
@@ -152,9 +151,9 @@ async def test_closing_the_client_ends_its_connections_and_frees_its_ports():
             await link.connect()
 
 
-async def test_no_task_outlives_its_end():
+async def test_no_task_outlives_its_end(ends):
     before = asyncio.all_tasks()
-    async with link_to(echo) as link:
+    async with ends.link_to(echo) as link:
         assert await echoed(link.endpoint) == b"x"
         pending = [await link.connect() for _ in range(5)]
     assert asyncio.all_tasks() == before
@@ -162,16 +161,16 @@ async def test_no_task_outlives_its_end():
         writer.transport.abort()
 
 
-async def test_a_port_that_is_taken_is_one_clear_line_that_names_the_variable():
-    async with running_server(Target(HOST, 9093)) as first:
+async def test_a_port_that_is_taken_is_one_clear_line_that_names_the_variable(ends):
+    async with ends.running_server(Target(HOST, 9093)) as first:
         with pytest.raises(SettingsError) as refusal:
-            async with running_server(Target(HOST, 9093), port=first.port):
+            async with ends.running_server(Target(HOST, 9093), port=first.port):
                 pass
     (fault,) = refusal.value.faults
     assert fault.startswith(f"TUNNEL_LISTEN, TUNNEL_PORT: cannot listen on 127.0.0.1:{first.port}: address already")
 
 
-async def test_an_endpoint_that_cannot_be_had_names_the_variable():
-    async with running_client(Target(HOST, 9093), 1) as (client, endpoint):
+async def test_an_endpoint_that_cannot_be_had_names_the_variable(ends):
+    async with ends.running_client(Target(HOST, 9093), 1) as (client, endpoint):
         with pytest.raises(SettingsError, match="TUNNEL_ENDPOINT_NETWORK: cannot listen on"):
             await client.open_endpoint(Target(HOST, 9094), "127.0.0.1", endpoint)

@@ -16,22 +16,9 @@ from appliance.tunnel.certificates import Credentials, make_credentials
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import tls_context
 from appliance.tunnel.server import TunnelServer
-from tests.support.tunnel import (
-    HOST,
-    LINK,
-    SECRET,
-    Resolver,
-    Trusting,
-    ask_connect,
-    connect_request,
-    echo,
-    identity,
-    link_to,
-    logged,
-    running_client,
-    running_server,
-    tunnel_settings,
-)
+from tests.support.carrying import refused
+from tests.support.tls import Trusting, ask_connect, connect_request, identity, link_to, running_client, running_server
+from tests.support.tunnel import HOST, LINK, SECRET, Resolver, echo, logged, tunnel_settings
 
 OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
 UNUSED = Target(HOST, 9093)
@@ -45,17 +32,6 @@ def no_secret_in_the_log(caplog):
     log = logged(caplog.get_records("call"))
     assert SECRET not in log
     assert OTHER_SECRET not in log
-
-
-async def refused(endpoint):
-    """Whether a connection to an endpoint ends by a reset, before any byte."""
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
-        await reader.read(-1)
-    except ConnectionError:
-        return True
-    writer.close()
-    return False
 
 
 def lax_server(credentials):

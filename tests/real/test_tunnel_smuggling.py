@@ -7,7 +7,8 @@ import pytest
 from appliance.settings.target import Target
 from appliance.tunnel.connect import HEAD_SIZE_MAX
 from appliance.tunnel.deadlines import Deadlines
-from tests.support.tunnel import HOST, Resolver, ask_connect, connect_request, echo, running_server, target_server
+from tests.support.tls import ask_connect, connect_request, running_server
+from tests.support.tunnel import HOST, Resolver, echo, target_server
 
 TARGET = Target(HOST, 9093)
 GOOD = connect_request(TARGET)

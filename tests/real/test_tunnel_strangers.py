@@ -22,21 +22,8 @@ from appliance.tunnel.strangers import STRANGERS_OF_ONE_MAX
 from appliance.tunnel.tls import TlsLayer
 from tests.support import flood
 from tests.support.authority import DAY, Authority
-from tests.support.tunnel import (
-    HOST,
-    LINK,
-    SECRET,
-    Resolver,
-    Trusting,
-    ask_connect,
-    connect_request,
-    echo,
-    identity,
-    running_client,
-    running_server,
-    target_server,
-    tunnel_settings,
-)
+from tests.support.tls import Trusting, ask_connect, connect_request, identity, running_client, running_server
+from tests.support.tunnel import HOST, LINK, SECRET, Resolver, echo, target_server, tunnel_settings
 
 TARGET = Target(HOST, 9093)
 MEGABYTE = 2**20

@@ -6,7 +6,8 @@ from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tunnel.tally import Refusal, Tally
 from tests.support.dns import dead_port
-from tests.support.tunnel import PATIENCE, echo, identity, link_to, running_client, running_server
+from tests.support.tls import identity, link_to, running_client, running_server
+from tests.support.tunnel import PATIENCE, echo
 
 ENDED = "COMPLETE"
 

@@ -1,10 +1,8 @@
-"""Both ends of a tunnel on loopback, with a target behind it."""
+"""Both ends of a tunnel on loopback by whichever transport, with a target behind it."""
 
 import asyncio
 import contextlib
-import functools
 import ipaddress
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,11 +10,12 @@ from appliance.errors import NameUnresolved
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side, SshSettings, Transport, TunnelSettings
-from appliance.tunnel.certificates import make_credentials
-from appliance.tunnel.client import TunnelClient
+from appliance.tunnel.client import EndpointClient
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
 from appliance.tunnel.server import TunnelServer
+from appliance.tunnel.ssh.keys import LinkKeys
+from appliance.tunnel.ssh.server import SshServer
 from appliance.tunnel.targets import Resolve
 
 SECRET = "loopback-uYw0kTq3sVxG8mJb2nRz5cEa"
@@ -28,12 +27,8 @@ PATIENCE = 60.0
 LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@functools.cache
-def identity(side: Side, secret: str = SECRET, link: str = LINK) -> Identity:
-    """One end's identity; cached, because the derivation is meant to be slow."""
-    return Identity(link, side, make_credentials(Secret(secret), link, side))
+Server = TunnelServer | SshServer
+Proof = Identity | LinkKeys
 
 
 def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelSettings:
@@ -73,25 +68,12 @@ class Resolver:
         return self.addresses[host]
 
 
-@dataclass(frozen=True)
-class Trusting:
-    """An end with a certificate of its own, which leaves it to TLS to mind who the other one is."""
-
-    context: ssl.SSLContext
-
-    def check(self, certificate: bytes | None) -> None:
-        """Anybody is welcome."""
-
-    def refused(self, context: ssl.SSLContext) -> None:
-        """There is no other certificate."""
-
-
 @dataclass
 class Link:
     """A running tunnel to one target, and the endpoint of it."""
 
-    server: TunnelServer
-    client: TunnelClient
+    server: Server
+    client: EndpointClient
     resolver: Resolver
     target: Target
     endpoint: int
@@ -133,70 +115,69 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.write_eof()
 
 
-@contextlib.asynccontextmanager
-async def running_server(
-    target: Target,
-    resolver: Resolve | None = None,
-    deadlines: Deadlines | None = None,
-    end: Identity | None = None,
-    **changes: object,
-) -> AsyncIterator[TunnelServer]:
-    """The source's end alone, which may dial ``target``."""
-    settings = tunnel_settings(target, **changes)
-    resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
-    end = end or identity(Side.SOURCE)
-    async with asyncio.timeout(PATIENCE), TunnelServer(settings, end, resolve, deadlines) as server:
-        yield server
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of a tunnel by one transport, running on loopback: together, or each alone.
 
+    ``proof`` is of what an end proves who it is: ``identity`` by TLS, ``keys`` by SSH.
+    """
 
-@contextlib.asynccontextmanager
-async def running_client(
-    target: Target, port: int, end: Identity | None = None, deadlines: Deadlines | None = None, **changes: object
-) -> AsyncIterator[tuple[TunnelClient, int]]:
-    """The destination's end alone, dialling ``port``, and the port of its endpoint for ``target``."""
-    settings = tunnel_settings(target, port=port, **changes)
-    async with TunnelClient(settings, end or identity(Side.DESTINATION), deadlines) as client:
-        yield client, await client.open_endpoint(target, "127.0.0.1", 0)
+    transport: Transport
+    server: Callable[..., Server]
+    client: Callable[..., EndpointClient]
+    proof: Callable[[Side], Proof]
 
+    @contextlib.asynccontextmanager
+    async def running_server(
+        self,
+        target: Target,
+        resolver: Resolve | None = None,
+        deadlines: Deadlines | None = None,
+        end: Proof | None = None,
+        **changes: object,
+    ) -> AsyncIterator[Server]:
+        """The source's end alone, which may dial ``target``."""
+        settings = tunnel_settings(target, transport=self.transport, **changes)
+        resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
+        proof = end or self.proof(Side.SOURCE)
+        async with asyncio.timeout(PATIENCE), self.server(settings, proof, resolve, deadlines) as server:
+            yield server
 
-@contextlib.asynccontextmanager
-async def link_to(
-    handler: Handler,
-    deadlines: Deadlines | None = None,
-    resolve: Resolve | None = None,
-    at_client: Mapping[str, object] | None = None,
-    **changes: object,
-) -> AsyncIterator[Link]:
-    """A tunnel to a target that treats its connections with ``handler``; ``changes`` are of the server's settings."""
-    async with target_server(handler) as port:
-        target = Target(HOST, port)
-        resolver = Resolver({HOST: ["127.0.0.1"]})
-        async with (
-            running_server(target, resolve or resolver, deadlines, **changes) as server,
-            running_client(target, server.port, deadlines=deadlines, **(at_client or {})) as (client, endpoint),
-        ):
-            yield Link(server, client, resolver, target, endpoint)
+    @contextlib.asynccontextmanager
+    async def running_client(
+        self,
+        target: Target,
+        port: int,
+        end: Proof | None = None,
+        deadlines: Deadlines | None = None,
+        **changes: object,
+    ) -> AsyncIterator[tuple[EndpointClient, int]]:
+        """The destination's end alone, dialling ``port``, and the port of its endpoint for ``target``."""
+        settings = tunnel_settings(target, port=port, transport=self.transport, **changes)
+        async with self.client(settings, end or self.proof(Side.DESTINATION), deadlines) as client:
+            yield client, await client.open_endpoint(target, "127.0.0.1", 0)
 
-
-async def ask_connect(
-    port: int, request: bytes, context: ssl.SSLContext | None = None, address: str = "127.0.0.1"
-) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
-    """The status line that a server gives to a request, by a TLS client at ``address`` that is not ours."""
-    reader, writer = await asyncio.open_connection(
-        "127.0.0.1",
-        port,
-        ssl=context or identity(Side.DESTINATION).context,
-        server_hostname="",
-        local_addr=(address, 0),
-    )
-    writer.write(request)
-    head = await reader.readuntil(b"\r\n\r\n")
-    return head.partition(b"\r\n")[0], reader, writer
-
-
-def connect_request(target: Target) -> bytes:
-    """The head that names ``target``."""
-    return f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode()
+    @contextlib.asynccontextmanager
+    async def link_to(
+        self,
+        handler: Handler,
+        deadlines: Deadlines | None = None,
+        resolve: Resolve | None = None,
+        at_client: Mapping[str, object] | None = None,
+        **changes: object,
+    ) -> AsyncIterator[Link]:
+        """A tunnel to a target that is ``handler``; ``changes`` are of the server's settings."""
+        async with target_server(handler) as port:
+            target = Target(HOST, port)
+            resolver = Resolver({HOST: ["127.0.0.1"]})
+            async with (
+                self.running_server(target, resolve or resolver, deadlines, **changes) as server,
+                self.running_client(target, server.port, deadlines=deadlines, **(at_client or {})) as (
+                    client,
+                    endpoint,
+                ),
+            ):
+                yield Link(server, client, resolver, target, endpoint)
 
 
 def logged(records: Sequence[object]) -> str:

@@ -12,7 +12,8 @@ from appliance.settings.secret import Secret
 from appliance.settings.values import Side
 from appliance.tunnel.certificates import authority_key, make_credentials, peer_name
 from appliance.tunnel.identity import tls_context
-from tests.support.tunnel import LINK, SECRET, identity
+from tests.support.tls import identity
+from tests.support.tunnel import LINK, SECRET
 
 OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
 

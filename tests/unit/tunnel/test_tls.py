@@ -3,7 +3,7 @@ import pytest
 from appliance.errors import IdentityRefused, PeerError
 from appliance.settings.values import Side
 from appliance.tunnel.tls import TlsLayer
-from tests.support.tunnel import identity
+from tests.support.tls import identity
 
 SMALL = 10
 LARGE = bytes(range(256)) * 1000
