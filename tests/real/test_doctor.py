@@ -287,9 +287,9 @@ async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> No
     assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
 
 
-async def test_a_replicator_at_work_is_not_disturbed(path: Link) -> None:
+async def test_a_replicator_with_the_rights_it_needs_is_not_disturbed(path: Link) -> None:
     path.produce("orders", 100)
-    async with path.running("replicate") as replicator:
+    async with path.running("replicate", **LIMITED) as replicator:
         await until_copied(path, 100)
         assert (await diagnosis(path.directory, path.variables())).well
         path.produce("orders", 100)

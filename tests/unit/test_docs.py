@@ -47,6 +47,12 @@ def test_every_variable_that_is_named_exists(path: Path) -> None:
     assert words(looks_ours, path.read_text()) <= known
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_metric_that_is_named_is_described(path: Path) -> None:
+    described = words(r"`(kafka_(?:replicator|tunnel)_[a-z_]+)", (ROOT / "docs" / "status.md").read_text())
+    assert words(r"(kafka_(?:replicator|tunnel)_[a-z_]+)", path.read_text()) <= described
+
+
 @pytest.mark.parametrize("table", [LANE, TRANSACTION], ids=["lane", "transaction"])
 def test_the_states_are_drawn_from_the_tables(table: object) -> None:
     drawing = runpy.run_path(str(ROOT / "docs" / "draw_states.py"))["drawing"]
