@@ -2,11 +2,12 @@
 
 The way of the data, room by room; arrows of imports point only leftwards::
 
-    errors <- settings <- { render, http, endless, tunnel, dns, kafka } <- { gateway, replicator }
+    errors <- settings <- listening <- { render, http, endless, tunnel, dns, kafka } <- { gateway, replicator }
         <- { verify, console, doctor } <- { cli, prepare } <- demo
 
 - ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
 - ``render``: the settings become the files of a VM, docker-compose.yml among them, and its firewall rules.
+- ``listening``: a port that cannot be had becomes one line that names what to change.
 - ``http``: a few pages that are read with GET: health and metrics.
 - ``endless``: work that goes on beside other work, whatever goes wrong in it.
 - ``tunnel``: a connection becomes mutual TLS, a CONNECT to an allowed target, a relay of bytes.

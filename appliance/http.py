@@ -5,15 +5,13 @@ h11 holds the protocol's rules; here are the socket, the deadline and the pages.
 
 import asyncio
 import contextlib
-import errno
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import h11
 
-from appliance.errors import SettingsError
+from appliance.listening import port_refused
 from appliance.settings.target import Target
 
 TEXT = "text/plain; charset=utf-8"
@@ -21,11 +19,6 @@ _HEAD_MAX = 16 * 1024
 _CONNECTIONS_MAX = 64
 _DEADLINE = 10.0
 _READ_BYTES = 4096
-_CURES = {
-    errno.EACCES: "; ports below 1024 need root or CAP_NET_BIND_SERVICE",
-    errno.EADDRINUSE: "; stop the program that has it, or choose another",
-    errno.EADDRNOTAVAIL: "; choose an address that this machine has",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +50,8 @@ class HttpServer:
         Raises:
             SettingsError: the system does not give it; ``variable`` is what to change.
         """
-        try:
+        with port_refused(variable, at):
             self._server = await asyncio.start_server(self._accept, at.host, at.port, limit=_READ_BYTES)
-        except OSError as error:
-            reason = os.strerror(error.errno).lower() if error.errno else str(error)
-            raise SettingsError(
-                [f"{variable}: cannot listen on {at}: {reason}{_CURES.get(error.errno or 0, '')}"]
-            ) from error
         port: int = self._server.sockets[0].getsockname()[1]
         return Target(at.host, port)
 

@@ -6,18 +6,15 @@ says in one line what to change.
 """
 
 import asyncio
-import contextlib
-import errno
 import logging
 import os
 import socket
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from appliance.errors import SettingsError
+from appliance.listening import port_refused
 from appliance.settings.target import Target
 from appliance.tunnel.descriptors import EXHAUSTED, REMEDY
-from appliance.tunnel.tcp_channel import TcpChannel
+from appliance.tunnel.tcp_channel import TcpChannel, reset_when_closed
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -29,12 +26,6 @@ _BATCH = 64
 
 _BACK_OFF = 0.5
 """Seconds without accepting after the system has given no connection; who comes waits in the backlog."""
-
-_CURES = {
-    errno.EACCES: "; ports below 1024 need root or CAP_NET_BIND_SERVICE",
-    errno.EADDRINUSE: "; stop the program that has it, or choose another",
-    errno.EADDRNOTAVAIL: "; choose an address that this machine has",
-}
 
 
 class Listener:
@@ -82,7 +73,8 @@ class Listener:
             if self._admits(host):
                 await loop.connect_accepted_socket(self._make, connection)
                 continue
-            _reset(connection)
+            reset_when_closed(connection)
+            connection.close()
             refused += 1
             if refused % _BATCH == 0:
                 await asyncio.sleep(0)
@@ -132,26 +124,6 @@ async def listen(
     with port_refused(variable, at):
         bound = socket.create_server((host, at.port), family=family, backlog=BACKLOG)
     return Listener(bound, make, admits)
-
-
-@contextlib.contextmanager
-def port_refused(variable: str, at: Target) -> Iterator[None]:
-    """Translate what the system says to a listener.
-
-    Raises:
-        SettingsError: it does not give ``at``; ``variable`` is what to change.
-    """
-    try:
-        yield
-    except OSError as error:
-        cure = _CURES.get(error.errno or 0, "")
-        raise SettingsError([f"{variable}: cannot listen on {at}: {_reason(error).lower()}{cure}"]) from error
-
-
-def _reset(connection: socket.socket) -> None:
-    """Close by a TCP reset, which leaves nothing behind in this kernel."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()
 
 
 def _reason(error: OSError) -> str:

@@ -99,8 +99,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         """Close now, by a TCP reset, so that the peer cannot take it for a regular end."""
         if not self._transport.is_closing():
             with contextlib.suppress(OSError):
-                linger = struct.pack("ii", 1, 0)
-                self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                reset_when_closed(self._transport.get_extra_info("socket"))
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -148,6 +147,11 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
 
     def _tcp_ended(self) -> None:
         self._end()
+
+
+def reset_when_closed(connection: socket.socket) -> None:
+    """Have the close of ``connection`` be a TCP reset, which leaves nothing behind in this kernel."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def _tune(connection: socket.socket) -> None:

@@ -15,6 +15,7 @@ ROOT = Path(appliance.__file__).parent
 FLOORS = (
     {"errors", "owned", "version"},
     {"settings"},
+    {"listening"},
     {"log", "http", "endless", "render", "tunnel", "dns", "kafka"},
     {"gateway", "replicator"},
     {"verify", "console", "doctor"},

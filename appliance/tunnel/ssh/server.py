@@ -11,11 +11,12 @@ from typing import Self
 import asyncssh
 
 from appliance.errors import ApplianceError, TargetRefused, Unreachable
+from appliance.listening import port_refused
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.listen import BACKLOG, port_refused
+from appliance.tunnel.listen import BACKLOG
 from appliance.tunnel.slots import Slots
 from appliance.tunnel.ssh.channel import SshChannel
 from appliance.tunnel.ssh.errors import one_line, open_failure
