@@ -78,7 +78,7 @@ class EndpointClient(abc.ABC):
         self._deadlines = deadlines or Deadlines()
         self.tally = Tally()
         self._connections = Connections(self.tally)
-        self._slots = Slots(settings.connections_max, self._deadlines.slot)
+        self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
         self._handshakes = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
         self._breaker = Breaker(random.random)
         self._servers = Report("server", self._server_lines, "tunnel server reached again")
@@ -115,11 +115,9 @@ class EndpointClient(abc.ABC):
         self._connections.start(near, self._serve(near, target), f"tunnel connection to {target}")
 
     async def _serve(self, near: Channel, target: Target) -> None:
-        try:
+        with contextlib.suppress(Unreachable):  # no slot: the log has been told, and the end of this task is a reset
             async with self._slots.slot():
                 await self._carry(near, target)
-        except Unreachable:  # no slot: the log has been told, and the end of this task is a reset
-            self.tally.refused[Refusal.FULL] += 1
 
     async def _carry(self, near: Channel, target: Target) -> None:
         far = await self._reach(near, target)

@@ -20,7 +20,7 @@ from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.report import Report
 from appliance.tunnel.slots import Slots
 from appliance.tunnel.strangers import Strangers
-from appliance.tunnel.tally import Refusal, Tally
+from appliance.tunnel.tally import Tally
 from appliance.tunnel.targets import Resolve, Targets
 from appliance.tunnel.tls_channel import TlsChannel
 
@@ -52,8 +52,8 @@ class TunnelServer:
         self._deadlines = deadlines or Deadlines()
         self.tally = Tally()
         self._connections = Connections(self.tally)
-        self._strangers = Strangers(settings.peer_address)
-        self._slots = Slots(settings.connections_max, self._deadlines.slot)
+        self._strangers = Strangers(settings.peer_address, self.tally)
+        self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
         self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
         self._targets = Targets(settings, resolve, self._deadlines, self.tally)
         self._listener: Listener | None = None
@@ -66,7 +66,7 @@ class TunnelServer:
             SettingsError: the system does not give the port.
         """
         variables = "TUNNEL_LISTEN, TUNNEL_PORT"
-        self._listener = await listen(variables, self._settings.listen, self._channel, self._admits)
+        self._listener = await listen(variables, self._settings.listen, self._channel, self._strangers.admits)
         self.port = self._listener.port
 
     @property
@@ -91,12 +91,6 @@ class TunnelServer:
         channel = TlsChannel(self._identity.context, lambda _channel: self._accept(channel))
         return channel
 
-    def _admits(self, address: str) -> bool:
-        admitted = self._strangers.admits(address)
-        if not admitted:
-            self.tally.refused[Refusal.CROWD] += 1
-        return admitted
-
     def _accept(self, channel: TlsChannel) -> None:
         self.tally.accepted += 1
         self._connections.start(channel, self._serve(channel), f"tunnel connection from {channel.peer}")
@@ -111,7 +105,6 @@ class TunnelServer:
             async with self._slots.slot():
                 await self._carry(near, connect, host)
         except Unreachable as error:
-            self.tally.refused[Refusal.FULL] += 1
             await self._refuse(near, connect, error)
 
     async def _believe(self, near: TlsChannel, host: str) -> bool:

@@ -13,6 +13,8 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 
+from appliance.tunnel.tally import Refusal, Tally
+
 log = logging.getLogger("appliance.tunnel")
 
 STRANGERS_OF_ONE_MAX = 256
@@ -30,12 +32,16 @@ class Strangers:
 
     Args:
         expected: the address from which the peer comes, as the settings know it.
+        tally: where those that are not admitted are counted.
         limit: how many there may be.
         limit_of_one: how many there may be from one address.
     """
 
-    def __init__(self, expected: str, limit: int = STRANGERS_MAX, limit_of_one: int = STRANGERS_OF_ONE_MAX) -> None:
+    def __init__(
+        self, expected: str, tally: Tally, limit: int = STRANGERS_MAX, limit_of_one: int = STRANGERS_OF_ONE_MAX
+    ) -> None:
         self._expected = expected
+        self._tally = tally
         self._limit = limit
         self._limit_of_one = limit_of_one
         self._present: Counter[str] = Counter()
@@ -52,6 +58,7 @@ class Strangers:
                 extra={"fields": {"peer": address, "from_it": self._present[address], "in_all": self._present.total()}},
             )
         self._refused += 1
+        self._tally.refused[Refusal.CROWD] += 1
         return False
 
     @contextlib.contextmanager

@@ -13,7 +13,7 @@ from appliance.tunnel.ssh.channel import SshChannel
 from appliance.tunnel.ssh.errors import connection_error, one_line
 from appliance.tunnel.ssh.keys import LinkKeys
 from appliance.tunnel.strangers import Strangers
-from appliance.tunnel.tally import Refusal, Tally
+from appliance.tunnel.tally import Tally
 
 KEYS_MAX = 6
 """Keys that a connection may offer: as many as OpenSSH's own server bears."""
@@ -44,7 +44,7 @@ class Logins:
         self._user = settings.ssh.user
         self._accepted = {key.public_data for key in keys.peers}
         self._tally = tally
-        self._crowd = Strangers(settings.peer_address)
+        self._crowd = Strangers(settings.peer_address, tally)
         self._strangers: dict[Peer, float] = {}
         self._known: set[Peer] = set()
         self._report = Report("peer", _PEER_LINES, "tunnel client accepted")
@@ -59,8 +59,6 @@ class Logins:
         if admitted:
             self._crowd.arrived(peer.host)
             self._strangers[peer] = time.monotonic()
-        else:
-            self._tally.refused[Refusal.CROWD] += 1
         return admitted
 
     def proved(self, peer: "Peer") -> None:

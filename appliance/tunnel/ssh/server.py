@@ -23,7 +23,7 @@ from appliance.tunnel.ssh.errors import one_line, open_failure
 from appliance.tunnel.ssh.keys import LinkKeys
 from appliance.tunnel.ssh.options import server_options
 from appliance.tunnel.ssh.peer import Logins, Opening, Peer
-from appliance.tunnel.tally import Refusal, Tally
+from appliance.tunnel.tally import Tally
 from appliance.tunnel.targets import Resolve, Targets
 
 
@@ -44,7 +44,7 @@ class SshServer:
         self._deadlines = deadlines or Deadlines()
         self.tally = Tally()
         self._connections = Connections(self.tally)
-        self._slots = Slots(settings.connections_max, self._deadlines.slot)
+        self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
         self._targets = Targets(settings, resolve, self._deadlines, self.tally)
         self._acceptor: asyncssh.SSHAcceptor | None = None
         self._draining = False
@@ -103,7 +103,6 @@ class SshServer:
             async with self._slots.slot():
                 await self._carry(near, target)
         except Unreachable as error:
-            self.tally.refused[Refusal.FULL] += 1
             near.refuse(error)
 
     async def _carry(self, near: "_Requested", target: Target) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from appliance.errors import TimedOut, Unreachable
 from appliance.tunnel.slots import WAITING_MAX, Slots
+from appliance.tunnel.tally import Tally
 
 
 @contextlib.asynccontextmanager
@@ -28,7 +29,7 @@ def holder(slots):
 
 
 async def test_whoever_finds_all_slots_taken_gets_the_one_that_comes_free():
-    slots = Slots(1, 10)
+    slots = Slots(1, 10, Tally())
     served = asyncio.Event()
 
     async def be_served():
@@ -43,7 +44,7 @@ async def test_whoever_finds_all_slots_taken_gets_the_one_that_comes_free():
 
 
 async def test_whoever_waits_too_long_is_told_which_limit_to_raise():
-    slots = Slots(1, 0.01)
+    slots = Slots(1, 0.01, Tally())
     async with tasks(1, holder(slots)):
         with pytest.raises(TimedOut, match=r"TUNNEL_CONNECTIONS_MAX=1 connections are in use for 0\.01 s"):
             async with slots.slot():
@@ -51,7 +52,7 @@ async def test_whoever_waits_too_long_is_told_which_limit_to_raise():
 
 
 async def test_only_so_many_may_wait():
-    slots = Slots(1, 10)
+    slots = Slots(1, 10, Tally())
     async with tasks(1 + WAITING_MAX, holder(slots)):
         with pytest.raises(Unreachable, match="TUNNEL_CONNECTIONS_MAX=1 connections are in use, and 256 wait"):
             async with slots.slot():
@@ -59,7 +60,7 @@ async def test_only_so_many_may_wait():
 
 
 async def test_a_slot_comes_back_from_whoever_gave_up():
-    slots = Slots(1, 10)
+    slots = Slots(1, 10, Tally())
     async with tasks(3, holder(slots)):
         pass
     async with asyncio.timeout(1), slots.slot():
@@ -68,7 +69,7 @@ async def test_a_slot_comes_back_from_whoever_gave_up():
 
 async def test_that_all_are_taken_is_told_once_and_that_some_are_free_again(caplog):
     caplog.set_level("INFO")
-    slots = Slots(10, 10)
+    slots = Slots(10, 10, Tally())
     async with tasks(10, holder(slots)) as running:
         async with tasks(100, holder(slots)):
             pass

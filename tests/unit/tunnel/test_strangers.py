@@ -3,13 +3,14 @@ import contextlib
 import pytest
 
 from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE, STRANGERS_OF_ONE_MAX, Strangers
+from appliance.tunnel.tally import Tally
 
 PEER = "198.51.100.9"
 
 
 @pytest.fixture
 def strangers():
-    return Strangers(PEER, limit=6, limit_of_one=4)
+    return Strangers(PEER, Tally(), limit=6, limit_of_one=4)
 
 
 @contextlib.contextmanager
