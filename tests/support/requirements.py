@@ -1,0 +1,19 @@
+"""What a suite needs of the machine it runs on."""
+
+import os
+import shutil
+from collections.abc import Mapping
+
+
+def missing(suite: str, purpose: str, packages: Mapping[str, str]) -> str | None:
+    """What is to be done before ``bin/test --<suite>`` can run, in one line; None when nothing is.
+
+    Args:
+        suite: its name.
+        purpose: what it does that only root may.
+        packages: the Debian package of each program.
+    """
+    if os.geteuid() != 0:
+        return f"bin/test --{suite} {purpose}: run it as root"
+    absent = [package for program, package in packages.items() if shutil.which(program) is None]
+    return f"bin/test --{suite} needs more programs: apt-get install {' '.join(absent)}" if absent else None
