@@ -67,7 +67,7 @@ async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair) -> Non
 class NearTheEnd(dict[tuple[str, int], int]):
     """The sequence numbers of a producer that has written two thousand million records to every partition."""
 
-    def get(self, partition: tuple[str, int], _: object = None) -> int:  # type: ignore[override]
+    def get(self, partition: tuple[str, int], _: object = None) -> int:
         return super().get(partition, SEQUENCES - 120)
 
 
