@@ -15,14 +15,18 @@ from bench.copying import Copying
 from bench.filling import Load
 
 _CHECKOUT = Path(appliance.__file__).parents[1]
+_DEFAULTS: Mapping[str, str] = {}
 
 
 @contextlib.asynccontextmanager
-async def our_replicator(pair: Pair, load: Load, run: str) -> AsyncIterator[Copying]:
-    """Copies the load; see ``bench.copying.Copier``."""
+async def our_replicator(
+    pair: Pair, load: Load, run: str, settings: Mapping[str, str] = _DEFAULTS
+) -> AsyncIterator[Copying]:
+    """Copies the load; see ``bench.copying.Copier``. ``settings`` are variables that differ from a new link's."""
     link = f"ours{run}"
     env_file = pair.directory / f"{link}.sh"
-    env_file.write_text(env_text(pair.source.home_bootstrap, pair.destination.home_bootstrap, load.topic, link))
+    bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
+    env_file.write_text(env_text(*bootstrap, load.topic, link, settings))
     command = [sys.executable, "-m", "appliance.cli", "replicate", "--env-file", str(env_file)]
     process = await OwnedProcess.start(
         "our replicator", command, pair.directory / f"{link}.log", environment(os.environ, pair.directory)
@@ -33,7 +37,7 @@ async def our_replicator(pair: Pair, load: Load, run: str) -> AsyncIterator[Copy
         await process.stop()
 
 
-def env_text(source: str, destination: str, topic: str, link: str) -> str:
+def env_text(source: str, destination: str, topic: str, link: str, settings: Mapping[str, str] = _DEFAULTS) -> str:
     """A setenv.sh for two clusters in plain text, each given as its bootstrap list."""
     values = {
         "SOURCE_CLUSTER_ID": link,
@@ -50,7 +54,7 @@ def env_text(source: str, destination: str, topic: str, link: str) -> str:
         "REPLICA_TOPICS_SOURCE_REGEX": topic,
         "REPLICA_TOPICS_DEST_SUFFIX": link,
     }
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in {**values, **settings}.items())
 
 
 def environment(ours: Mapping[str, str], directory: Path) -> dict[str, str]:
