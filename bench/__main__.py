@@ -4,23 +4,26 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
 from appliance import log
 from appliance.errors import ApplianceError
 from appliance.settings.values import LogFormat, LogSettings
-from bench import batches, recovery, replicate, tunnel
+from bench import batches, plot, recovery, replicate, tunnel
 from bench.row import Row, as_json, as_table
+from bench.setup import setup
 
 Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
-    "replicate": ("our replicator beside MirrorMaker 2", replicate.add_arguments, replicate.run),
+    "replicate": ("our replicator beside others, and beside the limit", replicate.add_arguments, replicate.run),
     "batches": ("record batches, raw and rebuilt, without a broker", batches.add_arguments, batches.run),
     "recovery": ("the replicator after SIGKILL", recovery.add_arguments, recovery.run),
+    "plot": ("one picture of results that --json has printed", plot.add_arguments, plot.run),
     "tunnel": ("our tunnel beside stunnel, and beside none", tunnel.add_arguments, tunnel.run),
 }
 
@@ -30,17 +33,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     log.configure(LogSettings(LogFormat.TEXT, "info"))
     try:
+        if parsed.plot:
+            plot.require(parsed.plot)
         rows = asyncio.run(_until_signalled(parsed.run(parsed)))
     except ApplianceError as error:
         print(f"bench {parsed.benchmark}: {error}", file=sys.stderr)
         return error.exit_code
     if isinstance(rows, int):
         return rows
-    if parsed.json:
-        print(as_json(rows))
-    else:
-        Console().print(as_table(rows))
+    if parsed.plot:
+        plot.draw(rows, parsed.plot)
+    _print(rows, parsed.setup(), parsed.json)
     return 0
+
+
+def _print(rows: Sequence[Row], measured_on: Mapping[str, str], as_text: bool) -> None:
+    if as_text:
+        print(as_json(rows, measured_on))
+        return
+    Console().print(as_table(rows))
+    for about, told in measured_on.items():
+        print(f"{about}: {told}")
 
 
 async def _until_signalled(measuring: Coroutine[None, None, list[Row]]) -> list[Row] | int:
@@ -67,8 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     for name, (summary, add_arguments, run) in _BENCHMARKS.items():
         benchmark = benchmarks.add_parser(name, help=summary, description=sys.modules[run.__module__].__doc__)
         benchmark.add_argument("--json", action="store_true", help="print JSON instead of a table")
+        benchmark.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures into a PNG file too")
+        benchmark.set_defaults(run=run, setup=setup)
         add_arguments(benchmark)
-        benchmark.set_defaults(run=run)
     return parser
 
 

@@ -1,19 +1,30 @@
 """The two clusters between which is copied: one broker each, in plain text, with the same heap."""
 
+import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
 from appliance.demo.cluster import Cluster
+from appliance.demo.installation import Installation
 from appliance.demo.plan import ClusterPlan
 from appliance.dns.stub import system_addresses
+from appliance.errors import ProcessFailed
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.topics import NewTopic, create_topics
 from appliance.settings.secret import Secret
-from appliance.settings.values import ClusterSettings, SaslMechanism, Side
+from appliance.settings.target import Target
+from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
 
 _HEAP_MEGABYTES = 1024
+_SOURCE, _DESTINATION = "127.0.21.1", "127.0.22.1"
+_DEFAULTS: Mapping[str, str] = {}
+_DEADLINE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +43,7 @@ async def plain_pair() -> AsyncIterator[Pair]:
     Raises:
         ProcessFailed, ToolMissing: as ``Cluster.start``.
     """
-    source = ClusterPlan.plain("source", address="127.0.21.1", heap_megabytes=_HEAP_MEGABYTES)
-    destination = ClusterPlan.plain("destination", address="127.0.22.1", heap_megabytes=_HEAP_MEGABYTES)
+    source, destination = _plan("source", _SOURCE), _plan("destination", _DESTINATION)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)
         async with Cluster(source, directory) as first, Cluster(destination, directory) as second:
@@ -42,7 +52,50 @@ async def plain_pair() -> AsyncIterator[Pair]:
 
 def kafka_cluster(cluster: Cluster, side: Side) -> KafkaCluster:
     """Our own client of a running cluster of the pair."""
+    return plain_client(cluster.home_bootstrap, side)
+
+
+def plain_client(bootstrap: str, side: Side) -> KafkaCluster:
+    """Our own client of a cluster in plain text, given as its bootstrap list."""
+    targets = tuple(map(Target.parse, bootstrap.split(",")))
     nobody = SaslMechanism.PLAIN, "", Secret("")
-    plan, targets = cluster.plan, cluster.home_targets
-    settings = ClusterSettings(side, plan.name, targets, plan.security, *nobody, ca_file=None)
+    settings = ClusterSettings(side, side.value, targets, SecurityProtocol.PLAINTEXT, *nobody, ca_file=None)
     return KafkaCluster(settings, system_addresses, "bench")
+
+
+async def make_topic(cluster: Cluster, name: str, partitions: int, configs: Mapping[str, str] = _DEFAULTS) -> None:
+    """A new topic, stored as often as the cluster can.
+
+    Raises:
+        BrokerRefused, BrokerBusy, Unreachable: the cluster does not make it.
+    """
+    async with kafka_cluster(cluster, Side.DESTINATION) as client:
+        topic = NewTopic(name, partitions, cluster.plan.replicas, configs)
+        for error in (await create_topics(client, [topic])).values():
+            raise error
+
+
+async def delete_topics(cluster: Cluster) -> None:
+    """Delete all but Kafka's own, so that what was copied does not stay on the disk, nor the state of who copied it.
+
+    Raises:
+        ProcessFailed: the cluster did not.
+    """
+    client = AdminClient({**cluster.client_configuration()})
+    try:
+        known = await asyncio.to_thread(client.list_topics, timeout=_DEADLINE)
+        names = [name for name in known.topics if not name.startswith("__")]
+        deleted = client.delete_topics(names, operation_timeout=_DEADLINE) if names else {}
+        await asyncio.gather(*map(asyncio.wrap_future, deleted.values()))
+    except KafkaException as error:
+        raise ProcessFailed(f"the topics of cluster {cluster.plan.name} could not be deleted: {error}") from error
+
+
+def broker_options() -> list[str]:
+    """The options of the Java virtual machine that each broker is."""
+    command = Installation("java", "", Path(), ()).command(_plan("source", _SOURCE), Path(), "")
+    return [option for option in command if option.startswith(("-Xm", "-XX:+Use", "-XX:+Always", "-XX:Tiered"))]
+
+
+def _plan(name: str, address: str) -> ClusterPlan:
+    return ClusterPlan.plain(name, address=address, heap_megabytes=_HEAP_MEGABYTES)

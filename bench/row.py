@@ -1,10 +1,13 @@
 """One measured figure beside its peer's."""
 
+import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
+
+_NO_SETUP: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +15,7 @@ class Row:
     """Our figure and the peer's, in one ``unit``.
 
     ``peer_name`` says whose figure ``peer`` is: that of another program, or ``limit`` where ours is to stay below it.
+    ``goal`` is what the ratio is to be, where one is asked for.
     """
 
     name: str
@@ -19,6 +23,7 @@ class Row:
     ours: float
     peer_name: str
     peer: float
+    goal: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -26,21 +31,35 @@ class Row:
         return self.ours / self.peer
 
 
-def as_json(rows: Sequence[Row]) -> str:
-    """``{"rows": [{"name", "unit", "ours", "peer_name", "peer", "ratio"}]}``, for every benchmark alike."""
-    return json.dumps({"rows": [_fields(row) for row in rows]}, indent=2)
+def as_json(rows: Sequence[Row], setup: Mapping[str, str] = _NO_SETUP) -> str:
+    """``{"rows": [{"name", "unit", "ours", "peer_name", "peer", "ratio", "goal"}], "setup": {}}``, for all alike."""
+    return json.dumps({"rows": [_fields(row) for row in rows], "setup": dict(setup)}, indent=2)
+
+
+def from_json(text: str) -> list[Row]:
+    """The rows that ``as_json`` wrote.
+
+    Raises:
+        ValueError: it did not write this.
+    """
+    names = [field.name for field in dataclasses.fields(Row)]
+    try:
+        return [Row(**{name: row[name] for name in names}) for row in json.loads(text)["rows"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError("these are no figures of a benchmark") from error
 
 
 def as_table(rows: Sequence[Row]) -> Table:
     """The rows for people."""
-    table = Table("measured", "ours", "peer", "ours / peer")
+    table = Table("measured", "ours", "peer", "ratio", "goal")
     for row in rows:
-        peer = f"{row.peer_name} {_figure(row.peer)}"
-        table.add_row(f"{row.name}, {row.unit}", _figure(row.ours), peer, f"{row.ratio:.2f}")
+        peer = f"{row.peer_name} {figure(row.peer)}"
+        goal = "" if row.goal is None else figure(row.goal)
+        table.add_row(f"{row.name}, {row.unit}", figure(row.ours), peer, f"{row.ratio:.2f}", goal)
     return table
 
 
-def _fields(row: Row) -> dict[str, str | float]:
+def _fields(row: Row) -> dict[str, str | float | None]:
     return {
         "name": row.name,
         "unit": row.unit,
@@ -48,8 +67,10 @@ def _fields(row: Row) -> dict[str, str | float]:
         "peer_name": row.peer_name,
         "peer": round(row.peer, 3),
         "ratio": round(row.ratio, 3),
+        "goal": row.goal,
     }
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
+    """A number for people: the larger, the fewer decimals."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -3,11 +3,12 @@
 import io
 import json
 
+import pytest
 from rich.console import Console
 
-from bench.row import Row, as_json, as_table
+from bench.row import Row, as_json, as_table, from_json
 
-SPEED = Row("speed", "records/s", 1_234_567.0, "MirrorMaker 2", 100_000.0)
+SPEED = Row("speed", "records/s", 1_234_567.0, "MirrorMaker 2", 100_000.0, goal=12.0)
 IDLE = Row("idle Python", "% of a core", 1.25, "limit", 5.0)
 
 
@@ -16,7 +17,7 @@ def test_the_ratio_is_ours_to_the_peers_for_rates_and_costs_alike() -> None:
 
 
 def test_json_has_every_key_of_every_row() -> None:
-    assert json.loads(as_json([SPEED, IDLE])) == {
+    assert json.loads(as_json([SPEED, IDLE], {"machine": "2 cores"})) == {
         "rows": [
             {
                 "name": "speed",
@@ -25,6 +26,7 @@ def test_json_has_every_key_of_every_row() -> None:
                 "peer_name": "MirrorMaker 2",
                 "peer": 100_000.0,
                 "ratio": 12.346,
+                "goal": 12.0,
             },
             {
                 "name": "idle Python",
@@ -33,9 +35,21 @@ def test_json_has_every_key_of_every_row() -> None:
                 "peer_name": "limit",
                 "peer": 5.0,
                 "ratio": 0.25,
+                "goal": None,
             },
-        ]
+        ],
+        "setup": {"machine": "2 cores"},
     }
+
+
+def test_what_was_printed_as_json_is_read_again() -> None:
+    assert from_json(as_json([SPEED, IDLE])) == [SPEED, IDLE]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": 3}', '{"rows": [{"name": "speed"}]}', '{"rows": [1]}'])
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        from_json(text)
 
 
 def test_the_table_fits_a_terminal_and_shows_each_figure_beside_its_peers() -> None:
@@ -46,6 +60,7 @@ def test_the_table_fits_a_terminal_and_shows_each_figure_beside_its_peers() -> N
         "1,234,567",
         "MirrorMaker 2 100,000",
         "12.35",
+        "12",
         "idle Python, % of a core",
         "limit 5",
     ):
