@@ -1,0 +1,126 @@
+"""Copying over a long line: our replicator and MirrorMaker 2, in turn, and what the line itself can carry.
+
+A proxy of the benchmark's own stands between the source cluster and whoever copies, at the destination as both of them
+should be: it delays each way by half a round trip and limits the bandwidth, which all connections share. The source's
+brokers advertise its address, so that there is no way past it. What the line carries is measured by plain streams just
+before; what of it a copy has used is the size of the source's log, in the codec in which it is stored and fetched.
+"""
+
+import argparse
+import logging
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from appliance.demo.cluster import Cluster
+from bench.copying import Copier
+from bench.counting import count
+from bench.filling import Load, fill
+from bench.mirror_maker import mirror_maker
+from bench.our_replicator import our_replicator
+from bench.procfs import processes
+from bench.row import Row
+from bench.wan_sites import Sites, far_sites
+from bench.watching import watch
+
+_OURS, _THEIRS, _LINE = "our replicator", "MirrorMaker 2", "the line"
+_COPIERS: Mapping[str, Copier] = {_OURS: our_replicator, _THEIRS: mirror_maker}
+_CAPACITY_SECONDS = 5.0
+_MEGABYTE = 1e6
+
+log = logging.getLogger("appliance.bench")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One copy: megabytes a second of the source's log."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A load's trials by who copied it, and the megabytes a second that the line carries by as many streams."""
+
+    partitions: int
+    capacity: float
+    trials: Mapping[str, Sequence[Trial]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench wan``."""
+    counts = {"type": int, "choices": range(1, 1001), "metavar": "N"}
+    parser.add_argument("--partitions", **counts, nargs="+", default=[1, 16], help="of each topic (1 16)")
+    parser.add_argument("--runs", **counts, default=2, help="copies by each, in turn (%(default)s)")
+    parser.add_argument("--records", type=int, default=2_500_000, metavar="N", help="of each topic (%(default)s)")
+    parser.add_argument("--round-trip", type=float, default=100, metavar="MS", help="milliseconds (%(default)s)")
+    parser.add_argument("--bandwidth", type=float, default=50, metavar="MB", help="megabytes a second (%(default)s)")
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
+    """
+    async with far_sites(arguments.round_trip / 1000, arguments.bandwidth * _MEGABYTE) as sites:
+        loads = [
+            Load(arguments.records, f"measured{partitions}", partitions=partitions)
+            for partitions in arguments.partitions
+        ]
+        workloads = [await _workload(sites, load, arguments.runs) for load in loads]
+    return [row for workload in workloads for row in rows(workload)]
+
+
+async def _workload(sites: Sites, load: Load, runs: int) -> Workload:
+    await fill(sites.pair.source, load)
+    capacity = await sites.capacity(load.partitions, _CAPACITY_SECONDS)
+    log.info("line measured", extra={"fields": {"streams": load.partitions, "rate": f"{capacity:.1f}MB/s"}})
+    trials: dict[str, list[Trial]] = {name: [] for name in _COPIERS}
+    for number in range(runs):
+        for name, copier in _COPIERS.items():
+            trials[name].append(await _trial(sites, load, copier, f"{load.partitions}x{number}"))
+    return Workload(load.partitions, capacity, trials)
+
+
+async def _trial(sites: Sites, load: Load, copier: Copier, run: str) -> Trial:
+    pair = sites.pair
+    proxy_before = _busy_seconds(sites.proxy.pid)
+    async with copier(pair, load, run) as copying:
+        timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
+        proxy = _busy_seconds(sites.proxy.pid) - proxy_before
+        copied = await count(pair.destination, copying.topic, load.partitions)
+    sites.proxy.require_running()
+    if copied != load.records:
+        raise copying.process.failure(f"copied {copied} records of {load.records}")
+    trial = Trial(_log_bytes(pair.source, load) / _MEGABYTE / timeline.seconds)
+    fields = {
+        "by": copying.process.name,
+        "partitions": load.partitions,
+        "seconds": f"{timeline.seconds:.1f}",
+        "rate": f"{trial.rate:.1f}MB/s",
+        "records": f"{copied / timeline.seconds:,.0f}/s",
+        "proxy": f"{proxy:.1f}s",
+    }
+    log.info("topic copied", extra={"fields": fields})
+    return trial
+
+
+def _log_bytes(cluster: Cluster, load: Load) -> int:
+    """What the load's records take on the only broker's disk: the same bytes as in the answers to a Fetch."""
+    segments = (cluster.broker(0).directory / "data").glob(f"{load.topic}-*/*.log")
+    return sum(segment.stat().st_size for segment in segments)
+
+
+def _busy_seconds(pid: int) -> float:
+    return sum(process.cpu_seconds for process in processes() if process.pid == pid)
+
+
+def rows(workload: Workload) -> list[Row]:
+    """The medians of the rates."""
+    ours, theirs = (statistics.median(trial.rate for trial in workload.trials[name]) for name in (_OURS, _THEIRS))
+    name = f"{workload.partitions} partition{'s' if workload.partitions > 1 else ''} by a long line"
+    return [
+        Row(name, "MB/s", ours, _THEIRS, theirs),
+        Row(name, "MB/s", ours, _LINE, workload.capacity),
+    ]

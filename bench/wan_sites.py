@@ -1,0 +1,73 @@
+"""Two clusters with a long line between them: whoever copies is at the destination, and reaches the source by it."""
+
+import contextlib
+import dataclasses
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.demo.cluster import Cluster
+from appliance.demo.plan import ClusterPlan, Node
+from appliance.demo.process import OwnedProcess
+from appliance.demo.tasks import in_thread
+from appliance.settings.target import Target
+from bench.clusters import Pair
+from bench.tunnel_load import Entrance, streamed
+from bench.tunnel_ways import LOOPBACK, running, target
+from bench.wan_proxy import Route
+
+_SOURCE, _LINE, _DESTINATION = "127.0.21.1", "127.0.21.2", "127.0.22.1"
+_MEGABYTE = 1e6
+
+
+class FarCluster(Cluster):
+    """One whose brokers advertise the line's address to those that bootstrap from it.
+
+    They listen twice: HOME is reached directly, and is for who fills the cluster; the address in VPC is the proxy's.
+    """
+
+    @property
+    def home_bootstrap(self) -> str:
+        """The brokers at the end of the line."""
+        return ",".join(map(str, self.vpc_targets))
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Both clusters, the proxy, and an entrance by which a plain stream goes through it."""
+
+    pair: Pair
+    proxy: OwnedProcess
+    entrance: Entrance
+
+    async def capacity(self, streams: int, seconds: float) -> float:
+        """Megabytes a second that plain streams bring through the line."""
+        return await in_thread(lambda _: streamed(self.entrance, streams, seconds)) / _MEGABYTE
+
+
+@contextlib.asynccontextmanager
+async def far_sites(round_trip: float, bandwidth: float) -> AsyncIterator[Sites]:
+    """Starts all of it; it is gone afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not start.
+    """
+    near_source = ClusterPlan.plain("source", address=_SOURCE)
+    source = dataclasses.replace(near_source, nodes=(Node(0, _SOURCE, fqdn=_LINE),))
+    destination = ClusterPlan.plain("destination", address=_DESTINATION)
+    async with contextlib.AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        far = await stack.enter_async_context(FarCluster(source, directory))
+        home = await stack.enter_async_context(Cluster(destination, directory))
+        plain = Target(LOOPBACK, await stack.enter_async_context(target(directory)))
+        entrance = Target(_LINE, plain.port)
+        routes = [
+            Route(Target(_LINE, far.ports.vpc), Target(_SOURCE, far.ports.vpc)),
+            Route(entrance, plain),
+        ]
+        options = ["--round-trip", str(round_trip), "--bandwidth", str(bandwidth), *map(str, routes)]
+        command = [sys.executable, "-m", "bench.wan_proxy", *options]
+        proxy = await stack.enter_async_context(running("the line", command, directory, "^ready$"))
+        yield Sites(Pair(far, home, directory), proxy, (entrance.host, entrance.port))

@@ -1,0 +1,20 @@
+"""The benchmarks of latency, a long line and a backlog run, print what they promise and leave nothing behind."""
+
+import json
+from pathlib import Path
+
+from tests.support.bench import bench
+
+
+def test_wan_prints_our_figures_beside_the_peers_and_the_lines(tmp_path: Path) -> None:
+    options = ["--partitions", "2", "--records", "50000", "--runs", "1", "--round-trip", "40", "--json"]
+    with bench(tmp_path, "wan", *options) as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    rows = json.loads(out)["rows"]
+    assert [(row["name"], row["unit"], row["peer_name"]) for row in rows] == [
+        ("2 partitions by a long line", "MB/s", "MirrorMaker 2"),
+        ("2 partitions by a long line", "MB/s", "the line"),
+    ]
+    assert all(row["ours"] > 0 and row["peer"] > 0 for row in rows)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,31 @@
+"""From the trials to the rows, and the routes of the proxy."""
+
+import pytest
+
+from appliance.settings.target import Target
+from bench.row import Row
+from bench.wan import Trial, Workload, rows
+from bench.wan_proxy import Route
+
+
+def test_rates_are_medians_beside_the_peers_and_beside_what_the_line_carries() -> None:
+    trials = {
+        "our replicator": [Trial(40), Trial(42), Trial(41)],
+        "MirrorMaker 2": [Trial(8), Trial(9), Trial(10)],
+    }
+    assert rows(Workload(16, 48.5, trials)) == [
+        Row("16 partitions by a long line", "MB/s", 41, "MirrorMaker 2", 9),
+        Row("16 partitions by a long line", "MB/s", 41, "the line", 48.5),
+    ]
+
+
+def test_a_route_says_where_the_proxy_listens_and_where_that_leads() -> None:
+    route = Route.parse("127.0.21.2:4000=127.0.21.1:4001")
+    assert route == Route(Target("127.0.21.2", 4000), Target("127.0.21.1", 4001))
+    assert Route.parse(str(route)) == route
+
+
+@pytest.mark.parametrize("text", ["127.0.21.2:4000", "=127.0.21.1:4001", "127.0.21.2:4000="])
+def test_half_a_route_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        Route.parse(text)
