@@ -3,11 +3,12 @@
 Versions 12 and 13 are written and read here and not by kio, since the records stay where they are: what comes back
 holds views of the frame that the connection read. Version 13 names a topic by its id (KIP-516), so that a topic made
 anew under its old name is never read on (invariant G); both let the broker compare the epoch of what was read last with
-its own log (KIP-320, KIP-595), so that a truncated log is never read on either.
+its own log (KIP-320, KIP-595), so that a truncated log is never read on either. In a session (KIP-227, see
+``fetch_session``) a request names only what has changed since the one before it.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -33,13 +34,13 @@ UNKNOWN_EPOCH = -1
 _CONSUMER = -1
 _AT_LEAST_ONE_BYTE = 1
 _READ_COMMITTED = 1
-_NO_SESSION = (0, -1)
 _DIVERGING_EPOCH_TAG = 0
 # A share of a frame that is smaller than this part of it is copied, so that a few records never keep megabytes alive.
 _SHARE_MIN = 4
 
 _REQUEST = struct.Struct(">iiiibii")
 _ASKED = struct.Struct(">iiqiqi")
+_FORGOTTEN = struct.Struct(">i")
 _RESPONSE = struct.Struct(">ihi")
 _PARTITION = struct.Struct(">ihqqq")
 _ABORTED = struct.Struct(">qq")
@@ -59,6 +60,16 @@ class Wanted(NamedTuple):
     position: int
     size: int
     last_epoch: int = UNKNOWN_EPOCH
+
+
+class Session(NamedTuple):
+    """Which session a request belongs to, and its place in it."""
+
+    id: int
+    epoch: int
+
+
+NO_SESSION = Session(0, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,53 +95,80 @@ class Fetched:
     diverges_at: int | None
 
 
-async def fetch(connection: BrokerConnection, wanted: Iterable[Wanted], limits: FetchLimits) -> list[Fetched]:
+@dataclass(frozen=True, slots=True)
+class FetchAnswer:
+    """What came of each partition, and the session's id, 0 where there is none.
+
+    In a session, only of those partitions that have news.
+    """
+
+    session_id: int
+    partitions: Sequence[Fetched]
+
+
+async def fetch(connection: BrokerConnection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
     """What the broker has of these partitions; what comes first is served first when the response is full.
 
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
     asked = tuple(wanted)
-    by_id = connection.offers(API_KEY, VERSION_BY_ID) and all(each.topic_id != NOWHERE for each in asked)
-    return await connection.ask(FetchExchange(asked, limits, by_id))
+    by_id = offers_ids(connection) and all(each.topic_id != NOWHERE for each in asked)
+    answer = await connection.ask(FetchExchange(asked, limits, by_id, topic_names(asked)))
+    return answer.partitions
+
+
+def offers_ids(connection: BrokerConnection) -> bool:
+    """Whether the broker lets topics be named by their ids."""
+    return connection.offers(API_KEY, VERSION_BY_ID)
+
+
+def topic_names(wanted: Iterable[Wanted]) -> dict[bytes, str]:
+    """The topics' names by the bytes of their ids."""
+    return {each.topic_id.bytes: each.partition[0] for each in wanted}
 
 
 @dataclass(frozen=True, slots=True)
 class FetchExchange:
-    """A Fetch of ``wanted``, which names topics by id or by name."""
+    """A Fetch of ``wanted``, which names topics by id or by name.
 
-    wanted: tuple[Wanted, ...]
+    ``names`` holds the name of every topic that the answer may be about. In a session, what was wanted stays wanted
+    until it is ``forgotten``.
+    """
+
+    wanted: Sequence[Wanted]
     limits: FetchLimits
     by_id: bool
+    names: Mapping[bytes, str]
+    session: Session = NO_SESSION
+    forgotten: Sequence[Wanted] = ()
     name: str = "FetchRequest"
 
     def frame(self, correlation: int, client_id: str) -> bytes:
         """The request's frame, size first."""
         limits, version = self.limits, VERSION_BY_ID if self.by_id else VERSION_BY_NAME
         wait = int(limits.wait * 1000)
-        fixed = _REQUEST.pack(_CONSUMER, wait, _AT_LEAST_ONE_BYTE, limits.response_bytes, _READ_COMMITTED, *_NO_SESSION)
+        fixed = _REQUEST.pack(
+            _CONSUMER, wait, _AT_LEAST_ONE_BYTE, limits.response_bytes, _READ_COMMITTED, *self.session
+        )
         begins = head(API_KEY, version, correlation, client_id) + fixed
-        topics = self._topics()
-        nothing_forgotten, no_rack = array_size(0), text("")
-        body = b"".join([begins, array_size(len(topics)), *topics, nothing_forgotten, no_rack, NO_TAGS])
+        wanted, forgotten = self._topics(self.wanted, _asked), self._topics(self.forgotten, _named)
+        body = b"".join([begins, *wanted, *forgotten, text(""), NO_TAGS])  # of no rack
         return SIZE.pack(len(body)) + body
 
-    def _topics(self) -> list[bytes]:
+    def _topics(self, partitions: Sequence[Wanted], content: Callable[[Wanted], bytes]) -> Iterator[bytes]:
         by_topic: dict[str, list[Wanted]] = {}
-        for each in self.wanted:
+        for each in partitions:
             by_topic.setdefault(each.partition[0], []).append(each)
-        return [self._topic(name, each) for name, each in by_topic.items()]
+        yield array_size(len(by_topic))
+        for name, those in by_topic.items():
+            yield those[0].topic_id.bytes if self.by_id else text(name)
+            yield array_size(len(those))
+            yield from map(content, those)
+            yield NO_TAGS
 
-    def _topic(self, name: str, wanted: list[Wanted]) -> bytes:
-        called = wanted[0].topic_id.bytes if self.by_id else text(name)
-        partitions = (
-            _ASKED.pack(each.partition[1], -1, each.position, each.last_epoch, -1, each.size) + NO_TAGS
-            for each in wanted
-        )
-        return b"".join([called, array_size(len(wanted)), *partitions, NO_TAGS])
-
-    def answer(self, frame: bytearray, correlation: int) -> list[Fetched]:
-        """What came of each partition; the records are views of the frame.
+    def answer(self, frame: bytearray, correlation: int) -> FetchAnswer:
+        """The records are views of the frame.
 
         Raises:
             PeerError: the bytes are not that response, or answer another request.
@@ -139,18 +177,18 @@ class FetchExchange:
         try:
             check_correlation(frame, correlation)
             at = skip_tags(frame, SIZE.size)
-            _, code, _ = _RESPONSE.unpack_from(frame, at)
+            _, code, session_id = _RESPONSE.unpack_from(frame, at)
             check(ErrorCode(code), "fetch")
-            return list(self._responses(memoryview(frame).toreadonly(), at + _RESPONSE.size))
+            partitions = self._responses(memoryview(frame).toreadonly(), at + _RESPONSE.size)
+            return FetchAnswer(session_id, list(partitions))
         except (LookupError, struct.error, ValueError, BatchCorrupt) as error:
             raise PeerError(f"the broker sent an unreadable response to a Fetch: {error}") from error
 
     def _responses(self, view: memoryview, at: int) -> Iterator[Fetched]:
-        names = {each.topic_id.bytes: each.partition[0] for each in self.wanted}
         topics, at = read_unsigned(view, at)
         for _ in range(topics - 1):
             if self.by_id:
-                name, at = names[bytes(view[at : at + _UUID_SIZE])], at + _UUID_SIZE
+                name, at = self.names[bytes(view[at : at + _UUID_SIZE])], at + _UUID_SIZE
             else:
                 name, at = read_text(view, at)
             partitions, at = read_unsigned(view, at)
@@ -158,6 +196,15 @@ class FetchExchange:
                 fetched, at = _partition(view, at, name)
                 yield fetched
             at = skip_tags(view, at)
+
+
+def _asked(wanted: Wanted) -> bytes:
+    number = wanted.partition[1]
+    return _ASKED.pack(number, -1, wanted.position, wanted.last_epoch, -1, wanted.size) + NO_TAGS
+
+
+def _named(wanted: Wanted) -> bytes:
+    return _FORGOTTEN.pack(wanted.partition[1])
 
 
 def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:

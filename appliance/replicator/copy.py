@@ -11,7 +11,8 @@ from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, Part
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.configs import largest_batches
 from appliance.kafka.offsets import Bound, Partition, list_offsets
-from appliance.replicator.intake import Intake, Limits
+from appliance.replicator.buffer import Arrivals, Limits
+from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
 from appliance.replicator.memory import Gap
 from appliance.replicator.plan import Replica
@@ -39,7 +40,7 @@ class Copier:
     notice: LaneNotice
     replicas: tuple[Replica, ...] = ()
     latest: frozenset[str] = frozenset()
-    arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived: Arrivals = field(default_factory=Arrivals)
     _refused: dict[Replica, tuple[int, str]] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _failures: int = 0
@@ -110,21 +111,21 @@ class Copier:
         """One transaction with what has arrived."""
         await self.arrived.wait()
         self.arrived.clear()
-        portions = self.intake.take(self.replicas, self.engine.commit_bytes)
+        portions = self.intake.take(self.arrived, self.engine.commit_bytes)
         rows: list[LedgerRow] = []
         if portions:
             began = time.monotonic()
             rows = await self.lane.commit(portions, self._moving({portion.replica for portion in portions}))
             self._wrote = True
             await self._gather(began + self.engine.commit_interval)
-        await self._settle(self.intake.stopped(self.replicas))
-        if self.intake.waiting(self.replicas):
+        await self._settle(self.intake.stopped(self.arrived))
+        if self.arrived.filled:
             self.arrived.set()
         return rows
 
     async def _gather(self, until: float) -> None:
         """What comes in a trickle is collected for a moment, rather than committed record by record."""
-        while (pause := until - time.monotonic()) > 0 and not self.intake.full(self.replicas):
+        while (pause := until - time.monotonic()) > 0 and not self.intake.full(self.arrived):
             self.arrived.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):

@@ -14,7 +14,7 @@ from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
 from appliance.kafka.produce import Copy
 from appliance.kafka.transactions import Producer
-from appliance.replicator import intake, lane
+from appliance.replicator import buffer, lane
 from appliance.replicator.memory import Memory
 from appliance.replicator.states import LANE, Machine
 from tests.faults.injection import switches
@@ -86,12 +86,12 @@ def _read_before_fencing() -> None:
 
 def _aborted_let_through() -> None:
     """Markers are left out as ever, but of aborted transactions nothing is known."""
-    committed = intake.committed
+    committed = buffer.committed
 
     def all_data(batches: Iterable[Batch], _: Sequence[Aborted]) -> Iterator[Batch]:
         return committed(batches, ())
 
-    _replace(intake, committed=all_data)
+    _replace(buffer, committed=all_data)
 
 
 def _retry_without_new_epoch() -> None:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import struct
 import uuid
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from kio.serial import entity_reader, entity_writer
 
 from appliance.errors import ApplianceError, BrokerRefused, PeerError
 from appliance.kafka.committed import Aborted
-from appliance.kafka.fetch import Fetched, FetchExchange, FetchLimits, Wanted
+from appliance.kafka.fetch import Fetched, FetchExchange, FetchLimits, Session, Wanted, topic_names
 from appliance.kafka.transactions import milliseconds
 
 LIMITS = FetchLimits(8_000_000, 0.25)
@@ -28,6 +29,9 @@ WANTED = (
     Wanted(("orders", 4), A, 0, 100_000),
     Wanted(("payments", 0), B, 2**40, 1),
 )
+
+
+NAMES = topic_names(WANTED)
 
 
 def parsed(frame: bytes, version: int) -> "v12.FetchRequest | v13.FetchRequest":
@@ -42,7 +46,7 @@ def parsed(frame: bytes, version: int) -> "v12.FetchRequest | v13.FetchRequest":
 
 @pytest.mark.parametrize("version", [12, 13])
 def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
-    request = parsed(FetchExchange(WANTED, LIMITS, by_id=version == 13).frame(77, "me"), version)
+    request = parsed(FetchExchange(WANTED, LIMITS, version == 13, NAMES).frame(77, "me"), version)
     assert (request.max_bytes, request.min_bytes, request.max_wait) == (8_000_000, 1, milliseconds(0.25))
     assert (request.isolation_level, request.session_id, request.session_epoch) == (1, 0, -1)
     orders, payments = request.topics
@@ -54,6 +58,26 @@ def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
     asked = [(p.partition, p.fetch_offset, p.partition_max_bytes, p.last_fetched_epoch) for p in orders.partitions]
     assert asked == [(3, 1_000, 65_536, 7), (4, 0, 100_000, -1)]
     assert payments.partitions[0].fetch_offset == 2**40
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_request_in_a_session_names_what_is_forgotten(version: int) -> None:
+    exchange = FetchExchange(WANTED[:1], LIMITS, version == 13, NAMES, Session(2**31 - 1, 9), WANTED[1:])
+    request = parsed(exchange.frame(77, "me"), version)
+    assert (request.session_id, request.session_epoch) == (2**31 - 1, 9)
+    assert [len(topic.partitions) for topic in request.topics] == [1]
+    forgotten = [
+        (t.topic if isinstance(t, by_name.ForgottenTopic) else t.topic_id, t.partitions)
+        for t in request.forgotten_topics_data
+    ]
+    assert forgotten == ([(A, (4,)), (B, (0,))] if version == 13 else [("orders", (4,)), ("payments", (0,))])
+
+
+def test_an_answer_names_its_session() -> None:
+    answer = v12.FetchResponse(
+        throttle_time=milliseconds(0), error_code=ErrorCode.none, session_id=2**31 - 2, responses=()
+    )
+    assert FetchExchange((), LIMITS, False, {}).answer(framed(answer), 77).session_id == 2**31 - 2
 
 
 def framed(response: "v12.FetchResponse | v13.FetchResponse", correlation: int = 77) -> bytearray:
@@ -74,8 +98,8 @@ def response(*topics: answer_by_name.FetchableTopicResponse, code: ErrorCode = E
     return v12.FetchResponse(throttle_time=milliseconds(0), error_code=code, session_id=0, responses=topics)
 
 
-def answered(frame: bytearray, by_id: bool = False) -> list[Fetched]:
-    return FetchExchange(WANTED, LIMITS, by_id).answer(frame, 77)
+def answered(frame: bytearray, by_id: bool = False) -> Sequence[Fetched]:
+    return FetchExchange(WANTED, LIMITS, by_id, NAMES).answer(frame, 77).partitions
 
 
 def test_an_answer_gives_each_partitions_records_and_aborted_transactions() -> None:
