@@ -19,6 +19,8 @@ LARGEST_BATCH = "max.message.bytes"
 _TOPIC_RESOURCE = i8(2)
 _SET_ON_TOPIC = 1
 _SET, _DELETE = i8(0), i8(1)
+_TOPICS_AT_ONCE = 100
+"""Of each topic some forty entries are told: what is read at once must not keep the event loop for long."""
 
 
 async def largest_batches(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, int]:
@@ -51,17 +53,21 @@ async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, d
 async def _describe(
     cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
 ) -> dict[str, dict[str, DescribeConfigsResourceResult]]:
-    connection = await cluster.any_broker()
-    request = DescribeConfigsRequest(
-        resources=tuple(
-            DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
-            for name in topics
+    described: dict[str, dict[str, DescribeConfigsResourceResult]] = {}
+    names = list(topics)
+    for first in range(0, len(names), _TOPICS_AT_ONCE):
+        connection = await cluster.any_broker()
+        request = DescribeConfigsRequest(
+            resources=tuple(
+                DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
+                for name in names[first : first + _TOPICS_AT_ONCE]
+            )
         )
-    )
-    answer = await connection.call(request, DescribeConfigsResponse)
-    for result in answer.results:
-        check(result.error_code, f"describe the configuration of {result.resource_name}")
-    return {result.resource_name: {entry.name: entry for entry in result.configs} for result in answer.results}
+        answer = await connection.call(request, DescribeConfigsResponse)
+        for result in answer.results:
+            check(result.error_code, f"describe the configuration of {result.resource_name}")
+            described[result.resource_name] = {entry.name: entry for entry in result.configs}
+    return described
 
 
 async def alter_configs(

@@ -1,7 +1,8 @@
 """Topics made and grown: CreateTopics (KIP-4, KIP-525) and CreatePartitions (KIP-195)."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
 from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
@@ -16,7 +17,11 @@ from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.transactions import milliseconds
 
+Wanted = TypeVar("Wanted")
+
 _TIMEOUT = 30.0
+_RECORDS_AT_ONCE = 5_000
+"""Half of what a controller writes to its metadata log for one request; of more than that it takes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +48,23 @@ async def create_topics(
         Unreachable: no broker answers.
     """
     controller = await cluster.controller()
-    request = CreateTopicsRequest(
-        topics=tuple(map(_creatable, topics)), timeout=milliseconds(_TIMEOUT), validate_only=validate_only
-    )
-    answer = await controller.call(request, CreateTopicsResponse, 2 * _TIMEOUT)
-    failures = {}
-    for topic in answer.topics:
-        if topic.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-            failures[str(topic.name)] = failure(
-                topic.error_code, f"create topic {topic.name} ({topic.error_message or 'no reason given'})"
-            )
+    failures: dict[str, ApplianceError] = {}
+    for piece in pieces((topic, 1 + topic.partitions + len(topic.configs)) for topic in topics):
+        request = CreateTopicsRequest(
+            topics=tuple(map(_creatable, piece)), timeout=milliseconds(_TIMEOUT), validate_only=validate_only
+        )
+        failures |= _not_made(await controller.call(request, CreateTopicsResponse, 2 * _TIMEOUT))
     return failures
+
+
+def _not_made(answer: CreateTopicsResponse) -> dict[str, ApplianceError]:
+    return {
+        str(topic.name): failure(
+            topic.error_code, f"create topic {topic.name} ({topic.error_message or 'no reason given'})"
+        )
+        for topic in answer.topics
+        if topic.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists)
+    }
 
 
 async def grow_topics(cluster: KafkaCluster, partitions: Mapping[str, int]) -> dict[str, ApplianceError]:
@@ -66,17 +77,36 @@ async def grow_topics(cluster: KafkaCluster, partitions: Mapping[str, int]) -> d
         Unreachable: no broker answers.
     """
     controller = await cluster.controller()
-    topics = tuple(
-        CreatePartitionsTopic(name=TopicName(name), count=i32(count), assignments=None)
-        for name, count in partitions.items()
-    )
-    request = CreatePartitionsRequest(topics=topics, timeout=milliseconds(_TIMEOUT), validate_only=False)
-    answer = await controller.call(request, CreatePartitionsResponse, 2 * _TIMEOUT)
-    return {
-        str(result.name): failure(result.error_code, f"add partitions to {result.name} ({result.error_message})")
-        for result in answer.results
-        if result.error_code is not ErrorCode.none
-    }
+    failures: dict[str, ApplianceError] = {}
+    for piece in pieces((entry, entry[1]) for entry in partitions.items()):
+        topics = tuple(
+            CreatePartitionsTopic(name=TopicName(name), count=i32(count), assignments=None) for name, count in piece
+        )
+        request = CreatePartitionsRequest(topics=topics, timeout=milliseconds(_TIMEOUT), validate_only=False)
+        answer = await controller.call(request, CreatePartitionsResponse, 2 * _TIMEOUT)
+        failures |= {
+            str(result.name): failure(result.error_code, f"add partitions to {result.name} ({result.error_message})")
+            for result in answer.results
+            if result.error_code is not ErrorCode.none
+        }
+    return failures
+
+
+def pieces(wanted: Iterable[tuple[Wanted, int]], limit: int = _RECORDS_AT_ONCE) -> Iterator[list[Wanted]]:
+    """What is wanted, each with its number of records, in order, as requests of at most ``limit`` records.
+
+    One that is larger than that is a request of its own.
+    """
+    piece: list[Wanted] = []
+    size = 0
+    for each, records in wanted:
+        if piece and size + records > limit:
+            yield piece
+            piece, size = [], 0
+        piece.append(each)
+        size += records
+    if piece:
+        yield piece
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
