@@ -13,7 +13,7 @@ from kio.static.primitive import i8
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka import metadata
 from appliance.kafka.answer import check
-from appliance.kafka.connection import REQUEST_TIMEOUT, BrokerConnection, Resolve
+from appliance.kafka.connection import BrokerConnection, Resolve
 from appliance.kafka.login import open_session, tls_context
 from appliance.kafka.metadata import NOBODY, Metadata
 from appliance.settings.target import Target
@@ -40,6 +40,7 @@ class KafkaCluster:
         self._resolve = resolve
         self._client_id = client_id
         self._tls: ssl.SSLContext | None = None
+        self._everything = metadata.Everything()
         self._brokers: dict[int, Target] = {}
         self._coordinators: dict[str, int] = {}
         self._connections: dict[tuple[Target, str], BrokerConnection] = {}
@@ -65,8 +66,11 @@ class KafkaCluster:
             IdentityRefused, CredentialsRefused, BrokerUnsupported: by the first broker that does.
         """
         connection = await self.any_broker()
-        timeout = REQUEST_TIMEOUT if topics is None else _SMALL_ANSWER_TIMEOUT
-        answer = metadata.parse(await connection.call(metadata.request(topics), MetadataResponse, timeout))
+        if topics is None:
+            answer = await connection.ask(self._everything)
+        else:
+            asked = metadata.request(topics)
+            answer = metadata.parse(await connection.call(asked, MetadataResponse, _SMALL_ANSWER_TIMEOUT))
         self._brokers = dict(answer.brokers)
         return answer
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
@@ -10,6 +10,7 @@ from kio.schema.metadata.v11.request import MetadataRequestTopic
 from kio.schema.metadata.v11.response import MetadataResponseTopic
 from kio.schema.types import TopicName
 
+from appliance.kafka.wire import SIZE, check_correlation, decode, encode
 from appliance.settings.target import Target, normal_host
 
 NOWHERE = uuid.UUID(int=0)
@@ -54,6 +55,32 @@ def request(topics: Sequence[str] | None) -> MetadataRequest:
     """A request for the named topics, for none when empty, for all when None."""
     named = None if topics is None else tuple(MetadataRequestTopic(topic_id=None, name=TopicName(t)) for t in topics)
     return MetadataRequest(topics=named, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+
+
+@dataclass(slots=True)
+class Everything:
+    """A Metadata exchange about all topics, to be asked again and again.
+
+    An answer whose bytes are those of the one before is not read anew, and is the same object: of thousands of
+    topics that have not changed, a look costs next to nothing.
+    """
+
+    name: str = "MetadataRequest"
+    _bytes: bytes = b""
+    _metadata: Metadata = field(default_factory=lambda: Metadata("", NOBODY, {}, {}))
+
+    def frame(self, correlation: int, client_id: str) -> bytes:
+        """As ``appliance.kafka.wire.Exchange``."""
+        return encode(request(None), correlation, client_id)
+
+    def answer(self, frame: bytearray, correlation: int) -> Metadata:
+        """As ``appliance.kafka.wire.Exchange``."""
+        check_correlation(frame, correlation)
+        rest = memoryview(frame)[SIZE.size :]
+        if rest != self._bytes:
+            self._metadata = parse(decode(MetadataResponse, frame, correlation))
+            self._bytes = bytes(rest)
+        return self._metadata
 
 
 def parse(response: MetadataResponse) -> Metadata:

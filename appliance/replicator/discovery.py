@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from appliance.errors import ApplianceError
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.configs import LARGEST_BATCH, alter_configs, configs
-from appliance.kafka.metadata import Topic
+from appliance.kafka.metadata import Metadata, Topic
 from appliance.kafka.topics import NewTopic, create_topics, grow_topics
 from appliance.replicator.memory import Memory
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Discovery, discover, too_small
 from appliance.replicator.recall import peek_memory
+from appliance.replicator.turns import Turns
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
@@ -37,7 +38,10 @@ _TIMES_KEPT = {
 }
 """Every record keeps its source's time, however old or early (invariant E)."""
 
-_LOOKS_BETWEEN_CONFIGS = 5
+_CONFIGS_FOLLOWED_IN = 5
+_CONFIGS_A_LOOK = 50
+"""Of few topics each one's configuration is followed every five looks, of many so many at each look."""
+
 _SHOWN_PATIENCE = 2.0
 _SHOWN_PAUSE = 0.005
 _SHOWN_PAUSE_MAX = 0.1
@@ -51,8 +55,10 @@ class Scout:
     destination: KafkaCluster
     naming: Naming
     topics: TopicSettings
-    _looks: int = 0
+    _turns: Turns = field(default_factory=lambda: Turns(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _followed: dict[str, dict[str, str]] = field(default_factory=dict)
+    _known: tuple[Metadata, Metadata] | None = None
+    _found: Discovery = field(default_factory=Discovery)
 
     async def look(self) -> Discovery:
         """One look; copies that are missing are made, ours that are too small are grown, and the look is repeated.
@@ -70,13 +76,16 @@ class Scout:
             found = await self._discover()
             unfit = {**found.unfit, **{name: str(error) for name, error in failures.items()}, **foreign}
             found = replace(found, unfit=unfit)
-        if self._looks % _LOOKS_BETWEEN_CONFIGS == 0:
-            await self._follow_configs({replica.source_topic for replica in found.replicas})
-        self._looks += 1
+        topics = dict.fromkeys(replica.source_topic for replica in found.replicas)
+        await self._follow_configs(self._turns.next(topics))
         return found
 
     async def _discover(self) -> Discovery:
-        return discover(await self.source.metadata(None), await self.destination.metadata(None), self.naming)
+        source, destination = await self.source.metadata(None), await self.destination.metadata(None)
+        if self._known is None or self._known[0] is not source or self._known[1] is not destination:
+            self._found = discover(source, destination, self.naming)
+            self._known = source, destination
+        return self._found
 
     async def _until_shown(self, partitions: Mapping[str, int]) -> None:
         """Wait until so many partitions of each copy are led, or for two seconds.
@@ -121,18 +130,19 @@ class Scout:
             await peek_memory(self.destination, name, lane, memory)
         return {held.destination_id for memory in memories for held in memory.positions.values()}
 
-    async def _follow_configs(self, topics: set[str]) -> None:
+    async def _follow_configs(self, topics: Sequence[str]) -> None:
         """Set on the copies what is set on their sources; what was unset there since the last look is unset here."""
         if not topics:
             return
-        wanted = {name: copied_configs(entries) for name, entries in (await configs(self.source, topics)).items()}
+        set_at_source = await configs(self.source, topics)
+        wanted = {name: copied_configs(entries) for name, entries in set_at_source.items()}
         held = await configs(self.destination, [self.naming.destination(name) for name in topics])
         changes = {}
         for name, entries in wanted.items():
             copy = self.naming.destination(name)
             if change := config_changes(entries, held.get(copy, {}), self._followed.get(name, {})):
                 changes[copy] = change
-        self._followed = wanted
+        self._followed |= wanted
         failures = await alter_configs(self.destination, changes) if changes else {}
         for name, change in changes.items():
             if name in failures:

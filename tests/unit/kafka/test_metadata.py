@@ -1,0 +1,68 @@
+import io
+import struct
+import uuid
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v11 import MetadataResponse
+from kio.schema.metadata.v11.response import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kio.schema.types import BrokerId, TopicName
+from kio.serial import entity_writer
+from kio.static.primitive import i32
+
+from appliance.errors import PeerError
+from appliance.kafka.metadata import Everything
+from appliance.kafka.transactions import milliseconds
+
+
+def response(correlation: int, *leaders: int) -> bytearray:
+    partitions = tuple(
+        MetadataResponsePartition(
+            error_code=ErrorCode.none, partition_index=i32(number), leader_id=BrokerId(leader), leader_epoch=i32(0)
+        )
+        for number, leader in enumerate(leaders)
+    )
+    topic = MetadataResponseTopic(
+        error_code=ErrorCode.none,
+        name=TopicName("orders"),
+        topic_id=uuid.UUID(int=1),
+        is_internal=False,
+        partitions=partitions,
+    )
+    answer = MetadataResponse(
+        throttle_time=milliseconds(0),
+        brokers=(MetadataResponseBroker(node_id=BrokerId(1), host="b1.example", port=i32(9092)),),
+        cluster_id="cluster",
+        controller_id=BrokerId(1),
+        topics=(topic,),
+    )
+    body = io.BytesIO()
+    entity_writer(MetadataResponse)(body, answer)
+    return bytearray(struct.pack(">iB", correlation, 0) + body.getvalue())
+
+
+def test_an_answer_that_says_the_same_again_is_the_same_object() -> None:
+    everything = Everything()
+    first = everything.answer(response(5, 1, 1), 5)
+    assert first.topics["orders"].leaders == (1, 1)
+    assert everything.answer(response(6, 1, 1), 6) is first
+
+
+def test_an_answer_that_says_something_else_is_read_anew() -> None:
+    everything = Everything()
+    first = everything.answer(response(5, 1, 1), 5)
+    assert everything.answer(response(6, 1, 2), 6).topics["orders"].leaders == (1, 2)
+    assert first.topics["orders"].leaders == (1, 1)
+    assert everything.answer(response(7, 1, 1), 7) == first
+
+
+def test_the_same_bytes_as_the_answer_to_another_request_are_the_peers_fault() -> None:
+    everything = Everything()
+    everything.answer(response(5, 1), 5)
+    with pytest.raises(PeerError, match="answered request 5, not 6"):
+        everything.answer(response(5, 1), 6)
+
+
+def test_garbage_is_the_peers_fault() -> None:
+    with pytest.raises(PeerError):
+        Everything().answer(bytearray(struct.pack(">iB", 5, 0) + b"noise"), 5)
