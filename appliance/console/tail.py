@@ -14,8 +14,8 @@ from appliance.kafka.committed import committed
 from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.metadata import NOWHERE, Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
-from appliance.kafka.records import Record, key_and_value, unpack
-from appliance.replicator.memory import Memory, decode
+from appliance.kafka.records import Record, unpack
+from appliance.replicator.memory import Memory, newest
 
 _LANE_BYTES = 1024 * 1024
 _LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
@@ -78,12 +78,12 @@ class PositionsTail:
         memory = self.memories[lane]
         check(fetched.error, f"fetch {topic}-{lane}")
         batches = list(batch.split(fetched.records))
-        newest: dict[bytes | None, Record] = {}
+        records: list[Record] = []
         for data in committed(batches, fetched.aborted):
             batch.verify(data)
-            newest |= {key_and_value(record.body)[0]: record for record in unpack(data, memory.read_to)}
-        for record in newest.values():
-            memory.add(decode(record))
+            records += unpack(data, memory.read_to)
+        for remembered in newest(records):
+            memory.add(remembered)
         if batches:
             memory.read_to = batches[-1].header.last_offset + 1
         return memory.read_to >= fetched.stable_end

@@ -14,6 +14,7 @@ from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.replicator.buffer import Arrivals, Limits
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
+from appliance.replicator.ledger import Ledger
 from appliance.replicator.memory import Gap
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow
@@ -41,6 +42,7 @@ class Copier:
     replicas: tuple[Replica, ...] = ()
     latest: frozenset[str] = frozenset()
     arrived: Arrivals = field(default_factory=Arrivals)
+    _taken_in: set[Replica] = field(default_factory=set)
     _refused: dict[Replica, tuple[int, str]] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
     _failures: int = 0
@@ -48,21 +50,24 @@ class Copier:
 
     def assign(self, replicas: Sequence[Replica], latest: frozenset[str]) -> None:
         """Copy these partitions from now on; new ones of the topics in ``latest`` begin at their end."""
-        if tuple(replicas) != self.replicas:
-            self.intake.forget(set(self.replicas) - set(replicas))
-            self.lane.reassign()
+        removed = set(self.replicas).difference(replicas)
+        self.intake.forget(removed)
+        self._taken_in -= removed
+        self._refused = {replica: why for replica, why in self._refused.items() if replica not in removed}
         self.replicas, self.latest = tuple(replicas), latest
 
     async def run(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """Copy until ``stopping``, which sets ``arrived`` too; a transaction that has begun is finished."""
-        rows: list[LedgerRow] = []
+        ledger = Ledger()
         await self._look_for_others()
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
             try:
                 if self.lane.state is LaneState.COLD:
                     await self._start()
+                if len(self._taken_in) < len(self.replicas):
+                    await self._take_in([replica for replica in self.replicas if replica not in self._taken_in])
                     self.notice(self._name, None)
-                rows += await self._transact()
+                ledger.add(await self._transact())
                 self._failures = 0
             except CopyRefused as error:
                 self._refuse(error)
@@ -71,24 +76,34 @@ class Copier:
             except ApplianceError as error:
                 self.notice(self._name, error)
                 await self._back_off(stopping)
-        return rows
+        return ledger.rows
 
     @property
     def _name(self) -> str:
         return f"lane {self.lane.index}"
 
     async def _start(self) -> None:
-        """Fence, read what is remembered, and have the intake read on from there."""
+        """Fence, and read what is remembered."""
         self.intake.forget(self.replicas)
-        await self.lane.start({replica.destination_topic for replica in self.replicas})
-        await self.lane.commit([], await self._first_positions())
-        self._sizes = await largest_batches(self.destination, {replica.destination_topic for replica in self.replicas})
-        for replica in self.replicas:
+        self._taken_in.clear()
+        await self.lane.start()
+
+    async def _take_in(self, replicas: Sequence[Replica]) -> None:
+        """Have the intake read these partitions on from what is remembered: all of them, or those that are added.
+
+        Cut off at any await, it is done again: what it has remembered by then is found, and nothing of it was read yet.
+        """
+        topics = {replica.destination_topic for replica in replicas}
+        await self.lane.learn(topics)
+        await self.lane.commit([], await self._first_positions(replicas))
+        self._sizes |= await largest_batches(self.destination, topics)
+        for replica in replicas:
             fault = _identity_fault(replica, self._position(replica))
             if fault is None:
                 self._read(replica)
             else:
                 await self._settle([(replica, fault)])
+            self._taken_in.add(replica)
 
     def _read(self, replica: Replica) -> None:
         position = self._position(replica)
@@ -96,9 +111,9 @@ class Copier:
         limits = Limits(self._sizes[replica.destination_topic], *(refusal or ()))
         self.intake.read(replica, position.next_offset, position.leader_epoch, self.arrived, limits)
 
-    async def _first_positions(self) -> dict[Replica, Position]:
+    async def _first_positions(self, replicas: Sequence[Replica]) -> dict[Replica, Position]:
         """Where partitions begin that have no position yet: remembered before the first record is copied."""
-        new = {_key(replica): replica for replica in self.replicas if _key(replica) not in self.lane.memory.positions}
+        new = {_key(replica): replica for replica in replicas if _key(replica) not in self.lane.memory.positions}
         if not new:
             return {}
         metadata = await self.source.metadata(sorted({topic for topic, _ in new}))

@@ -29,9 +29,10 @@ Result = TypeVar("Result")
 
 _RETRY = 1.0
 _SLICE_END_PATIENCE = 40.0
+# Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is.
 _POSITIONS_CONFIG = {
     "cleanup.policy": "compact",
-    "segment.bytes": str(16 * 1024 * 1024),
+    "segment.bytes": str(4 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
 }
 

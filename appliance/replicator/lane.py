@@ -9,6 +9,7 @@ a new epoch, which aborts what was open, fences what was delayed, and then reads
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from kio.schema.produce.v9 import ProduceResponse
@@ -19,14 +20,23 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Partition
 from appliance.kafka.produce import Copy, check_produced, produce
-from appliance.kafka.records import Record, pack
+from appliance.kafka.records import Record
 from appliance.kafka.transactions import (
     Producer,
     add_partitions,
     end_transaction,
     init_producer_id,
 )
-from appliance.replicator.memory import OPERATOR, Gap, Memory, Owner, encode_gap, encode_owner, encode_position
+from appliance.replicator.memory import (
+    OPERATOR,
+    Gap,
+    Memory,
+    Owner,
+    encode_gap,
+    encode_owner,
+    encode_position,
+    packed,
+)
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow, Portion, advanced, by_partition, ledger, rounds
@@ -78,7 +88,7 @@ class Lane:
         """Where it is in its life."""
         return self._machine.state
 
-    async def start(self, destination_topics: Collection[str]) -> None:
+    async def start(self) -> None:
         """Fence the predecessor, then read what is remembered (invariant C).
 
         Raises:
@@ -92,7 +102,8 @@ class Lane:
             self._named = False
             self._machine.on(LaneEvent.EPOCH_GRANTED)
             self.memory = await read_memory(self._cluster, *self._positions_partition)
-            self._metadata = await self._cluster.metadata([*destination_topics, self._positions_partition[0]])
+            self._seen = Memory(owner=self.memory.owner, read_to=self.memory.read_to)
+            self._metadata = await self._cluster.metadata([self._positions_partition[0]])
             self._machine.on(LaneEvent.POSITIONS_READ)
         except BaseException as error:
             self._fall(error)
@@ -140,9 +151,22 @@ class Lane:
         """Somebody else has the lane: it is known before our next transaction finds out."""
         self._fall(Fenced(self._transactional_id))
 
-    def reassign(self) -> None:
-        """Other partitions are the lane's from now on: it starts anew, and reads their positions."""
-        self._machine.on(LaneEvent.REASSIGNED)
+    async def learn(self, destination_topics: Collection[str]) -> None:
+        """Look up who leads topics before the lane, which has started, writes to them.
+
+        What is remembered need not be read again for that: it is what the destination holds, since nobody else writes
+        it as long as this lane's epoch is the newest (invariant B).
+
+        Raises:
+            Unreachable, BrokerRefused: nothing has changed.
+        """
+        assert self._metadata is not None
+        found = await self._cluster.metadata(list(destination_topics))
+        known = self._metadata.topics
+        anew = {name for name, topic in found.topics.items() if name in known and known[name].id != topic.id}
+        # A topic that was made anew under its name counts from 0 again.
+        self._sequences = {to: number for to, number in self._sequences.items() if to[0] not in anew}
+        self._metadata = replace(found, topics={**known, **found.topics})
 
     async def commit(
         self,
@@ -154,7 +178,7 @@ class Lane:
 
         ``base`` holds positions that take the place of the remembered ones first: of replicas that have none yet, that
         stop, or that leave a gap behind, which ``gaps`` writes down in the same transaction (invariant F). The first
-        transaction after a start leaves the owner's name.
+        transaction after a start leaves the owner's name; later on, one that has nothing to write is none.
 
         Raises:
             Fenced: somebody newer has the lane, which is over for us.
@@ -169,6 +193,8 @@ class Lane:
         records = [encode_position(partition, held, now) for partition, held in after.items()]
         records += [encode_gap(gap, now) for gap in gaps]
         records += [] if self._named else [encode_owner(self.index, self._owner, now)]
+        if not records:
+            return []
         try:
             await self._write(taken, records)
         except BaseException as error:
@@ -203,8 +229,9 @@ class Lane:
                 sent = await self._send([(to, outgoing.data, outgoing.records) for to, outgoing in turn])
                 answers += [_Sent(answer, firsts) for answer in sent]
             transaction.on(TransactionEvent.COPIES_SENT)
-            sent = await self._send([(self._positions_partition, pack(remembered, 0), len(remembered))])
-            answers += [_Sent(answer, {}) for answer in sent]
+            for data, count in packed(remembered):
+                sent = await self._send([(self._positions_partition, data, count)])
+                answers += [_Sent(answer, {}) for answer in sent]
             transaction.on(TransactionEvent.POSITIONS_SENT)
             await _all_written(answers)
             transaction.on(TransactionEvent.ACKNOWLEDGED)

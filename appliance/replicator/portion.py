@@ -41,9 +41,9 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """What one transaction copied of one partition: a row of the slice's ledger.
+    """What was copied of one partition, in one transaction or in all of a slice.
 
-    Offsets are the source's, the last one exclusive; ``committed`` is the time in milliseconds.
+    Offsets are the source's, the last one exclusive; ``committed`` is the time of the last commit, in milliseconds.
     """
 
     topic: str

@@ -10,8 +10,8 @@ from appliance.kafka.committed import committed
 from appliance.kafka.fetch import FetchLimits, Wanted, fetch
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
-from appliance.kafka.records import unpack
-from appliance.replicator.memory import Memory, decode
+from appliance.kafka.records import Record, unpack
+from appliance.replicator.memory import Memory, newest
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _LIMITS = FetchLimits(_FETCH_BYTES, wait=0.1)
@@ -74,10 +74,12 @@ async def _read_on(cluster: KafkaCluster, metadata: Metadata, partition: Partiti
         (answer,) = await fetch(connection, [wanted], _LIMITS)
         check(answer.error, f"fetch {topic}-{lane}")
         batches = list(batch.split(answer.records))
+        records: list[Record] = []
         for data in committed(batches, answer.aborted):
             batch.verify(data)
-            for record in unpack(data, memory.read_to):
-                memory.add(decode(record))
+            records += unpack(data, memory.read_to)
+        for remembered in newest(records):
+            memory.add(remembered)
         if batches:
             memory.read_to = batches[-1].header.last_offset + 1
 

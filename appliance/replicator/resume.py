@@ -72,7 +72,7 @@ async def resume(settings: Settings, choice: Choice) -> list[Resumed]:
 
 
 async def _resume_lane(lane: Lane, replicas: Iterable[Replica], source: KafkaCluster, choice: Choice) -> list[Resumed]:
-    await lane.start({replica.destination_topic for replica in replicas})
+    await lane.start()
     changed: dict[Replica, Position] = {}
     gaps: list[Gap] = []
     resumed: list[Resumed] = []

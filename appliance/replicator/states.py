@@ -29,7 +29,6 @@ class LaneEvent(enum.Enum):
     START = "start"
     EPOCH_GRANTED = "epoch granted"
     POSITIONS_READ = "positions read"
-    REASSIGNED = "reassigned"
     DOUBT = "doubt"
     FENCED = "fenced"
     NOBODY_ELSE = "nobody else has it"
@@ -59,7 +58,7 @@ class TransactionEvent(enum.Enum):
 
 
 LANE: Mapping[LaneState, Mapping[LaneEvent, LaneState]] = {
-    LaneState.COLD: {LaneEvent.START: LaneState.FENCING, LaneEvent.REASSIGNED: LaneState.COLD},
+    LaneState.COLD: {LaneEvent.START: LaneState.FENCING},
     LaneState.FENCING: {
         LaneEvent.EPOCH_GRANTED: LaneState.READING,
         LaneEvent.DOUBT: LaneState.COLD,
@@ -71,11 +70,10 @@ LANE: Mapping[LaneState, Mapping[LaneEvent, LaneState]] = {
         LaneEvent.FENCED: LaneState.FENCED,
     },
     LaneState.COPYING: {
-        LaneEvent.REASSIGNED: LaneState.COLD,
         LaneEvent.DOUBT: LaneState.COLD,
         LaneEvent.FENCED: LaneState.FENCED,
     },
-    LaneState.FENCED: {LaneEvent.NOBODY_ELSE: LaneState.COLD, LaneEvent.REASSIGNED: LaneState.FENCED},
+    LaneState.FENCED: {LaneEvent.NOBODY_ELSE: LaneState.COLD},
 }
 
 TRANSACTION: Mapping[TransactionState, Mapping[TransactionEvent, TransactionState]] = {

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from appliance.replicator.discovery import Scout
-from appliance.settings.values import Start, TopicSettings
+from appliance.settings.values import OnGap, Start, TopicSettings
 from tests.support.administration import configuration, configure, partitions
 from tests.support.engine import SECONDS, Engine, Pair
 from tests.support.records import produce
@@ -80,3 +80,78 @@ async def test_a_smaller_topic_that_is_not_our_copy_is_left_alone(pair: Pair) ->
     assert "has 1 partitions" in found.unfit[topic]
     assert found.replicas == ()
     assert partitions(pair.grape, pair.naming.destination(topic)) == 1
+
+
+async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_stay_as_they_are(pair: Pair) -> None:
+    old = pair.topic("flowing", 8)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        memories = {copier.lane.index: copier.lane.memory for copier in engine.copiers}
+        for turn in range(4):
+            flowing = asyncio.create_task(asyncio.to_thread(_write_everywhere, pair, old, 8))
+            await engine.copy_until(flowing)
+            _write_everywhere(pair, pair.topic(f"added{turn}", 3), 3)
+            await engine.assign()
+        await engine.copy_all()
+        # A lane that begins anew, with another epoch, reads what is remembered into a new memory.
+        assert all(copier.lane.memory is memories[copier.lane.index] for copier in engine.copiers)
+    assert [len(rows) for rows in pair.compare(old, 8)] == [200] * 8
+    for turn in range(4):
+        assert [len(rows) for rows in pair.compare(f"added{turn}-{pair.tag}", 3)] == [50] * 3
+
+
+async def test_a_topic_that_is_made_anew_while_its_lane_is_warm_is_not_spliced_on(pair: Pair) -> None:
+    topic, other = pair.topic("anew"), pair.topic("other")
+    produce(pair.producer(), topic, 20)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        pair.delete(topic)
+        await engine.assign()
+        produce(pair.producer(), other, 10)
+        await engine.copy_all()
+        pair.topic("anew")
+        produce(pair.producer(), topic, 30)
+        await engine.assign()
+        fault = await engine.until_stopped(topic)
+        assert "was deleted and made anew" in str(fault)
+        produce(pair.producer(), other, 10)
+        await engine.copy_until(asyncio.create_task(_copied(engine, other, 20)))
+    assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 20
+    assert len(pair.compare(other)[0]) == 20
+
+
+async def test_a_copy_that_is_made_anew_while_its_lane_is_warm_goes_on_from_the_sources_start(pair: Pair) -> None:
+    topic = pair.topic("again")
+    produce(pair.producer(), topic, 20)
+    async with pair.engine(on_gap=OnGap.RECORD) as engine:
+        await engine.copy_all()
+        pair.delete_copy(topic)
+        await engine.assign()
+        produce(pair.producer(), topic, 10)
+        await engine.copy_until(asyncio.create_task(_copied(engine, topic, 50)))
+        assert [gap.first for gap in await engine.gaps()] == [20]
+    assert len(pair.compare(topic)[0]) == 30
+
+
+async def test_partitions_that_are_added_while_their_lanes_are_warm_are_copied_whole(pair: Pair) -> None:
+    topic = pair.topic("larger", 1)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        admin = AdminClient(pair.orange.client_configuration())
+        admin.create_partitions([NewPartitions(topic, 6)])[topic].result(SECONDS)
+        _write_everywhere(pair, topic, 6)
+        await engine.assign()
+        await engine.copy_all()
+    assert [len(rows) for rows in pair.compare(topic, 6)] == [60] + [50] * 5
+
+
+def _write_everywhere(pair: Pair, topic: str, partitions: int) -> None:
+    for partition in range(partitions):
+        produce(pair.producer(), topic, 50, partition)
+
+
+async def _copied(engine: Engine, topic: str, records: int) -> None:
+    """Returns when so many records of partition 0 have been copied, ever."""
+    while (held := (await engine.positions()).get((topic, 0))) is None or held.records < records:
+        await asyncio.sleep(0.05)

@@ -157,6 +157,7 @@ class Engine:
     faults: dict[str, ApplianceError] = field(default_factory=dict)
     settings: EngineSettings = ENGINE
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    generation: int = 1
     intake: Intake = field(init=False)
 
     def notice(self, subject: str, error: ApplianceError | None) -> None:
@@ -171,16 +172,24 @@ class Engine:
         await create_topics(
             self.destination, [OurNewTopic(naming.positions_topic, LANES, 1, {"cleanup.policy": "compact"})]
         )
-        generation = await _known(lambda: next_generation(self.destination, naming.positions_topic, LANES))
+        self.generation = await _known(lambda: next_generation(self.destination, naming.positions_topic, LANES))
+        await self.assign()
+
+    async def assign(self) -> None:
+        """Look for topics, and give the lanes what there is, as a new slice does; lanes that are warm stay warm."""
+        naming = self.pair.naming
         topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, 1)
         async with asyncio.timeout(SECONDS):
             scout = Scout(self.source, self.destination, naming, topics)
             while not (found := await scout.look()).replicas:
                 await asyncio.sleep(0.05)
+        warm = {copier.lane.index: copier for copier in self.copiers}
+        self.copiers = []
         for lane, replicas in lanes_of(found.replicas, LANES).items():
-            owner = Owner(self.run, "worker", "host", 0, generation)
+            owner = Owner(self.run, "worker", "host", 0, self.generation)
             owned = Lane(lane, self.destination, naming, owner, self.settings.transaction_timeout)
-            copier = Copier(owned, self.source, self.destination, self.intake, self.settings, self.notice)
+            anew = Copier(owned, self.source, self.destination, self.intake, self.settings, self.notice)
+            copier = warm.get(lane, anew)
             copier.assign(replicas, frozenset())
             self.copiers.append(copier)
 

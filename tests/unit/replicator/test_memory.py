@@ -4,8 +4,19 @@ import uuid
 import pytest
 
 from appliance.errors import PeerError
-from appliance.kafka.records import Record, body, key_and_value
-from appliance.replicator.memory import Gap, Memory, Owner, decode, encode_gap, encode_owner, encode_position
+from appliance.kafka.batch import split
+from appliance.kafka.records import Record, body, key_and_value, unpack
+from appliance.replicator.memory import (
+    Gap,
+    Memory,
+    Owner,
+    decode,
+    encode_gap,
+    encode_owner,
+    encode_position,
+    newest,
+    packed,
+)
 from appliance.replicator.position import Position
 
 PARTITION = ("orders", 4)
@@ -62,3 +73,23 @@ def test_a_partition_that_stops_again_for_the_same_reason_has_been_stopped_all_a
 def test_what_somebody_else_wrote_is_not_taken_for_ours(value: bytes | None) -> None:
     with pytest.raises(PeerError):
         decode(Record(7, 1, body(b'{"topic":"orders","partition":4}', value)))
+
+
+def test_a_reason_of_any_text_comes_back_as_it_was() -> None:
+    stopped = POSITION.stop('a "quoted" reason, a \\ and an ä', 9)
+    assert decode(encode_position(("töpic\n", 4), stopped, 1)) == (("töpic\n", 4), stopped)
+
+
+def test_of_many_records_only_the_newest_of_each_key_is_decoded() -> None:
+    rubbish = Record(0, 1, body(b'{"topic":"orders","partition":4}', b"never looked at"))
+    assert list(newest([rubbish, encode_position(PARTITION, POSITION, 1)])) == [(PARTITION, POSITION)]
+
+
+def test_thousands_of_positions_are_written_as_batches_that_any_broker_takes() -> None:
+    records = [encode_position(("orders", number), POSITION.stop("why" * 50, 9), 1) for number in range(5_000)]
+    batches = [(next(split(bytes(data))), count) for data, count in packed(records)]
+    assert sum(count for _, count in batches) == len(records)
+    assert all(batch.header.records == count for batch, count in batches)
+    assert max(len(batch.data) for batch, _ in batches) < 128 * 1024
+    unpacked = [record.body for batch, _ in batches for record in unpack(batch, 0)]
+    assert unpacked == [record.body for record in records]

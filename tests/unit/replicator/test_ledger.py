@@ -1,0 +1,15 @@
+from dataclasses import replace
+
+from appliance.replicator.ledger import Ledger
+from appliance.replicator.portion import LedgerRow
+
+ROW = LedgerRow("orders", 4, 1, 100, 110, 10, 900, 2, 1, 1_700_000_000_000)
+
+
+def test_a_slice_has_one_row_for_each_partition_however_many_transactions_there_were() -> None:
+    ledger = Ledger()
+    later = replace(ROW, first_offset=110, next_offset=130, records=20, bytes=2_000, committed=ROW.committed + 25)
+    ledger.add([ROW, replace(ROW, partition=5)])
+    ledger.add([later])
+    whole = LedgerRow("orders", 4, 1, 100, 130, 30, 2_900, 4, 2, ROW.committed + 25)
+    assert ledger.rows == [whole, replace(ROW, partition=5)]
