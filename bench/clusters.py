@@ -37,13 +37,14 @@ class Pair:
 
 
 @contextlib.asynccontextmanager
-async def plain_pair() -> AsyncIterator[Pair]:
+async def plain_pair(heap_megabytes: int = _HEAP_MEGABYTES) -> AsyncIterator[Pair]:
     """Starts both; they and all their files are gone afterwards.
 
     Raises:
         ProcessFailed, ToolMissing: as ``Cluster.start``.
     """
-    source, destination = _plan("source", _SOURCE), _plan("destination", _DESTINATION)
+    source = _plan("source", _SOURCE, heap_megabytes)
+    destination = _plan("destination", _DESTINATION, heap_megabytes)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)
         async with Cluster(source, directory) as first, Cluster(destination, directory) as second:
@@ -97,5 +98,5 @@ def broker_options() -> list[str]:
     return [option for option in command if option.startswith(("-Xm", "-XX:+Use", "-XX:+Always", "-XX:Tiered"))]
 
 
-def _plan(name: str, address: str) -> ClusterPlan:
-    return ClusterPlan.plain(name, address=address, heap_megabytes=_HEAP_MEGABYTES)
+def _plan(name: str, address: str, heap_megabytes: int) -> ClusterPlan:
+    return ClusterPlan.plain(name, address=address, heap_megabytes=heap_megabytes)

@@ -32,6 +32,11 @@ class Footprint:
     java: Cost
     others: Cost
 
+    @property
+    def whole(self) -> Cost:
+        """Of all of them."""
+        return self.java + self.others
+
 
 async def footprint(pid: int, idle_seconds: float) -> Footprint:
     """Of the process and all that it has started, which have nothing to do for the next ``idle_seconds``."""

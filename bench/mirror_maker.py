@@ -7,7 +7,7 @@ lists, and delivery at least once, where ours is exactly once.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from appliance.demo import jars
@@ -19,6 +19,7 @@ from bench.filling import Load
 
 _MAIN = "org.apache.kafka.connect.mirror.MirrorMaker"
 _BATCH_BYTES = 128 * 1024
+_DEFAULTS: Mapping[str, str] = {}
 _TARGET = "destination"
 
 # The heap of Kafka's own launcher. Its G1 collector takes a quarter more processor time for this on two cores.
@@ -26,11 +27,14 @@ _JAVA_OPTIONS = ("-Xms256M", "-Xmx2G", "-server", "-XX:+UseParallelGC", "-XX:-Us
 
 
 @contextlib.asynccontextmanager
-async def mirror_maker(pair: Pair, load: Load, run: str) -> AsyncIterator[Copying]:
-    """Copies the load; see ``bench.copying.Copier``."""
+async def mirror_maker(
+    pair: Pair, load: Load, run: str, settings: Mapping[str, str] = _DEFAULTS
+) -> AsyncIterator[Copying]:
+    """Copies the load; see ``bench.copying.Copier``. ``settings`` are entries beyond the tuned ones."""
     alias = f"mirrored{run}"
     file = pair.directory / f"{alias}.properties"
-    file.write_text(properties(pair.source.home_bootstrap, pair.destination.home_bootstrap, load, alias))
+    entries = properties(pair.source.home_bootstrap, pair.destination.home_bootstrap, load, alias)
+    file.write_text(entries + "".join(f"{name}={value}\n" for name, value in settings.items()))
     command = await _command(file, pair.directory)
     process = await OwnedProcess.start("MirrorMaker 2", command, pair.directory / f"{alias}.log")
     try:
