@@ -40,6 +40,11 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         "Copies every topic that matches REPLICA_TOPICS_SOURCE_REGEX to <topic>.<REPLICA_TOPICS_DEST_SUFFIX>. "
         "It may be killed at any instant and started anywhere: the destination cluster remembers how far it is.",
     ),
+    "spark": (
+        "a part of a Spark cluster, for more than one host can copy",
+        "Runs the master that SPARK_MASTER=spark://host:port names, or a worker of it on a host that is to copy. "
+        "Such a host has the same settings, but for its own addresses, and `appliance destination` runs there too.",
+    ),
     "doctor": (
         "walk the path, and say where it breaks and what to change",
         "Tries one step after the other, from the settings to the last permission, as one of the two VMs sees it, and "
@@ -76,6 +81,12 @@ def _doctor_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
+def _spark_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("part", choices=["master", "worker"], help="which part of the cluster this process is")
+    command.add_argument("--cores", type=int, metavar="N", help="how many tasks a worker takes at once (default: all)")
+    command.add_argument("--host", metavar="ADDRESS", help="at which a worker is reached (default: by SPARK_MASTER)")
+
+
 def _status_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
     command.add_argument("--json", action="store_true", help="print JSON with every partition instead of a table")
@@ -110,6 +121,7 @@ def _verify_options(command: argparse.ArgumentParser) -> None:
 
 _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "doctor": _doctor_options,
+    "spark": _spark_options,
     "status": _status_options,
     "resume": _resume_options,
     "verify": _verify_options,
@@ -192,7 +204,7 @@ def _command(name: str) -> tuple[Command, Role]:
             lambda settings, parsed, stopping: run_status(settings, parsed.topic, parsed.json, parsed.watch, stopping),
             Role.REPLICATOR,
         )
-    return _replicate, Role.REPLICATOR
+    return (_spark if name == "spark" else _replicate), Role.REPLICATOR
 
 
 async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
@@ -214,6 +226,13 @@ async def _replicate(settings: Settings, parsed: argparse.Namespace, stopping: a
 
             async with console(settings):
                 await run_replicator(settings, machine, stopping)
+
+
+async def _spark(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+    from appliance.replicator.standalone import Part, run_part
+
+    part = Part(parsed.part)
+    return await run_part(settings.engine, part, parsed.cores, parsed.host, parsed.env_file.resolve(), stopping)
 
 
 async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:

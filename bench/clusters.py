@@ -94,7 +94,7 @@ async def delete_topics(cluster: Cluster) -> None:
 
 def broker_options() -> list[str]:
     """The options of the Java virtual machine that each broker is."""
-    command = Installation("java", "", Path(), ()).command(_plan("source", _SOURCE), Path(), "")
+    command = Installation("java", "", Path(), ()).command(_plan("source", _SOURCE, _HEAP_MEGABYTES), Path(), "")
     return [option for option in command if option.startswith(("-Xm", "-XX:+Use", "-XX:+Always", "-XX:Tiered"))]
 
 

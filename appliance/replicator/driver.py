@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from appliance.errors import ApplianceError, Fenced, Superseded
+from appliance.errors import ApplianceError, Fenced, ProcessFailed, Superseded
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.topics import NewTopic, create_topics
+from appliance.replicator.configuration import task_count
 from appliance.replicator.discovery import Scout
-from appliance.replicator.machine import JavaMachine, task_count
+from appliance.replicator.machine import JavaMachine, driver_host
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Discovery, lanes_of, seats_of
 from appliance.replicator.portion import LedgerRow
@@ -29,6 +30,7 @@ Result = TypeVar("Result")
 
 _RETRY = 1.0
 _SLICE_END_PATIENCE = 40.0
+_ROOM_PATIENCE = 60.0
 # Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is.
 _POSITIONS_CONFIG = {
     "cleanup.policy": "compact",
@@ -42,7 +44,7 @@ async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asy
 
     Raises:
         Fenced: another replicator of this link has started.
-        ProcessFailed: Spark's Java machine has ended.
+        ProcessFailed: Spark's Java machine has ended, or its master gives us nothing.
         IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: no use trying again.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
@@ -67,7 +69,10 @@ class Replicator:
         self._source = source
         self._destination = destination
         self._troubles = Troubles()
-        self._seats = SeatServer("127.0.0.1", self._noticed)
+        engine = settings.engine
+        self._seats = SeatServer(
+            driver_host(engine), self._noticed, engine.spark_driver_port, encrypted=engine.in_a_cluster
+        )
         self._discovery = Discovery()
         self._changed = asyncio.Event()
         self._fenced: str | None = None
@@ -101,7 +106,8 @@ class Replicator:
             )
 
     async def _start_spark(self) -> Spark:
-        return await asyncio.to_thread(Spark, *await self._machine.gateway())
+        port, secret = await self._machine.gateway()
+        return await asyncio.to_thread(Spark, port, secret, self._settings.engine)
 
     async def _establish(self) -> tuple[int, int]:
         """The number of lanes, and which of the link's runs this is; the positions topic says both for ever."""
@@ -146,21 +152,43 @@ class Replicator:
         host, port = self._seats.address
         latest: frozenset[str] = frozenset()
         from_latest = generation == 1 and self._settings.topics.start is Start.LATEST
-        invitation = Invitation(host, port, self._seats.token, self._run, generation)
+        encrypted = self._settings.engine.in_a_cluster
+        invitation = Invitation(host, port, self._seats.token, encrypted, self._run, generation)
         while not self._stopping.is_set() and self._fenced is None:
             self._changed.clear()
             dealt = lanes_of(self._discovery.replicas, lanes)
             if from_latest and dealt:
                 latest, from_latest = frozenset(replica.source_topic for replica in self._discovery.replicas), False
-            seats = [
-                Seat(self._slice, latest, {lane: dealt[lane] for lane in seat})
-                for seat in seats_of(dealt, task_count(self._settings.engine))
-            ]
-            if not seats:
+            if not dealt:
                 await self._first_of(self._changed.wait(), self._stopping.wait())
                 continue
-            await self._one_slice(spark, invitation, seats)
-            self._slice += 1
+            if tasks := await self._room(spark):
+                seats = [
+                    Seat(self._slice, latest, {lane: dealt[lane] for lane in seat}) for seat in seats_of(dealt, tasks)
+                ]
+                await self._one_slice(spark, invitation, seats)
+                self._slice += 1
+
+    async def _room(self, spark: Spark) -> int:
+        """For how many tasks there is room now; waits for some, and gives 0 when told to stop meanwhile.
+
+        Raises:
+            ProcessFailed: there was none for long; the next application of ours may get it, from a new master too.
+        """
+        wanted, master = task_count(self._settings.engine), self._settings.engine.spark_master
+        until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
+        while not (room := min(wanted, await asyncio.to_thread(spark.room))):
+            self._troubles.tell("executors", f"SPARK_MASTER={master} has no core for us: is a worker up?")
+            await self._first_of(asyncio.sleep(_RETRY), self._stopping.wait())
+            if self._stopping.is_set():
+                return 0
+            if asyncio.get_running_loop().time() > until:
+                raise ProcessFailed(f"SPARK_MASTER={master} gave no core for {_ROOM_PATIENCE:g} s")
+        if room < wanted:
+            self._troubles.tell("executors", f"Spark has cores for {room} of TASKS={wanted}: these copy every lane")
+        else:
+            self._troubles.over("executors")
+        return room
 
     async def _one_slice(self, spark: Spark, invitation: Invitation, seats: list[Seat]) -> None:
         self._seats.open(seats)

@@ -8,34 +8,25 @@ connects to a machine that it finds in the environment as it does under ``spark-
 import asyncio
 import contextlib
 import os
+import socket
 import struct
 import sys
 from collections.abc import AsyncIterator
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from appliance.errors import ProcessFailed
+from appliance.errors import ProcessFailed, SettingsError
 from appliance.owned import owned
+from appliance.replicator.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
 from appliance.settings.values import EngineSettings
 
 ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
 """The environment variable by which a worker finds the settings: secrets never pass through Spark."""
 
-_TRIES = 4
 _POLL = 0.02
 _STOP_PATIENCE = 10.0
-# Java takes a byte less than Linux.
-_SOCKET_PATH_MAX = 106
-_SOCKET_NAME = len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 _INTEGER = struct.Struct(">i")
-
-# It schedules a job every few seconds: the second compiler and the parallel collector would cost more than they bring.
-_JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-
-
-_MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024)}
-"""glibc keeps the memory of a Fetch for the next one: to take it from the kernel anew is a tenth of the copying."""
 
 
 class JavaMachine:
@@ -84,29 +75,36 @@ class JavaMachine:
 
 @contextlib.asynccontextmanager
 async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratch: Path) -> AsyncIterator[JavaMachine]:
-    """Start it, in the thread of the event loop, and end it with the block; it keeps its files in ``scratch``."""
+    """Start it, in the thread of the event loop, and end it with the block; it keeps its files in ``scratch``.
+
+    Raises:
+        SettingsError: see ``driver_host``.
+    """
     ready_file = scratch / "ready"
-    package = find_spec("pyspark")
-    assert package is not None
-    assert package.origin is not None
-    home = os.environ.get("SPARK_HOME") or str(Path(package.origin).parent)
+    host = driver_host(engine)
+    home = spark_home()
     environment = {
         "SPARK_HOME": home,
         "SPARK_CONNECT_MODE": "0",
-        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={scratch} {' '.join(_JAVA_OPTIONS)}",
+        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={scratch} {' '.join(JAVA_OPTIONS)}",
+        # Spark would look its host's own name up, and not start where nobody knows that.
+        "SPARK_LOCAL_IP": host,
         "TMPDIR": str(scratch),
         "PYSPARK_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready_file),
         ENV_FILE_VARIABLE: str(env_file),
-    } | _MALLOC
-    if engine.spark_master.startswith("local"):
-        # Spark would look its host's own name up, and not start where nobody knows that.
-        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-    options = [
-        option for entry in configuration(engine, name, scratch).items() for option in ("--conf", "=".join(entry))
-    ]
+    } | MALLOC
+    properties = private_file(scratch / "spark.conf", properties_text(configuration(engine, name, scratch, host)))
     process = await asyncio.create_subprocess_exec(
-        *owned([f"{home}/bin/spark-submit", *options, "pyspark-shell"]),
+        *owned(
+            [
+                f"{home}/bin/spark-submit",
+                "--properties-file",
+                str(properties),
+                "--load-spark-defaults",
+                "pyspark-shell",
+            ]
+        ),
         stdin=asyncio.subprocess.PIPE,
         env={**os.environ, **environment},
         process_group=0,  # Ctrl-C is for us to hear
@@ -118,38 +116,42 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         await machine.stop()
 
 
-def configuration(engine: EngineSettings, name: str, scratch: Path) -> dict[str, str]:
-    """Spark's configuration."""
-    log_file = files("appliance.replicator").joinpath("spark-log4j2.properties")
-    properties = f'"-Dlog4j2.configurationFile={log_file}" "-Djava.io.tmpdir={scratch}"'
-    sockets = len(os.fsencode(scratch)) + _SOCKET_NAME <= _SOCKET_PATH_MAX
-    common = {
-        "spark.app.name": name,
-        "spark.master": _master(engine),
-        "spark.driver.memory": engine.spark_driver_memory,
-        "spark.driver.extraJavaOptions": f"{properties} {' '.join(_JAVA_OPTIONS)}",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # A Python task costs 20 ms by it instead of 60.
-        "spark.python.unix.domain.socket.enabled": str(sockets).lower(),
-        "spark.python.worker.reuse": "true",
-    }
-    if not engine.spark_master.startswith("local"):
-        return common
-    return common | {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.python.daemon.module": "appliance.replicator.daemon",
-    }
+def spark_home() -> str:
+    """Where Spark is: what PySpark came with, unless the environment says otherwise."""
+    package = find_spec("pyspark")
+    assert package is not None
+    assert package.origin is not None
+    return os.environ.get("SPARK_HOME") or str(Path(package.origin).parent)
 
 
-def task_count(engine: EngineSettings) -> int:
-    """How many tasks copy at once."""
-    return engine.tasks or os.cpu_count() or 1
+def driver_host(engine: EngineSettings) -> str:
+    """The address of this host at which executors find the driver.
+
+    Raises:
+        SettingsError: see ``own_address``.
+    """
+    if not engine.in_a_cluster:
+        return "127.0.0.1"
+    return engine.spark_driver_host or own_address(engine.spark_master)
 
 
-def _master(engine: EngineSettings) -> str:
-    """Spark's master: local mode gets a slot more than it has tasks, and tries a failed task again."""
-    if engine.spark_master == "local[*]":
-        return f"local[{task_count(engine) + 1},{_TRIES}]"
-    return engine.spark_master
+def own_address(master: str) -> str:
+    """The address from which this host reaches Spark's master: nothing is sent for that.
+
+    Raises:
+        SettingsError: it knows no way there.
+    """
+    first = urlsplit(master.removeprefix("k8s://").partition(",")[0])
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((first.hostname or "", first.port or 1))
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise SettingsError([f"SPARK_MASTER={master}: expected a host that is reached from here: {error}"]) from error
+
+
+def private_file(path: Path, text: str) -> Path:
+    """A new file that only its owner reads."""
+    with open(path, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(text)
+    return path

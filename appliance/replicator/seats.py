@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Callable, Sequence
 
 from appliance.errors import PeerError
+from appliance.listening import port_refused
+from appliance.replicator.seat_tls import seat_tls
 from appliance.replicator.seating import (
     STOP,
     Notice,
@@ -15,6 +17,8 @@ from appliance.replicator.seating import (
     encode_seat,
     seat_for,
 )
+from appliance.settings.target import Target
+from appliance.settings.values import Side
 
 log = logging.getLogger("appliance.replicator")
 
@@ -24,9 +28,11 @@ _LINE_MAX = 64 * 1024 * 1024
 class SeatServer:
     """Gives each task that connects a seat, tells ``notice`` what they say, and says stop to all at once."""
 
-    def __init__(self, host: str, notice: Callable[[Notice], None]) -> None:
+    def __init__(self, host: str, notice: Callable[[Notice], None], port: int = 0, *, encrypted: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
         self._host = host
+        self._port = port
+        self._encrypted = encrypted
         self._notice = notice
         self._server: asyncio.Server | None = None
         self._free: dict[int, Seat] = {}
@@ -42,8 +48,14 @@ class SeatServer:
         return str(host), int(port)
 
     async def start(self) -> None:
-        """Listen."""
-        self._server = await asyncio.start_server(self._serve, self._host, 0, limit=_LINE_MAX)
+        """Listen.
+
+        Raises:
+            SettingsError: the port cannot be had.
+        """
+        context = seat_tls(self.token, Side.SOURCE) if self._encrypted else None
+        with port_refused("SPARK_DRIVER_PORT", Target(self._host, self._port)):
+            self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=_LINE_MAX, ssl=context)
 
     async def close(self) -> None:
         """Say stop, and listen no more."""

@@ -4,31 +4,76 @@ Spark places the tasks, starts them again when they fail, and brings back what t
 needs passes through it: a task that is tried twice is fenced by its own second try.
 """
 
+import dataclasses
 import os
 import sys
+import time
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from appliance.errors import ProcessFailed
+from appliance.replicator.blame import blame
+from appliance.replicator.configuration import task_count
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.worker import Invitation, work
+from appliance.settings.values import EngineSettings
+from appliance.version import VERSION
+
+_EXECUTORS_PATIENCE = 10.0
+_POLL = 0.05
 
 
 class Spark:
     """A running Spark application, which ends with the Java machine it runs in."""
 
-    def __init__(self, port: int, secret: str) -> None:
-        """Start it: about a second."""
-        os.environ["PYSPARK_PYTHON"] = sys.executable
+    def __init__(self, port: int, secret: str, engine: EngineSettings) -> None:
+        """Start it: about a second, and as long as a cluster's executors take.
+
+        Raises:
+            ProcessFailed: there is no such application, for example because no master answers.
+        """
+        # An executor has the Python that its own host's Spark worker has.
+        os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
         os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
-        self._context: Any = SparkContext()
+        self._master = engine.spark_master
+        try:
+            self._context: Any = SparkContext()
+        except Py4JError as error:
+            raise ProcessFailed(f"SPARK_MASTER={self._master}: {blame(str(error))}") from error
         # The thread that waits for Java's accumulators would say with a stack trace that Java has ended.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
+        until = time.monotonic() + _EXECUTORS_PATIENCE
+        while self.room() < task_count(engine) and time.monotonic() < until:
+            time.sleep(_POLL)
+
+    def room(self) -> int:
+        """How many tasks can run at once now.
+
+        Raises:
+            ProcessFailed: the application has ended.
+        """
+        context = self._context._jsc.sc()
+        if context.isStopped():
+            raise ProcessFailed(
+                f"SPARK_MASTER={self._master}: ended our application: no master answers there, its "
+                "SPARK_AUTHENTICATE_SECRET is another, or no executor starts"
+            )
+        return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
 
     def slice(self, invitation: Invitation, tasks: int) -> list[LedgerRow]:
-        """Run one slice and give its ledger; returns when all tasks have."""
+        """Run one slice and give its ledger; returns when all tasks have.
+
+        Raises:
+            ProcessFailed: a task failed on every try.
+        """
+        invited = dataclasses.asdict(invitation)
         numbers = self._context.parallelize(range(tasks), tasks)
-        rows: list[LedgerRow] = numbers.mapPartitions(lambda _: work(invitation)).collect()
+        try:
+            rows: list[LedgerRow] = numbers.mapPartitions(lambda _: work(VERSION, invited)).collect()
+        except Py4JError as error:
+            raise ProcessFailed(blame(str(error))) from error
         return rows
 
     def let_go(self) -> None:

@@ -9,8 +9,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, PeerError, SettingsError, Unreachable
 from appliance.replicator.copy import Copier
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
@@ -19,11 +20,13 @@ from appliance.replicator.memory import Owner
 from appliance.replicator.naming import Naming
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.replicator.seat_tls import seat_tls
 from appliance.replicator.seating import Hello, Notice, Seat, decode_seat, encode_hello, encode_notice
 from appliance.replicator.states import LaneState
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
-from appliance.settings.values import Settings
+from appliance.settings.values import Settings, Side
+from appliance.version import VERSION
 
 _LINE_MAX = 64 * 1024 * 1024
 
@@ -35,6 +38,7 @@ class Invitation:
     host: str
     port: int
     token: str
+    encrypted: bool
     run: str
     generation: int
 
@@ -61,7 +65,7 @@ class Worker:
         return self._runner.run(self._work(invitation))
 
     async def _work(self, invitation: Invitation) -> list[LedgerRow]:
-        reader, writer = await asyncio.open_connection(invitation.host, invitation.port, limit=_LINE_MAX)
+        reader, writer = await _dial(invitation)
         try:
             writer.write(encode_hello(Hello(invitation.token, self._name, self._slice)))
             line = await reader.readline()
@@ -124,9 +128,42 @@ _worker: Worker | None = None
 """A Python worker of Spark's serves many tasks; this is what it keeps from one to the next."""
 
 
-def work(invitation: Invitation, environment: Mapping[str, str] = os.environ) -> list[LedgerRow]:
-    """What a Spark task calls: the process's one worker does the slice."""
+def work(version: str, invitation: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> list[LedgerRow]:
+    """What a Spark task calls: the process's one worker does the slice. The arguments are the same in every release.
+
+    Raises:
+        PeerError: the driver is of another release.
+        SettingsError: this host's settings cannot be used.
+        Unreachable: the driver cannot be reached from here.
+    """
     global _worker
+    if version != VERSION:
+        raise PeerError(
+            f"{socket.gethostname()} has release {VERSION} of the appliance and the replicator {version}: "
+            "install the same on every host of the Spark cluster"
+        )
     if _worker is None:
-        _worker = Worker(read_settings(Path(environment[ENV_FILE_VARIABLE]), Role.REPLICATOR, environment))
-    return _worker.work(invitation)
+        _worker = Worker(_own_settings(environment))
+    return _worker.work(Invitation(**invitation))
+
+
+def _own_settings(environment: Mapping[str, str]) -> Settings:
+    """This host's."""
+    host = socket.gethostname()
+    if ENV_FILE_VARIABLE not in environment:
+        raise SettingsError([f"{ENV_FILE_VARIABLE}: missing on {host}: start its worker by `appliance spark worker`"])
+    try:
+        return read_settings(Path(environment[ENV_FILE_VARIABLE]), Role.REPLICATOR, environment)
+    except SettingsError as error:
+        raise SettingsError([f"on {host}: {fault}" for fault in error.faults]) from error
+
+
+async def _dial(invitation: Invitation) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = seat_tls(invitation.token, Side.DESTINATION) if invitation.encrypted else None
+    try:
+        return await asyncio.open_connection(invitation.host, invitation.port, limit=_LINE_MAX, ssl=context)
+    except OSError as error:
+        raise Unreachable(
+            f"{socket.gethostname()} does not reach the replicator at {invitation.host}:{invitation.port}: "
+            f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error}"
+        ) from error

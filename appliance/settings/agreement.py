@@ -8,14 +8,14 @@ from pathlib import Path
 from appliance.settings.key_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.target import is_ip_literal
-from appliance.settings.values import ClusterSettings, Route, Settings, SshSettings, Transport
+from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings, Transport
 
 
 def disagreements(settings: Settings, role: Role) -> list[str]:
     """Every fault that shows only when the values are seen together; empty when they agree."""
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
     if role & Role.REPLICATOR:
-        faults += _authorities(settings.source) + _authorities(settings.destination)
+        faults += _authorities(settings.source) + _authorities(settings.destination) + _spark(settings.engine)
     if role & TUNNEL_ENDS and settings.tunnel.transport is Transport.SSH:
         faults += _keys(settings.tunnel.ssh, role)
     return faults
@@ -54,6 +54,19 @@ def _timeouts(settings: Settings) -> list[str]:
         f"TRANSACTION_TIMEOUT_SECONDS={engine.transaction_timeout:g}: expected more than COMMIT_INTERVAL_MS="
         f"{engine.commit_interval * 1000:.0f}"
     ]
+
+
+def _spark(engine: EngineSettings) -> list[str]:
+    """What a Spark cluster needs to be told, and this host alone does not."""
+    faults = []
+    if engine.in_a_cluster and not engine.tasks:
+        faults.append(f"TASKS=0: expected how many cores of SPARK_MASTER={engine.spark_master} copy at once")
+    if engine.spark_master.startswith("spark:") and not engine.spark_secret:
+        faults.append(
+            f"SPARK_AUTHENTICATE_SECRET: missing: SPARK_MASTER={engine.spark_master} has its workers run whatever it "
+            "is sent by those who know it; make one with: openssl rand -base64 33"
+        )
+    return faults
 
 
 def _authorities(cluster: ClusterSettings) -> list[str]:

@@ -194,4 +194,7 @@ def _engine(reading: _Reading) -> EngineSettings:
         on_gap=reading.value(variables.ON_GAP),
         spark_master=reading.value(variables.SPARK_MASTER),
         spark_driver_memory=reading.value(variables.SPARK_DRIVER_MEMORY),
+        spark_secret=reading.value(variables.SPARK_AUTHENTICATE_SECRET),
+        spark_driver_host=reading.value(variables.SPARK_DRIVER_HOST),
+        spark_driver_port=reading.value(variables.SPARK_DRIVER_PORT),
     )

@@ -194,7 +194,8 @@ class TopicSettings:
 class EngineSettings:
     """How the replicator works; times in seconds, sizes in bytes.
 
-    ``tasks`` 0 means one for each core, ``lanes`` 0 one for each task.
+    ``tasks`` 0 means one for each core, ``lanes`` 0 one for each task. The secret is the Spark cluster's; the driver's
+    host "" means that by which Spark's master is reached, its port 0 any.
     """
 
     lanes: int
@@ -207,6 +208,14 @@ class EngineSettings:
     on_gap: OnGap
     spark_master: str
     spark_driver_memory: str
+    spark_secret: Secret
+    spark_driver_host: str
+    spark_driver_port: int
+
+    @property
+    def in_a_cluster(self) -> bool:
+        """Whether tasks run on other hosts than the driver's."""
+        return not self.spark_master.startswith("local")
 
 
 @dataclass(frozen=True, slots=True)

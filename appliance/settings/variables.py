@@ -320,7 +320,9 @@ LANES = _define(
     whole(0, 1000),
     "0",
 )
-TASKS = _define("TASKS", "Spark tasks at once; 0: one for each core.", Role.REPLICATOR, whole(0, 1000), "0")
+TASKS = _define(
+    "TASKS", "Spark tasks at once; 0: one for each core of this host.", Role.REPLICATOR, whole(0, 1000), "0"
+)
 SLICE_SECONDS = _define(
     "SLICE_SECONDS", "How long one Spark job copies before the next plan.", Role.REPLICATOR, seconds(1, 3600), "10"
 )
@@ -350,6 +352,28 @@ SPARK_MASTER = _define(
     Role.REPLICATOR,
     matching(r"local(\[([0-9]+|\*)(,[0-9]+)?\])?|(spark|k8s)://\S+", "local[*], spark://host:port or k8s://url"),
     "local[*]",
+)
+SPARK_AUTHENTICATE_SECRET = _define(
+    "SPARK_AUTHENTICATE_SECRET",
+    "The secret that all parts of a Spark cluster share; with spark://host:port it has to be there.",
+    Role.REPLICATOR,
+    shared_secret,
+    "",
+    confidential=True,
+)
+SPARK_DRIVER_HOST = _define(
+    "SPARK_DRIVER_HOST",
+    "Address of this host at which a Spark cluster reaches it; empty: that from which it reaches SPARK_MASTER.",
+    Role.REPLICATOR,
+    address,
+    "",
+)
+SPARK_DRIVER_PORT = _define(
+    "SPARK_DRIVER_PORT",
+    "First of the three ports there that a Spark cluster dials; 0: any three.",
+    Role.REPLICATOR,
+    whole(0, 65_533),
+    "0",
 )
 SPARK_DRIVER_MEMORY = _define(
     "SPARK_DRIVER_MEMORY",

@@ -46,7 +46,9 @@ Answer = TypeVar("Answer")
 
 SECONDS = 30.0
 LANES = 4
-ENGINE = EngineSettings(LANES, 1, 10.0, 3.0, 0.005, 4 * 1024 * 1024, 30.0, OnGap.STOP, "local[*]", "512m")
+ENGINE = EngineSettings(
+    LANES, 1, 10.0, 3.0, 0.005, 4 * 1024 * 1024, 30.0, OnGap.STOP, "local[*]", "512m", Secret(""), "", 0
+)
 
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]
 """What must be the same on both sides of a record: partition, key, value, headers, timestamp with its type."""

@@ -5,7 +5,9 @@ import pytest
 from appliance.errors import SettingsError
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, Role
-from tests.support.settings import REQUIRED
+from tests.support.settings import REQUIRED, SECRET
+
+CLUSTER = {"SPARK_MASTER": "spark://10.0.0.9:7077", "TASKS": "4", "SPARK_AUTHENTICATE_SECRET": SECRET}
 
 
 def faults(**changes: str) -> tuple[str, ...]:
@@ -88,3 +90,10 @@ def test_ssh_key_files_are_not_read_where_nobody_uses_them() -> None:
     with pytest.raises(SettingsError) as refusal:
         parse({**REQUIRED, **SSH_FILES}, Role.SOURCE)
     assert not [fault for fault in refusal.value.faults if "BASTION" in fault]
+
+
+def test_a_cluster_of_sparks_own_needs_its_secret_and_a_number_of_tasks() -> None:
+    first, second = faults(SPARK_MASTER="spark://10.0.0.9:7077")
+    assert first == "TASKS=0: expected how many cores of SPARK_MASTER=spark://10.0.0.9:7077 copy at once"
+    assert second.startswith("SPARK_AUTHENTICATE_SECRET: missing: ")
+    parse({**REQUIRED, **CLUSTER}, EVERY_ROLE)

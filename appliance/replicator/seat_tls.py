@@ -1,0 +1,19 @@
+"""TLS 1.3 between a Spark cluster's tasks and the driver: both ends' certificates come from the run's token.
+
+The token reaches the tasks through Spark, which encrypts its own connections, and never crosses this one.
+"""
+
+import functools
+import ssl
+
+from appliance.settings.secret import Secret
+from appliance.settings.values import Side
+from appliance.tunnel.certificates import make_credentials
+from appliance.tunnel.identity import tls_context
+
+
+@functools.cache
+def seat_tls(token: str, side: Side) -> ssl.SSLContext:
+    """One end's: the driver's is the source, since that is the end that listens."""
+    protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
+    return tls_context(make_credentials(Secret(token), "seats", side), protocol)
