@@ -1,9 +1,13 @@
 """What the appliance is measured against, on this machine, with real peers.
 
-- ``row``: one measured figure beside its peer's, as a table or as JSON.
-- ``replicate``: our replicator beside MirrorMaker 2, each a ``copying`` made by ``our_replicator`` or ``mirror_maker``;
-  ``clusters``, ``filling``, ``watching`` and ``counting`` are the two clusters, the records, the stopwatch, the proof.
-- ``wan``: both over a long line, which is ``wan_proxy`` between the clusters of ``wan_sites``.
+- ``row``: one measured figure beside its peer's, as a table or as JSON; ``plot``: as a picture; ``setup``: measured
+  on what.
+- ``replicate``: our replicator beside the others of ``contenders``, on the ``workloads``. Each is a ``copying`` that
+  ``our_replicator``, ``mirror_maker`` or ``record_by_record`` starts (its program is ``record_program``); ``limit``
+  fetches and produces without copying.
+- ``clusters``, ``filling``, ``watching`` and ``counting`` are the two clusters, the records, the stopwatch, the proof.
+  ``interleaving`` and ``compacting``: records of transactions, and a topic with holes; ``bare``: the protocol bare.
+- ``wan``: ours and MirrorMaker 2 over a long line, which is ``wan_proxy`` between the clusters of ``wan_sites``.
 - ``footprint`` and ``procfs``: what a program costs in memory and, when it has nothing to do, in processor time.
 
 Nothing here is a pass mark: a figure is printed beside its limit or its peer, and read by people.

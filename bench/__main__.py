@@ -38,19 +38,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.plot:
             plot.require(parsed.plot)
         rows = asyncio.run(_until_signalled(parsed.run(parsed)))
+        if isinstance(rows, int):
+            return rows
+        _print(rows, parsed.setup(), parsed.json)
+        if parsed.plot:
+            plot.draw(rows, parsed.plot)
     except ApplianceError as error:
         print(f"bench {parsed.benchmark}: {error}", file=sys.stderr)
         return error.exit_code
-    if isinstance(rows, int):
-        return rows
-    if parsed.plot:
-        plot.draw(rows, parsed.plot)
-    _print(rows, parsed.setup(), parsed.json)
     return 0
 
 
-def _print(rows: Sequence[Row], measured_on: Mapping[str, str], as_text: bool) -> None:
-    if as_text:
+def _print(rows: Sequence[Row], measured_on: Mapping[str, str], as_data: bool) -> None:
+    if as_data:
         print(as_json(rows, measured_on))
         return
     Console().print(as_table(rows))

@@ -4,6 +4,7 @@ import json
 import random
 
 _SEED = 20
+_WHOLE_SIZE = 450
 _TYPES = ("search", "view", "cart", "order", "refund", "login", "rating", "share")
 _WORDS = ("slow", "fast", "blue", "green", "large", "small", "late", "early", "broken", "new", "used", "light", "heavy")
 
@@ -19,7 +20,27 @@ def events(count: int, size: int) -> list[bytes]:
 
 
 def _event(source: random.Random, size: int) -> bytes:
-    fields = {
+    """One that is cut down to what a short message has, where ``size`` leaves no room for all of it."""
+    fields = _all(source) if size >= _WHOLE_SIZE else _few(source)
+    room = size - len(json.dumps(fields, separators=(",", ":")))
+    if room < 0:
+        raise ValueError(f"an event needs {size - room} bytes, not {size}")
+    fields["words"] = " ".join(source.choices(_WORDS, k=room))[:room]
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def _few(source: random.Random) -> dict[str, str | int]:
+    return {
+        "id": source.randbytes(6).hex(),
+        "type": source.choice(_TYPES),
+        "at": 1_790_000_000_000 + source.randrange(10**9),
+        "item": source.randrange(10**6, 10**7),
+        "words": "",
+    }
+
+
+def _all(source: random.Random) -> dict[str, str | int]:
+    return {
         "id": source.randbytes(16).hex(),
         "type": source.choice(_TYPES),
         "at": 1_790_000_000_000 + source.randrange(10**9),
@@ -33,8 +54,3 @@ def _event(source: random.Random, size: int) -> bytes:
         "referrer": f"https://www.example.com/campaign/{source.randrange(1000, 10_000)}",
         "words": "",
     }
-    room = size - len(json.dumps(fields, separators=(",", ":")))
-    if room < 0:
-        raise ValueError(f"an event needs {size - room} bytes, not {size}")
-    fields["words"] = " ".join(source.choices(_WORDS, k=room))[:room]
-    return json.dumps(fields, separators=(",", ":")).encode()

@@ -2,7 +2,8 @@
 
 It is given what helps it and spared what costs it: a task for each partition, large polls and batches, five requests
 in flight instead of Connect's one, the collector that is made for throughput, no heartbeats, consumer groups or access
-lists, and delivery at least once, where ours is exactly once.
+lists. It delivers at least once, or exactly once (KIP-618, KIP-710), as ours does, for which its workers need an HTTP
+server among themselves.
 """
 
 import asyncio
@@ -28,12 +29,13 @@ _JAVA_OPTIONS = ("-Xms256M", "-Xmx2G", "-server", "-XX:+UseParallelGC", "-XX:-Us
 
 @contextlib.asynccontextmanager
 async def mirror_maker(
-    pair: Pair, load: Load, run: str, settings: Mapping[str, str] = _DEFAULTS
+    pair: Pair, load: Load, run: str, settings: Mapping[str, str] = _DEFAULTS, exactly_once: bool = False
 ) -> AsyncIterator[Copying]:
     """Copies the load; see ``bench.copying.Copier``. ``settings`` are entries beyond the tuned ones."""
-    alias = f"mirrored{run}"
+    alias = f"exactly{run}" if exactly_once else f"mirrored{run}"
     file = pair.directory / f"{alias}.properties"
-    entries = properties(pair.source.home_bootstrap, pair.destination.home_bootstrap, load, alias)
+    bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
+    entries = properties(*bootstrap, load, alias, exactly_once)
     file.write_text(entries + "".join(f"{name}={value}\n" for name, value in settings.items()))
     command = await _command(file, pair.directory)
     process = await OwnedProcess.start("MirrorMaker 2", command, pair.directory / f"{alias}.log")
@@ -49,9 +51,11 @@ async def _command(properties_file: Path, directory: Path) -> list[str]:
     return [java(), *options, "-cp", classpath, _MAIN, str(properties_file)]
 
 
-def properties(source: str, destination: str, load: Load, alias: str) -> str:
+def properties(source: str, destination: str, load: Load, alias: str, exactly_once: bool = False) -> str:
     """connect-mirror-maker.properties for one flow from ``alias``, each cluster given as its bootstrap list."""
     entries = _flow(source, destination, load, alias) | _one_broker() | _nothing_else() | _tuning(load, alias)
+    if exactly_once:
+        entries |= _exactly_once()
     return "".join(f"{name}={value}\n" for name, value in entries.items())
 
 
@@ -62,6 +66,14 @@ def _flow(source: str, destination: str, load: Load, alias: str) -> dict[str, st
         f"{_TARGET}.bootstrap.servers": destination,
         f"{alias}->{_TARGET}.enabled": "true",
         f"{alias}->{_TARGET}.topics": load.topic,
+    }
+
+
+def _exactly_once() -> dict[str, str]:
+    return {
+        f"{_TARGET}.exactly.once.source.support": "enabled",
+        "dedicated.mode.enable.internal.rest": "true",
+        "listeners": "http://127.0.0.1:0",
     }
 
 
@@ -84,5 +96,9 @@ def _tuning(load: Load, alias: str) -> dict[str, str]:
         "compression.type": load.codec,
         "max.in.flight.requests.per.connection": 5,
     }
-    entries = {"tasks.max": str(load.partitions), f"{alias}.consumer.max.poll.records": "5000"}
+    entries = {
+        "tasks.max": str(load.partitions),
+        f"{alias}.consumer.max.poll.records": "5000",
+        f"{alias}.consumer.isolation.level": "read_committed",
+    }
     return entries | {f"{_TARGET}.producer.{name}": str(value) for name, value in producer.items()}

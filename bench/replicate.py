@@ -1,30 +1,35 @@
-"""How fast our replicator and MirrorMaker 2 copy one topic, in turn, and what ours costs.
+"""How fast our replicator and others copy one topic, in turn, and what ours costs.
 
-Both are started anew for each run, onto a link that knows nothing, between the same two clusters; ``bench.watching``
-says what is timed. The first copy by each is not counted, unless asked for: it makes the brokers compile what they run.
-After each of the others its records are counted, and then the program is left idle for a while.
+Whoever copies is started anew for each run, onto a link that knows nothing, between the same two clusters, which are
+new for each workload; ``bench.watching`` says what is timed, ``bench.limit`` what is timed of who does not copy. The
+first copy by each is not counted, unless asked for: it makes the brokers compile what they run. After each the records
+are counted; of the first workload the program is then left idle for a while. It has ended, and its copy is deleted,
+before the next begins.
 """
 
 import argparse
+import dataclasses
 import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.clusters import Pair, plain_pair
-from bench.copying import Copier
+from appliance.errors import ProcessFailed
+from bench.clusters import Pair, delete_topics, plain_pair
+from bench.contenders import BARE, COPIERS, MIRROR_MAKER, OPTIONS, OURS
 from bench.counting import count
 from bench.filling import Load, fill
 from bench.footprint import Footprint, footprint
-from bench.mirror_maker import mirror_maker
-from bench.our_replicator import our_replicator
+from bench.limit import fetch_and_produce
 from bench.row import Row
 from bench.watching import watch
+from bench.workloads import WORKLOADS, Workload
 
-_OURS, _THEIRS, _LIMIT = "our replicator", "MirrorMaker 2", "limit"
-_COPIERS: Mapping[str, Copier] = {_OURS: our_replicator, _THEIRS: mirror_maker}
+_LIMIT = "limit"
 _PYTHON_MEGABYTES = 300.0
 _PYTHON_IDLE = 5.0
+_FIRST = next(iter(WORKLOADS))
+_COSTED = (OURS, MIRROR_MAKER)
 
 _WARMING_IDLE_SECONDS = 1.0
 
@@ -33,23 +38,35 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One copy: records a second, and what the copying program cost."""
+    """One copy: records a second, and what the copying program cost, where it was left idle."""
 
     rate: float
-    footprint: Footprint
+    footprint: Footprint | None = None
+
+
+Trials = Mapping[str, Sequence[Trial]]
+"""By who copied."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench replicate``."""
     parser.add_argument(
-        "--records", type=_positive, default=1_000_000, metavar="N", help="how many to copy (%(default)s)"
+        "--workload", nargs="+", choices=WORKLOADS, default=[_FIRST], metavar="NAME", help=f"{_names(WORKLOADS)}"
     )
+    parser.add_argument(
+        "--against", nargs="+", choices=OPTIONS, default=list(OPTIONS), metavar="NAME", help=f"{_names(OPTIONS)}"
+    )
+    parser.add_argument("--records", type=_positive, metavar="N", help="how many, other than each workload's own")
     parser.add_argument("--runs", type=_positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
     parser.add_argument("--cold", action="store_true", help="count the first copies too")
     # Two of the replicator's slices: each time as many of their ends fall into it.
     parser.add_argument(
         "--idle-seconds", type=float, default=20.0, metavar="S", help="idleness after each copy (%(default)g)"
     )
+
+
+def _names(table: Mapping[str, object]) -> str:
+    return ", ".join(table)
 
 
 def _positive(text: str) -> int:
@@ -64,55 +81,100 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     Raises:
         ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
     """
-    load = Load(arguments.records)
-    trials: dict[str, list[Trial]] = {name: [] for name in _COPIERS}
+    measured: list[Row] = []
+    for name in arguments.workload:
+        workload = WORKLOADS[name]
+        load = workload.load
+        if arguments.records:
+            load = dataclasses.replace(load, records=arguments.records)
+        copying = [OURS, *(each for each in map(OPTIONS.__getitem__, arguments.against) if each in workload.against)]
+        trials = await _trials(load, copying, arguments, arguments.idle_seconds if name == _FIRST else 0.0)
+        measured += speeds(workload, trials) + costs(trials)
+    return measured
+
+
+async def _trials(
+    load: Load, copying: Sequence[str], arguments: argparse.Namespace, idle_seconds: float
+) -> dict[str, list[Trial]]:
+    trials: dict[str, list[Trial]] = {name: [] for name in copying}
     async with plain_pair() as pair:
         await fill(pair.source, load)
-        await count(pair.source, load.topic, load.partitions)
-        if not arguments.cold:
-            await _round(pair, load, "warming", _WARMING_IDLE_SECONDS)
-        for number in range(arguments.runs):
-            for name, trial in (await _round(pair, load, str(number), arguments.idle_seconds)).items():
-                trials[name].append(trial)
-    return rows(trials[_OURS], trials[_THEIRS])
+        visible = await count(pair.source, load.topic, load.partitions)
+        if visible != load.visible:
+            raise ProcessFailed(f"topic {load.topic} holds {visible} records, and not {load.visible}")
+        rounds = [] if arguments.cold else [("warming", min(idle_seconds, _WARMING_IDLE_SECONDS))]
+        rounds += [(str(number), idle_seconds) for number in range(arguments.runs)]
+        for run, seconds in rounds:
+            for name in copying:
+                trial = await _trial(pair, load, name, run, seconds if name in _COSTED else 0.0)
+                trials[name] += [] if run == "warming" else [trial]
+    return trials
 
 
-async def _round(pair: Pair, load: Load, run: str, idle_seconds: float) -> dict[str, Trial]:
-    """One copy by each, in turn."""
-    return {name: await _trial(pair, load, copier, run, idle_seconds) for name, copier in _COPIERS.items()}
-
-
-async def _trial(pair: Pair, load: Load, copier: Copier, run: str, idle_seconds: float) -> Trial:
-    async with copier(pair, load, run) as copying:
-        timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
-        copied = await count(pair.destination, copying.topic, load.partitions)
-        if copied != load.records:
-            raise copying.process.failure(f"copied {copied} records of {load.records}")
-        trial = Trial(copied / timeline.seconds, await footprint(copying.process.pid, idle_seconds))
-    log.info("topic copied", extra={"fields": {"by": copying.process.name, **_told(trial)}})
+async def _trial(pair: Pair, load: Load, name: str, run: str, idle_seconds: float) -> Trial:
+    """One copy; nothing of it is left afterwards."""
+    trial = await (_bare(pair, load, run) if name == BARE else _copied(pair, load, name, run, idle_seconds))
+    await delete_topics(pair.destination)
+    log.info("topic copied", extra={"fields": {"by": name, **_told(trial)}})
     return trial
+
+
+async def _copied(pair: Pair, load: Load, name: str, run: str, idle_seconds: float) -> Trial:
+    visible = load.visible
+    async with COPIERS[name](pair, load, run) as copying:
+        timeline = await watch(pair.destination, copying.topic, visible, copying.process)
+        copied = await count(pair.destination, copying.topic, load.partitions)
+        if copied != visible:
+            raise copying.process.failure(f"copied {copied} records of {visible}")
+        cost = await footprint(copying.process.pid, idle_seconds) if idle_seconds else None
+        return Trial(copied / timeline.seconds, cost)
+
+
+async def _bare(pair: Pair, load: Load, run: str) -> Trial:
+    copy = f"{load.topic}.bare{run}"
+    alone = await fetch_and_produce(pair, load, copy)
+    copied = await count(pair.destination, copy, load.partitions)
+    if copied != load.visible:
+        raise ProcessFailed(f"{copied} records of {load.visible} were fetched and produced")
+    log.info("fetched and produced", extra={"fields": {k: f"{v:.2f}" for k, v in dataclasses.asdict(alone).items()}})
+    return Trial(copied / alone.seconds)
 
 
 def _told(trial: Trial) -> dict[str, str]:
     """A trial for people who watch."""
-    java, others = trial.footprint.java, trial.footprint.others
-    return {
-        "rate": f"{trial.rate:,.0f}/s",
-        "java": f"{java.memory:.0f}MB,{java.idle:.1f}%",
-        "others": f"{others.memory:.0f}MB,{others.idle:.1f}%",
-    }
+    told = {"rate": f"{trial.rate:,.0f}/s"}
+    if trial.footprint is not None:
+        java, others = trial.footprint.java, trial.footprint.others
+        told["java"] = f"{java.memory:.0f}MB,{java.idle:.1f}%"
+        told["others"] = f"{others.memory:.0f}MB,{others.idle:.1f}%"
+    return told
 
 
-def rows(ours: Sequence[Trial], theirs: Sequence[Trial]) -> list[Row]:
-    """The medians of the rates, the highest of the costs."""
-    rates = [statistics.median(trial.rate for trial in trials) for trials in (ours, theirs)]
-    memory = [
-        max((trial.footprint.java + trial.footprint.others).memory for trial in trials) for trials in (ours, theirs)
-    ]
-    python = [trial.footprint.others for trial in ours]
+def speeds(workload: Workload, trials: Trials) -> list[Row]:
+    """The medians of the rates, ours beside each other's."""
+    rates = {name: statistics.median(trial.rate for trial in each) for name, each in trials.items()}
     return [
-        Row("speed", "records/s", rates[0], _THEIRS, rates[1]),
-        Row("memory of Python", "MB", max(cost.memory for cost in python), _LIMIT, _PYTHON_MEGABYTES),
-        Row("idle Python", "% of a core", max(cost.idle for cost in python), _LIMIT, _PYTHON_IDLE),
-        Row("memory with Java", "MB", memory[0], _THEIRS, memory[1]),
+        Row(workload.title, "records/s", rates[OURS], name, rate, workload.goals.get(name))
+        for name, rate in rates.items()
+        if name != OURS
     ]
+
+
+def costs(trials: Trials) -> list[Row]:
+    """The highest of the costs, where there are any."""
+    ours, theirs = (_footprints(trials.get(name, ())) for name in _COSTED)
+    rows = []
+    if ours:
+        python = [each.others for each in ours]
+        rows += [
+            Row("memory of Python", "MB", max(cost.memory for cost in python), _LIMIT, _PYTHON_MEGABYTES),
+            Row("idle Python", "% of a core", max(cost.idle for cost in python), _LIMIT, _PYTHON_IDLE),
+        ]
+    if ours and theirs:
+        memory = [max((each.java + each.others).memory for each in footprints) for footprints in (ours, theirs)]
+        rows.append(Row("memory with Java", "MB", memory[0], MIRROR_MAKER, memory[1]))
+    return rows
+
+
+def _footprints(trials: Sequence[Trial]) -> list[Footprint]:
+    return [trial.footprint for trial in trials if trial.footprint is not None]

@@ -17,21 +17,42 @@ from tests.support.bench import bench
 SECONDS = 30.0
 
 
-def test_replicate_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
-    options = ["--records", "20000", "--runs", "1", "--cold", "--idle-seconds", "1", "--json"]
-    with bench(tmp_path, "replicate", *options) as process:
+def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path: Path) -> None:
+    temporary, picture = tmp_path / "temporary", tmp_path / "picture.png"
+    temporary.mkdir()
+    options = ["--records", "20000", "--runs", "1", "--cold", "--idle-seconds", "1", "--json", "--plot", str(picture)]
+    with bench(temporary, "replicate", *options) as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
-    rows = json.loads(out)["rows"]
-    assert [(row["name"], row["peer_name"]) for row in rows] == [
-        ("speed", "MirrorMaker 2"),
+    result = json.loads(out)
+    assert [(row["name"], row["peer_name"]) for row in result["rows"]] == [
+        ("500-byte records, lz4", "MirrorMaker 2"),
+        ("500-byte records, lz4", "MirrorMaker 2, exactly once"),
+        ("500-byte records, lz4", "record by record"),
+        ("500-byte records, lz4", "fetch + produce alone"),
         ("memory of Python", "limit"),
         ("idle Python", "limit"),
         ("memory with Java", "MirrorMaker 2"),
     ]
-    assert all(row.keys() == {"name", "unit", "ours", "peer_name", "peer", "ratio"} for row in rows)
-    assert all(row["ours"] > 0 and row["peer"] > 0 for row in rows if row["name"] != "idle Python")
-    assert list(tmp_path.iterdir()) == []
+    keys = {"name", "unit", "ours", "peer_name", "peer", "ratio", "goal"}
+    assert all(row.keys() == keys for row in result["rows"])
+    assert all(row["ours"] > 0 and row["peer"] > 0 for row in result["rows"] if row["name"] != "idle Python")
+    assert result["setup"].keys() == {"machine", "versions", "Java", "brokers"}
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert list(temporary.iterdir()) == []
+
+
+def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_whole(tmp_path: Path) -> None:
+    workloads = ["fours", "transactions", "compacted"]
+    options = ["--workload", *workloads, "--against", "record-by-record", "--records", "10000", "--runs", "1", "--cold"]
+    with bench(tmp_path, "replicate", *options, "--json") as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert [row["name"] for row in json.loads(out)["rows"]] == [
+        "batches of 4 records",
+        "transactions, 20 % aborted",
+        "compacted, with holes",
+    ]
 
 
 def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:

@@ -4,7 +4,14 @@ from bench.filling import Load
 from bench.mirror_maker import properties
 
 LOAD = Load(records=1000, topic="measured", partitions=6)
-ENTRIES = dict(line.split("=", 1) for line in properties("s:1", "d:2", LOAD, "mirrored7").splitlines())
+
+
+def entries(exactly_once: bool) -> dict[str, str]:
+    text = properties("s:1", "d:2", LOAD, "mirrored7", exactly_once)
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+ENTRIES = entries(exactly_once=False)
 
 
 def test_only_the_flow_from_source_to_destination_is_switched_on() -> None:
@@ -33,3 +40,15 @@ def test_every_topic_it_makes_fits_one_broker() -> None:
     factors = {name: value for name, value in ENTRIES.items() if name.endswith("replication.factor")}
     assert set(factors.values()) == {"1"}
     assert len(factors) == 7
+
+
+def test_exactly_once_is_asked_of_the_destination_and_of_nothing_else() -> None:
+    asked = entries(exactly_once=True)
+    assert asked["destination.exactly.once.source.support"] == "enabled"
+    assert asked["dedicated.mode.enable.internal.rest"] == "true"
+    assert asked["listeners"].startswith("http://127.0.0.1:")
+    assert {name: asked[name] for name in ENTRIES} == ENTRIES
+
+
+def test_no_aborted_record_is_read() -> None:
+    assert ENTRIES["mirrored7.consumer.isolation.level"] == "read_committed"
