@@ -8,9 +8,10 @@ lane's to resolve.
 import asyncio
 import collections
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, cast
+from typing import Any, Generic, NamedTuple, cast
 
 from kio.static.protocol import RequestPayload
 
@@ -23,6 +24,14 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
 CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 30.0
+
+
+class Transfer(NamedTuple):
+    """When an answer began to come, and when it had come, by the monotonic clock; and its size."""
+
+    began: float
+    ended: float
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -45,12 +54,14 @@ class _Pending(Generic[Answer]):
 class BrokerConnection(asyncio.BufferedProtocol):
     """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made.
 
-    ``offered`` holds the lowest and highest version of each API by its key, once the broker has told them.
+    ``offered`` holds the lowest and highest version of each API by its key, once the broker has told them; ``newest``
+    is how the newest answer came.
     """
 
     def __init__(self, target: Target, client_id: str) -> None:
         self.target = target
         self.offered: Mapping[int, tuple[int, int]] = {}
+        self.newest = Transfer(0.0, 0.0, 0)
         self._client_id = client_id
         self._transport: asyncio.Transport | None = None
         self._pending: collections.deque[_Pending[Any]] = collections.deque()
@@ -61,6 +72,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._size = bytearray(SIZE.size)
         self._frame: bytearray | None = None
         self._filled = 0
+        self._began = 0.0
 
     @property
     def open(self) -> bool:
@@ -135,11 +147,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._break(PeerError(f"{self.target} does not speak Kafka's protocol on this port: frame size {size}"))
             return
         self._frame, self._filled = bytearray(size), 0
+        self._began = time.monotonic()
 
     def _answered(self, frame: bytearray) -> None:
         if not self._pending:
             self._break(PeerError(f"{self.target} answered a request that was not sent"))
             return
+        self.newest = Transfer(self._began, time.monotonic(), len(frame))
         pending = self._pending.popleft()
         try:
             pending.settle(frame)

@@ -4,6 +4,7 @@ A Fetch costs by the partitions that have news: the session knows the others, an
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 
 from kio.schema.errors import ErrorCode
@@ -17,11 +18,8 @@ from appliance.kafka.fetch_session import LOST, FetchSession
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.replicator.buffer import Buffer
 from appliance.replicator.failing import Failing
+from appliance.replicator.pace import Pace
 from appliance.replicator.read_ahead import ReadAhead
-
-_RESPONSE_BYTES = 8 * 1024 * 1024
-_ASKED_BYTES = 2 * 1024 * 1024
-"""The most that a Fetch asks for of one partition."""
 
 _IDLE_WAIT = 0.5
 _HURRIED_WAIT = 0.01
@@ -43,6 +41,7 @@ class Fetcher:
         self._failing = failing
         self._release = release
         self._session = FetchSession()
+        self._pace = Pace()
         self._connection: BrokerConnection | None = None
         self._buffers: dict[Partition, Buffer] = {}
         self._unsettled: dict[Buffer, None] = {}
@@ -92,7 +91,7 @@ class Fetcher:
         for buffer in list(self._unsettled):
             room = self._read_ahead.room(buffer)
             if room:
-                self._session.want(buffer.wanted(min(room, _ASKED_BYTES)))
+                self._session.want(buffer.wanted(min(room, self._pace.partition_bytes)))
                 del self._unsettled[buffer]
             else:
                 self._session.drop(buffer.key)
@@ -109,10 +108,15 @@ class Fetcher:
         connection = await self._cluster.broker(self._node, "fetch")
         if connection is not self._connection:
             self._session.begin_anew()
-            self._connection = connection
-        limits = FetchLimits(_RESPONSE_BYTES, _HURRIED_WAIT if self._unsettled else _IDLE_WAIT)
+            self._connection, self._pace = connection, Pace()
+        size = min(self._pace.response_bytes, self._read_ahead.left)
+        limits = FetchLimits(size, _HURRIED_WAIT if self._unsettled else _IDLE_WAIT)
+        sent = time.monotonic()
         answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
         self._session.answered(answer.session_id)
+        self._pace.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
+        if self._pace.far:
+            self._read_ahead.stretch(self._pace.response_bytes)
         for fetched in answer.partitions:
             buffer = self._buffers.get(fetched.partition)
             if buffer is None or buffer in self._unsettled:

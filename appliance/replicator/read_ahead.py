@@ -5,15 +5,28 @@ from dataclasses import dataclass
 from appliance.replicator.buffer import Buffer
 
 _BYTES = 32 * 1024 * 1024
+_ANSWERS = 5
+"""When a partition's answer has come, there is room for another one of that size, that will come meanwhile."""
+
 LEAST = 64 * 1024
 """It is not worth a Fetch to ask for fewer bytes of a partition than this."""
 
 
 @dataclass(slots=True)
 class ReadAhead:
-    """``bytes`` is what all buffers hold now."""
+    """``bytes`` is what all buffers hold now, and ``limit``, by and large, what they may."""
 
     bytes: int = 0
+    limit: int = _BYTES
+
+    def stretch(self, response_bytes: int) -> None:
+        """Make room for answers of this size, which the way to a leader far away takes."""
+        self.limit = max(self.limit, _ANSWERS * response_bytes)
+
+    @property
+    def left(self) -> int:
+        """How many bytes the next answer may bring."""
+        return max(self.limit - self.bytes, LEAST)
 
     def room(self, buffer: Buffer) -> int:
         """How many bytes may be fetched into a buffer; 0 when it is full.
@@ -22,7 +35,7 @@ class ReadAhead:
         Choudhury and Hahne 1998): a partition alone gets much, many get their shares, and what one lane cannot get rid
         of leaves room for the others. An empty buffer may always be filled.
         """
-        room = (_BYTES - self.bytes) // 2 - buffer.bytes
+        room = (self.limit - self.bytes) // 2 - buffer.bytes
         if room < LEAST:
             return 0 if buffer.portions else LEAST
         return room
