@@ -3,15 +3,15 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
-from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, ProcessFailed
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.metadata import Metadata
+from appliance.kafka.metadata import NOBODY, Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.topics import NewTopic, create_topics
 from appliance.settings.values import Side
@@ -23,7 +23,7 @@ RECORDS_A_SECOND = 10
 """Of each topic: one a second of each partition."""
 
 _DEADLINE = 300.0
-_INTERVAL = 0.1
+_INTERVAL = 0.5
 _TURN = 0.02
 _ERRORS_ONLY = 3
 _AT_ONCE = 1_000
@@ -42,19 +42,35 @@ async def make(cluster: Cluster, topics: Collection[str]) -> None:
     Raises:
         ProcessFailed, Unreachable, BrokerRefused: the cluster did not take them.
     """
-    async with kafka_cluster(cluster, Side.SOURCE) as source:
-        failures = await create_topics(source, [NewTopic(name, PARTITIONS, 1, {}) for name in topics])
-    for error in failures.values():
-        raise error
-    producer = _producer(cluster)
-    for name in topics:
-        for partition in range(PARTITIONS):
-            producer.produce(name, _VALUE, partition=partition)
-        producer.poll(0)
+    made = [(name, partition) for name in topics for partition in range(PARTITIONS)]
+    try:
+        async with kafka_cluster(cluster, Side.SOURCE) as source, asyncio.timeout(_DEADLINE):
+            failures = await create_topics(source, [NewTopic(name, PARTITIONS, 1, {}) for name in topics])
+            for error in failures.values():
+                raise error
+            known = await source.metadata(None)
+            while not _all_led(known, made):
+                await asyncio.sleep(_interval(len(made)))
+                known = await source.metadata(None)
+            await _write_each(_producer(cluster), made)
+    except TimeoutError as error:
+        raise ProcessFailed(f"{len(topics)} topics were not made within {_DEADLINE:g} s") from error
+
+
+async def _write_each(producer: Producer, partitions: Collection[Partition]) -> None:
+    refused: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: object) -> None:
+        refused.extend([error] if error else [])
+
+    for topic, partition in partitions:
+        producer.produce(topic, _VALUE, partition=partition, on_delivery=delivered)
         await asyncio.sleep(0)
     while len(producer):
         producer.poll(_TURN)
         await asyncio.sleep(0)
+    if refused:
+        raise ProcessFailed(f"the source did not take all of the first records: {refused[0]}")
 
 
 async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProcess) -> float:
@@ -69,17 +85,22 @@ async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProce
             while missing:
                 copying.require_running()
                 missing -= (await offsets(destination, missing)).keys()
-                await asyncio.sleep(_INTERVAL if len(missing) > PARTITIONS else _TURN)
+                await asyncio.sleep(_interval(len(missing)))
     except TimeoutError as error:
         raise copying.failure(f"left {len(missing)} partitions without a record after {_DEADLINE:g} s") from error
     return time.perf_counter()
+
+
+def _interval(partitions: int) -> float:
+    """How long to wait between two looks at so many: to look costs the brokers time, too."""
+    return _TURN if partitions <= PARTITIONS else _INTERVAL
 
 
 async def offsets(cluster: KafkaCluster, partitions: Collection[Partition]) -> dict[Partition, int]:
     """The last stable offsets of those of the partitions that hold anything; none while the cluster is busy."""
     try:
         known = await cluster.metadata(None)
-        led = [partition for partition in partitions if _is_led(known, partition)]
+        led = [partition for partition in partitions if known.leader(*partition) != NOBODY]
         ends = await list_offsets(cluster, known, led, Bound.STABLE_END)
     except ApplianceError as error:
         if not error.retriable:
@@ -88,8 +109,8 @@ async def offsets(cluster: KafkaCluster, partitions: Collection[Partition]) -> d
     return {partition: end for partition, end in ends.items() if end > 0}
 
 
-def _is_led(known: Metadata, partition: Partition) -> bool:
-    return known.leader(*partition) >= 0
+def _all_led(known: Metadata, partitions: Iterable[Partition]) -> bool:
+    return all(known.leader(*partition) != NOBODY for partition in partitions)
 
 
 @contextlib.asynccontextmanager
