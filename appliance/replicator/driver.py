@@ -176,6 +176,7 @@ class Replicator:
             ProcessFailed: there was none for long; the next application of ours may get it, from a new master too.
         """
         wanted, master = task_count(self._settings.engine), self._settings.engine.spark_master
+        self._machine.require_running()
         until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
         while not (room := min(wanted, await asyncio.to_thread(spark.room))):
             self._troubles.tell("executors", f"SPARK_MASTER={master} has no core for us: is a worker up?")

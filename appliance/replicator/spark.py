@@ -54,13 +54,16 @@ class Spark:
         Raises:
             ProcessFailed: the application has ended.
         """
-        context = self._context._jsc.sc()
-        if context.isStopped():
-            raise ProcessFailed(
-                f"SPARK_MASTER={self._master}: ended our application: no master answers there, its "
-                "SPARK_AUTHENTICATE_SECRET is another, or no executor starts"
-            )
-        return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
+        try:
+            context = self._context._jsc.sc()
+            if not context.isStopped():
+                return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
+        except (Py4JError, OSError) as error:
+            raise ProcessFailed(f"SPARK_MASTER={self._master}: Spark's Java machine does not answer") from error
+        raise ProcessFailed(
+            f"SPARK_MASTER={self._master}: has ended our application: no master answers there, its "
+            "SPARK_AUTHENTICATE_SECRET is another, or no executor starts"
+        )
 
     def slice(self, invitation: Invitation, tasks: int) -> list[LedgerRow]:
         """Run one slice and give its ledger; returns when all tasks have.

@@ -5,6 +5,7 @@ directory for what they write. So nothing of the driver's host has to be the sam
 """
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from appliance.replicator.configuration import JAVA_OPTIONS, LOG_FILE, authentic
 from appliance.replicator.machine import ENV_FILE_VARIABLE, own_address, private_file, spark_home
 from appliance.replicator.scratch import scratch
 from appliance.settings.values import EngineSettings
+
+log = logging.getLogger("appliance.replicator")
 
 _STOP_PATIENCE = 10.0
 
@@ -55,6 +58,7 @@ async def run_part(
             env={**os.environ, **_environment(at, env_file, directory)},
             process_group=0,  # Ctrl-C is for us to hear
         )
+        log.info(f"spark {part} started", extra={"fields": {"master": engine.spark_master, "host": at}})
         return await _until(process, part, stopping)
 
 

@@ -2,10 +2,16 @@
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 
+import pytest
+
+from appliance.errors import SettingsError
+from appliance.replicator.seat_tls import seat_tls
 from appliance.replicator.seating import STOP, Hello, Notice, Seat, decode_seat, encode_hello
 from appliance.replicator.seats import SeatServer
+from appliance.settings.values import Side
 
 SECONDS = 10.0
 
@@ -20,9 +26,9 @@ def unheard(notice: Notice) -> None:
 
 
 @contextlib.asynccontextmanager
-async def server() -> AsyncIterator[SeatServer]:
+async def server(*, encrypted: bool = False) -> AsyncIterator[SeatServer]:
     async with asyncio.timeout(SECONDS):
-        seats = SeatServer("127.0.0.1", unheard)
+        seats = SeatServer("127.0.0.1", unheard, encrypted=encrypted)
         await seats.start()
         try:
             yield seats
@@ -91,3 +97,38 @@ async def test_case_3_a_seat_of_a_slice_that_has_ended_is_given_to_nobody() -> N
                 await late.end()
                 async with task_of(seats, "next") as following:
                     assert await following.seat() is None
+
+
+async def dialled(seats: SeatServer, token: str) -> bytes:
+    """What a task of a cluster is answered that was given this token."""
+    context = seat_tls(token, Side.DESTINATION)
+    reader, writer = await asyncio.open_connection(*seats.address, ssl=context)
+    writer.write(encode_hello(Hello(seats.token, "worker", -1)))
+    try:
+        return await reader.readline()
+    finally:
+        writer.close()
+
+
+async def test_between_hosts_a_task_has_its_seat_through_tls() -> None:
+    async with server(encrypted=True) as seats:
+        seats.open([seat(0)])
+        assert decode_seat(await dialled(seats, seats.token)).slice == 0
+
+
+async def test_between_hosts_nobody_is_heard_who_was_not_given_the_token() -> None:
+    async with server(encrypted=True) as seats:
+        seats.open([seat(0)])
+        with pytest.raises(ssl.SSLError):
+            await dialled(seats, "of another run")
+        async with task_of(seats, "in the clear") as stranger:
+            with contextlib.suppress(ConnectionError):
+                assert await stranger.reader.readline() == b""
+        assert decode_seat(await dialled(seats, seats.token)).slice == 0
+
+
+async def test_a_port_that_is_taken_is_a_fault_of_the_settings() -> None:
+    async with server() as seats:
+        other = SeatServer("127.0.0.1", unheard, seats.address[1])
+        with pytest.raises(SettingsError, match=r"SPARK_DRIVER_PORT: cannot listen on 127\.0\.0\.1"):
+            await other.start()
