@@ -32,7 +32,8 @@ _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a benchmark; the exit code."""
-    parsed = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    parsed = _parser().parse_args(given)
     log.configure(LogSettings(LogFormat.TEXT, "info"))
     try:
         if parsed.plot:
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = asyncio.run(_until_signalled(parsed.run(parsed)))
         if isinstance(rows, int):
             return rows
-        _print(rows, parsed.setup(), parsed.json)
+        _print(rows, parsed.setup(given), parsed.json)
         if parsed.plot:
             plot.draw(rows, parsed.plot)
     except ApplianceError as error:

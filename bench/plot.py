@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench plot``."""
     parser.add_argument("results", nargs="+", type=Path, metavar="RESULT", help="a file that --json has printed")
     parser.add_argument("--output", dest="plot", type=Path, required=True, metavar="FILE", help="the PNG file")
-    parser.set_defaults(setup=dict)
+    parser.set_defaults(setup=lambda _: {})
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:

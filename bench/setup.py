@@ -3,8 +3,9 @@
 import os
 import platform
 import re
+import shlex
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -17,12 +18,13 @@ _GIGABYTE = 1e9
 _PACKAGES = ("pyspark", "confluent-kafka", "aiokafka")
 
 
-def setup() -> Mapping[str, str]:
-    """What a stranger needs in order to compare, by what it is about."""
+def setup(arguments: Sequence[str]) -> Mapping[str, str]:
+    """What a stranger needs in order to repeat it and to compare, by what it is about."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIGABYTE
     cores = len(os.sched_getaffinity(0))
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]
     return {
+        "command": shlex.join(["bin/bench", *arguments]),
         "machine": f"{cores} cores ({_processor()}), {memory:.0f} GB memory, Linux {platform.release()}",
         "versions": ", ".join([f"Python {platform.python_version()}", *packages]),
         "Java": f"Kafka and MirrorMaker {KAFKA_VERSION}, {_java_version()}",

@@ -37,7 +37,7 @@ def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path:
     keys = {"name", "unit", "ours", "peer_name", "peer", "ratio", "goal"}
     assert all(row.keys() == keys for row in result["rows"])
     assert all(row["ours"] > 0 and row["peer"] > 0 for row in result["rows"] if row["name"] != "idle Python")
-    assert result["setup"].keys() == {"machine", "versions", "Java", "brokers"}
+    assert result["setup"].keys() == {"command", "machine", "versions", "Java", "brokers"}
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert list(temporary.iterdir()) == []
 
