@@ -12,7 +12,7 @@ from rich.console import Console
 from appliance import log
 from appliance.errors import ApplianceError
 from appliance.settings.values import LogFormat, LogSettings
-from bench import batches, plot, recovery, replicate, topics, tunnel, wan
+from bench import batches, latency, plot, recovery, replicate, topics, tunnel, wan
 from bench.row import Row, as_json, as_table
 from bench.setup import setup
 
@@ -22,6 +22,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
     "replicate": ("our replicator beside others, and beside the limit", replicate.add_arguments, replicate.run),
     "batches": ("record batches, raw and rebuilt, without a broker", batches.add_arguments, batches.run),
+    "latency": ("from a sender to a consumer of the copy, ours and MirrorMaker 2", latency.add_arguments, latency.run),
     "recovery": ("the replicator after SIGKILL", recovery.add_arguments, recovery.run),
     "plot": ("one picture of results that --json has printed", plot.add_arguments, plot.run),
     "topics": ("many topics, beside MirrorMaker 2", topics.add_arguments, topics.run),

@@ -1,0 +1,162 @@
+"""How long a record takes from its sender to a consumer of its copy: by our replicator and MirrorMaker 2, in turn.
+
+Keyed records of 500 bytes are sent at an even pace to four partitions, each on its own (no linger), by one program; and
+received by another, at ``read_committed``, which for MirrorMaker 2's copies, at least once, means at once. In the time
+is all that happens between: both brokers, the copying, for ours the transaction and its commit. The first seconds of
+each copy are not counted. Each copy is by a program just started, of a topic of its own.
+
+A slice ends when our replicator's log says so; what was sent within half a second of that is looked at by itself.
+"""
+
+import argparse
+import logging
+import os
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from appliance.demo.cluster import Cluster
+from appliance.demo.process import OwnedProcess
+from appliance.settings.values import Side
+from bench.clusters import Pair, kafka_cluster, plain_pair
+from bench.copying import Copier, Copying
+from bench.filling import Load, fill
+from bench.latency_figures import Figures, samples_of, slice_ends
+from bench.mirror_maker import mirror_maker
+from bench.our_replicator import environment, our_replicator
+from bench.row import Row
+from bench.tunnel_ways import running
+
+_OURS, _THEIRS, _LIMIT = "our replicator", "MirrorMaker 2", "limit"
+_COPIERS: Mapping[str, Copier] = {_OURS: our_replicator, _THEIRS: mirror_maker}
+_PARTITIONS = 4
+_P99_LIMITS = {200: 60.0}
+_SLICE_END_LIMIT = 500.0
+_DEADLINE = 90.0
+
+log = logging.getLogger("appliance.bench")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench latency``."""
+    parser.add_argument("--rates", type=int, nargs="+", default=[200, 5000], metavar="N", help="per second (200 5000)")
+    parser.add_argument("--seconds", type=float, default=60, metavar="S", help="of each copy (%(default)s)")
+    parser.add_argument("--warming", type=float, default=10, metavar="S", help="not counted, before (%(default)s)")
+    parser.add_argument(
+        "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each, in turn (%(default)s)"
+    )
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, or records did not arrive.
+    """
+    measured: list[Row] = []
+    async with plain_pair() as pair:
+        for rate in arguments.rates:
+            figures: dict[str, list[Figures]] = {name: [] for name in _COPIERS}
+            for number in range(arguments.runs):
+                for name, copier in _COPIERS.items():
+                    trial = _Trial(pair, copier, rate, f"{rate}x{number}")
+                    figures[name].append(await trial.run(arguments.warming, arguments.seconds))
+            measured += rows(rate, figures[_OURS], figures[_THEIRS])
+    return measured
+
+
+class _Trial:
+    """One copy of what flows at one rate."""
+
+    def __init__(self, pair: Pair, copier: Copier, rate: int, name: str) -> None:
+        self._pair = pair
+        self._copier = copier
+        self._rate = rate
+        self._name = name
+
+    async def run(self, warming: float, seconds: float) -> Figures:
+        """Lets them flow and be copied for ``warming`` seconds, and then for ``seconds`` that count."""
+        load = Load(0, f"measured{self._name}{self._copier.__name__}", _PARTITIONS)
+        await fill(self._pair.source, load)
+        async with self._copier(self._pair, load, self._name) as copying:
+            await _topic_made(self._pair.destination, copying)
+            times = await self._flow(load, copying, round(self._rate * (warming + seconds)))
+            clock_offset = time.perf_counter() - time.time()
+            ends = slice_ends(copying.process.log_file.read_text(), clock_offset)
+        figures = Figures.of(samples_of(times, warming), ends)
+        fields = {"by": copying.process.name, "rate": f"{self._rate}/s", **_told(figures)}
+        log.info("latency measured", extra={"fields": fields})
+        return figures
+
+    async def _flow(self, load: Load, copying: Copying, count: int) -> bytes:
+        """Sends and receives so many records; what the receiver has noted."""
+        directory = self._pair.directory
+        file = directory / f"{load.topic}.times"
+        options = ["--partitions", str(load.partitions), "--count", str(count)]
+        receiver = ["receiver", self._pair.destination.home_bootstrap, copying.topic, "--file", str(file), *options]
+        sender = ["sender", self._pair.source.home_bootstrap, load.topic, "--rate", str(self._rate), *options]
+        deadline = count / self._rate + _DEADLINE
+        async with running(f"receiver of {load.topic}", _program(*receiver), directory, "^ready$") as receiving:
+            sending = await OwnedProcess.start(
+                f"sender of {load.topic}",
+                _program(*sender),
+                directory / f"{load.topic}.log",
+                environment(os.environ, directory),
+            )
+            try:
+                await _succeeds(sending, deadline)
+                log.info(sending.log_file.read_text().strip())
+            finally:
+                await sending.stop()
+            copying.process.require_running()
+            await _succeeds(receiving, _DEADLINE)
+        return file.read_bytes()
+
+
+def _program(name: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", f"bench.latency_{name}", *options]
+
+
+async def _succeeds(process: OwnedProcess, timeout: float) -> None:
+    status = await process.wait(timeout)
+    if status:
+        raise process.failure(f"ended with status {status}")
+
+
+async def _topic_made(cluster: Cluster, copying: Copying) -> None:
+    async with kafka_cluster(cluster, Side.DESTINATION) as destination:
+
+        async def made() -> bool:
+            return copying.topic in (await destination.metadata([copying.topic])).topics
+
+        await copying.process.wait_until(made, _DEADLINE, f"make topic {copying.topic}")
+
+
+def _told(figures: Figures) -> dict[str, str]:
+    """Figures for people who watch."""
+    told = {"p50": figures.p50, "p99": figures.p99, "max": figures.highest}
+    if figures.at_slice_end is not None:
+        told["at_slice_end"] = figures.at_slice_end
+    return {name: f"{value:.1f}ms" for name, value in told.items()}
+
+
+def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[Row]:
+    """The medians of p50 and p99; the highest of all that is the highest of its copy."""
+
+    def middle(figures: Sequence[Figures], name: str) -> float:
+        return statistics.median(getattr(each, name) for each in figures)
+
+    highest = [max(each.highest for each in figures) for figures in (ours, theirs)]
+    at_ends = [each.at_slice_end for each in ours if each.at_slice_end is not None]
+    measured = [
+        Row(f"latency p50 at {rate}/s", "ms", middle(ours, "p50"), _THEIRS, middle(theirs, "p50")),
+        Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), _THEIRS, middle(theirs, "p99")),
+        Row(f"latency max at {rate}/s", "ms", highest[0], _THEIRS, highest[1]),
+    ]
+    if rate in _P99_LIMITS:
+        measured.append(Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), _LIMIT, _P99_LIMITS[rate]))
+    if at_ends:
+        name = f"latency max at a slice boundary, {rate}/s"
+        measured.append(Row(name, "ms", max(at_ends), _LIMIT, _SLICE_END_LIMIT))
+    return measured

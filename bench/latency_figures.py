@@ -1,0 +1,57 @@
+"""From the times at which records were sent and received to figures."""
+
+import math
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+_SLICE_END = re.compile(r"^(\S+Z) INFO +replicator: slice copied", re.MULTILINE)
+_NEAR_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One record: when it was sent, in seconds of the machine's clock, and the milliseconds until it was received."""
+
+    sent: float
+    taken: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Milliseconds; ``at_slice_end`` is the highest near an end of a slice, None where no slice has ended."""
+
+    p50: float
+    p99: float
+    highest: float
+    at_slice_end: float | None
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample], slice_ends: Sequence[float]) -> "Figures":
+        """Of the samples, at least one. Near is what was sent within half a second before or after."""
+        taken = [sample.taken for sample in samples]
+        near = [
+            sample.taken for sample in samples if any(abs(sample.sent - end) <= _NEAR_SECONDS for end in slice_ends)
+        ]
+        return cls(percentile(taken, 0.50), percentile(taken, 0.99), max(taken), max(near, default=None))
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The value that so large a share of them does not exceed (the nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def samples_of(times: bytes, warming_seconds: float) -> list[Sample]:
+    """What a receiver has noted, less what was sent in the first seconds."""
+    noted = array("q", times)
+    sent, received = noted[::2], noted[1::2]
+    begun = sent[0] / 1e9 + warming_seconds
+    return [Sample(s / 1e9, (r - s) / 1e6) for s, r in zip(sent, received, strict=True) if s / 1e9 >= begun]
+
+
+def slice_ends(log: str, clock_offset: float) -> list[float]:
+    """When the replicator's log says that slices ended; ``clock_offset`` is the machine's clock less the wall's."""
+    return [datetime.fromisoformat(told).timestamp() + clock_offset for told in _SLICE_END.findall(log)]
