@@ -9,6 +9,7 @@
   ``interleaving`` and ``compacting``: records of transactions, and a topic with holes; ``bare``: the protocol bare.
 - ``wan``: ours and MirrorMaker 2 over a long line, which is ``wan_proxy`` between the clusters of ``wan_sites``.
 - ``latency``: both at an even pace, from ``latency_sender`` to ``latency_receiver``.
+- ``backlog``: memory, ``sampling`` it, while gigabytes are caught up with.
 - ``footprint`` and ``procfs``: what a program costs in memory and, when it has nothing to do, in processor time.
 
 Nothing here is a pass mark: a figure is printed beside its limit or its peer, and read by people.

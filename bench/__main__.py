@@ -12,7 +12,7 @@ from rich.console import Console
 from appliance import log
 from appliance.errors import ApplianceError
 from appliance.settings.values import LogFormat, LogSettings
-from bench import batches, latency, plot, recovery, replicate, topics, tunnel, wan
+from bench import backlog, batches, latency, plot, recovery, replicate, topics, tunnel, wan
 from bench.row import Row, as_json, as_table
 from bench.setup import setup
 
@@ -21,6 +21,7 @@ Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
     "replicate": ("our replicator beside others, and beside the limit", replicate.add_arguments, replicate.run),
+    "backlog": ("memory while gigabytes are caught up with", backlog.add_arguments, backlog.run),
     "batches": ("record batches, raw and rebuilt, without a broker", batches.add_arguments, batches.run),
     "latency": ("from a sender to a consumer of the copy, ours and MirrorMaker 2", latency.add_arguments, latency.run),
     "recovery": ("the replicator after SIGKILL", recovery.add_arguments, recovery.run),

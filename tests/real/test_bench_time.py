@@ -35,3 +35,17 @@ def test_latency_prints_our_figures_beside_the_peers_and_the_limits(tmp_path: Pa
     ]
     assert all(row["ours"] > 0 and row["peer"] > 0 for row in rows)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_backlog_prints_our_memory_beside_the_limit_and_beside_itself(tmp_path: Path) -> None:
+    with bench(tmp_path, "backlog", "--gigabytes", "1", "--json") as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    rows = json.loads(out)["rows"]
+    assert [(row["name"], row["unit"], row["peer_name"]) for row in rows] == [
+        ("memory of Python, highest", "MB", "limit"),
+        ("memory of Python, last quarter", "MB", "first quarter"),
+        ("speed", "records/s", "MirrorMaker 2"),
+    ]
+    assert all(row["ours"] > 0 and row["peer"] > 0 for row in rows)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,86 @@
+"""Catching up with several gigabytes that are there before the replicator starts: the memory of its Python side.
+
+The records have values of 1 kB, without compression, on eight partitions. Memory is what all processes but Java's share
+out among them, looked at twice a second from the copy's first visible record to its last: what is copied must not be
+kept, so the last quarter of the looks sees what the first has seen. MirrorMaker 2 copies the same, for its speed.
+"""
+
+import argparse
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance.errors import ProcessFailed
+from bench.clusters import Pair, plain_pair
+from bench.copying import Copier
+from bench.counting import count
+from bench.filling import Load, fill
+from bench.mirror_maker import mirror_maker
+from bench.our_replicator import our_replicator
+from bench.row import Row
+from bench.sampling import Course, Sample, sampled
+from bench.watching import watch
+
+_THEIRS, _LIMIT = "MirrorMaker 2", "limit"
+_VALUE_BYTES = 1000
+_PARTITIONS = 8
+_PYTHON_MEGABYTES = 300.0
+_GIGABYTE = 1e9
+
+log = logging.getLogger("appliance.bench")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One copy: records a second, the samples of its memory, and when its first and last record were visible."""
+
+    rate: float
+    samples: Sequence[Sample]
+    begun: float
+    ended: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench backlog``."""
+    parser.add_argument("--gigabytes", type=float, default=4.0, metavar="GB", help="of values (%(default)g)")
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, a copy was not whole, or was done too soon to be sampled.
+    """
+    records = round(arguments.gigabytes * _GIGABYTE / _VALUE_BYTES)
+    load = Load(records, partitions=_PARTITIONS, value_bytes=_VALUE_BYTES, codec="none")
+    async with plain_pair() as pair:
+        await fill(pair.source, load)
+        return rows(await _trial(pair, load, our_replicator), await _trial(pair, load, mirror_maker))
+
+
+async def _trial(pair: Pair, load: Load, copier: Copier) -> Trial:
+    async with copier(pair, load, "0") as copying, sampled(copying.process.pid) as samples:
+        timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
+        copied = await count(pair.destination, copying.topic, load.partitions)
+        if copied != load.records:
+            raise copying.process.failure(f"copied {copied} records of {load.records}")
+    trial = Trial(copied / timeline.seconds, samples, timeline.empty_at, timeline.changed_at)
+    log.info("backlog copied", extra={"fields": {"by": copying.process.name, "rate": f"{trial.rate:,.0f}/s"}})
+    return trial
+
+
+def rows(ours: Trial, theirs: Trial) -> list[Row]:
+    """Our memory beside the limit and beside itself, and our speed beside the peer's.
+
+    Raises:
+        ProcessFailed: there is no sample of it.
+    """
+    try:
+        course = Course.of(ours.samples, ours.begun, ours.ended)
+    except ValueError as error:
+        raise ProcessFailed(f"the backlog was copied too soon: {error}; take more with --gigabytes") from error
+    return [
+        Row("memory of Python, highest", "MB", course.highest, _LIMIT, _PYTHON_MEGABYTES),
+        Row("memory of Python, last quarter", "MB", course.last, "first quarter", course.first),
+        Row("speed", "records/s", ours.rate, _THEIRS, theirs.rate),
+    ]
