@@ -19,17 +19,17 @@ from collections.abc import Mapping, Sequence
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
 from appliance.settings.values import Side
-from bench.clusters import Pair, kafka_cluster, plain_pair
+from bench.clusters import Pair, kafka_cluster, make_topic, plain_pair
+from bench.contenders import COPIERS, MIRROR_MAKER, OURS
 from bench.copying import Copier, Copying
-from bench.filling import Load, fill
+from bench.filling import Load
 from bench.latency_figures import Figures, samples_of, slice_ends
-from bench.mirror_maker import mirror_maker
-from bench.our_replicator import environment, our_replicator
+from bench.our_replicator import environment
 from bench.row import Row
 from bench.tunnel_ways import running
 
-_OURS, _THEIRS, _LIMIT = "our replicator", "MirrorMaker 2", "limit"
-_COPIERS: Mapping[str, Copier] = {_OURS: our_replicator, _THEIRS: mirror_maker}
+_LIMIT = "limit"
+_COPIERS: Mapping[str, Copier] = {name: COPIERS[name] for name in (OURS, MIRROR_MAKER)}
 _PARTITIONS = 4
 _P99_LIMITS = {200: 60.0}
 _SLICE_END_LIMIT = 500.0
@@ -59,10 +59,10 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         for rate in arguments.rates:
             figures: dict[str, list[Figures]] = {name: [] for name in _COPIERS}
             for number in range(arguments.runs):
-                for name, copier in _COPIERS.items():
-                    trial = _Trial(pair, copier, rate, f"{rate}x{number}")
+                for turn, (name, copier) in enumerate(_COPIERS.items()):
+                    trial = _Trial(pair, copier, rate, f"{rate}x{number}x{turn}")
                     figures[name].append(await trial.run(arguments.warming, arguments.seconds))
-            measured += rows(rate, figures[_OURS], figures[_THEIRS])
+            measured += rows(rate, figures[OURS], figures[MIRROR_MAKER])
     return measured
 
 
@@ -77,8 +77,8 @@ class _Trial:
 
     async def run(self, warming: float, seconds: float) -> Figures:
         """Lets them flow and be copied for ``warming`` seconds, and then for ``seconds`` that count."""
-        load = Load(0, f"measured{self._name}{self._copier.__name__}", _PARTITIONS)
-        await fill(self._pair.source, load)
+        load = Load(0, f"measured{self._name}", _PARTITIONS)
+        await make_topic(self._pair.source, load.topic, load.partitions)
         async with self._copier(self._pair, load, self._name) as copying:
             await _topic_made(self._pair.destination, copying)
             times = await self._flow(load, copying, round(self._rate * (warming + seconds)))
@@ -150,9 +150,9 @@ def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[
     highest = [max(each.highest for each in figures) for figures in (ours, theirs)]
     at_ends = [each.at_slice_end for each in ours if each.at_slice_end is not None]
     measured = [
-        Row(f"latency p50 at {rate}/s", "ms", middle(ours, "p50"), _THEIRS, middle(theirs, "p50")),
-        Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), _THEIRS, middle(theirs, "p99")),
-        Row(f"latency max at {rate}/s", "ms", highest[0], _THEIRS, highest[1]),
+        Row(f"latency p50 at {rate}/s", "ms", middle(ours, "p50"), MIRROR_MAKER, middle(theirs, "p50")),
+        Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), MIRROR_MAKER, middle(theirs, "p99")),
+        Row(f"latency max at {rate}/s", "ms", highest[0], MIRROR_MAKER, highest[1]),
     ]
     if rate in _P99_LIMITS:
         measured.append(Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), _LIMIT, _P99_LIMITS[rate]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.demo.cluster import Cluster
-from appliance.demo.plan import ClusterPlan, Node
+from appliance.demo.plan import ClusterPlan, Node, Ports
 from appliance.demo.process import OwnedProcess
 from appliance.demo.tasks import in_thread
 from appliance.settings.target import Target
@@ -23,21 +23,35 @@ _MEGABYTE = 1e6
 
 
 class FarCluster(Cluster):
-    """One whose brokers advertise the line's address to those that bootstrap from it.
+    """A running cluster as whoever copies from it sees it: at the other end of the line.
 
-    They listen twice: HOME is reached directly, and is for who fills the cluster; the address in VPC is the proxy's.
+    Its brokers listen twice. HOME is reached directly; who bootstraps from VPC is sent by the line ever after, since
+    the address that is advertised there is the proxy's.
     """
 
+    def __init__(self, near: Cluster) -> None:
+        super().__init__(near.plan, near.directory.parent)
+        self._near = near
+
     @property
-    def home_bootstrap(self) -> str:
-        """The brokers at the end of the line."""
-        return ",".join(map(str, self.vpc_targets))
+    def ports(self) -> Ports:
+        """The ports of both listeners."""
+        return self._near.ports
+
+    @property
+    def home_targets(self) -> tuple[Target, ...]:
+        """The brokers by the line."""
+        return self.vpc_targets
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Both clusters, the proxy, and an entrance by which a plain stream goes through it."""
+    """The source as it is reached directly, both clusters as who copies reaches them, the proxy between them.
 
+    ``entrance`` is where a plain stream enters the line.
+    """
+
+    source: Cluster
     pair: Pair
     proxy: OwnedProcess
     entrance: Entrance
@@ -54,20 +68,20 @@ async def far_sites(round_trip: float, bandwidth: float) -> AsyncIterator[Sites]
     Raises:
         ProcessFailed, ToolMissing: something did not start.
     """
-    near_source = ClusterPlan.plain("source", address=_SOURCE)
-    source = dataclasses.replace(near_source, nodes=(Node(0, _SOURCE, fqdn=_LINE),))
+    plain_source = ClusterPlan.plain("source", address=_SOURCE)
+    source = dataclasses.replace(plain_source, nodes=(Node(0, _SOURCE, fqdn=_LINE),))
     destination = ClusterPlan.plain("destination", address=_DESTINATION)
     async with contextlib.AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        far = await stack.enter_async_context(FarCluster(source, directory))
+        near = await stack.enter_async_context(Cluster(source, directory))
         home = await stack.enter_async_context(Cluster(destination, directory))
         plain = Target(LOOPBACK, await stack.enter_async_context(target(directory)))
         entrance = Target(_LINE, plain.port)
         routes = [
-            Route(Target(_LINE, far.ports.vpc), Target(_SOURCE, far.ports.vpc)),
+            Route(Target(_LINE, near.ports.vpc), Target(_SOURCE, near.ports.vpc)),
             Route(entrance, plain),
         ]
         options = ["--round-trip", str(round_trip), "--bandwidth", str(bandwidth), *map(str, routes)]
         command = [sys.executable, "-m", "bench.wan_proxy", *options]
         proxy = await stack.enter_async_context(running("the line", command, directory, "^ready$"))
-        yield Sites(Pair(far, home, directory), proxy, (entrance.host, entrance.port))
+        yield Sites(near, Pair(FarCluster(near), home, directory), proxy, (entrance.host, entrance.port))

@@ -14,6 +14,7 @@ def test_wan_prints_our_figures_beside_the_peers_and_the_lines(tmp_path: Path) -
     rows = json.loads(out)["rows"]
     assert [(row["name"], row["unit"], row["peer_name"]) for row in rows] == [
         ("2 partitions by a long line", "MB/s", "MirrorMaker 2"),
+        ("2 partitions by a long line", "MB/s", "MirrorMaker 2, tuned for it"),
         ("2 partitions by a long line", "MB/s", "the line"),
     ]
     assert all(row["ours"] > 0 and row["peer"] > 0 for row in rows)
