@@ -4,6 +4,12 @@ A proxy of the benchmark's own stands between the source cluster and whoever cop
 should be: it delays each way by half a round trip and limits the bandwidth, which all connections share. The source's
 brokers advertise its address, so that there is no way past it. What the line carries is measured by plain streams just
 before; what of it a copy has used is the size of the source's log, in the codec in which it is stored and fetched.
+``bench.watching`` says what is timed; what is read ahead before the first record becomes visible is not, and may be a
+twentieth of the whole.
+
+MirrorMaker 2 is tuned as in ``bin/bench replicate``, and once more for the line: its consumers may ask for eight times
+as much of a partition, with the socket buffers that the system finds right. That the proxy ends TCP at both ends spares
+the first one what its buffers of 64 KiB would cost on a real line of 100 ms, by which each brings 0.65 MB/s at most.
 """
 
 import argparse
