@@ -23,7 +23,8 @@ from appliance.replicator.read_ahead import ReadAhead
 
 _IDLE_WAIT = 0.5
 _HURRIED_WAIT = 0.01
-"""How long a Fetch waits while a full buffer is left out: it may have room long before new records come to others."""
+"""How long a Fetch waits while a full buffer is left out, which may have room long before new records come to others;
+twice as long each time, as long as nothing is taken."""
 
 Release = Callable[[Iterable[Buffer]], None]
 """Gives buffers back, whose leader is another one, or none, or does not answer."""
@@ -47,6 +48,7 @@ class Fetcher:
         self._unsettled: dict[Buffer, None] = {}
         """The buffers of which the next Fetch has something else to say: so the one in flight says nothing of them."""
         self._news = asyncio.Event()
+        self._wait = _IDLE_WAIT
 
     def add(self, buffer: Buffer) -> None:
         """Read into this buffer."""
@@ -63,6 +65,7 @@ class Fetcher:
 
     def look_again(self) -> None:
         """Full buffers may have room."""
+        self._wait = _HURRIED_WAIT
         self._news.set()
 
     async def run(self) -> None:
@@ -110,7 +113,8 @@ class Fetcher:
             self._session.begin_anew()
             self._connection, self._pace = connection, Pace()
         size = min(self._pace.response_bytes, self._read_ahead.left)
-        limits = FetchLimits(size, _HURRIED_WAIT if self._unsettled else _IDLE_WAIT)
+        limits = FetchLimits(size, self._wait if self._unsettled else _IDLE_WAIT)
+        self._wait = min(2 * self._wait, _IDLE_WAIT)
         sent = time.monotonic()
         answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
         self._session.answered(answer.session_id)

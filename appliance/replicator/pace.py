@@ -8,7 +8,10 @@ _NEAR_RESPONSE = 8 * 1024 * 1024
 _NEAR_PARTITION = 2 * 1024 * 1024
 """Nearby, larger answers are no faster, and take memory."""
 
-_NEAR = 0.005
+_NEAR = 0.02
+_SURE = 5
+"""How many answers it takes to tell a long way from a broker that was busy or had just started."""
+
 _FAR_RESPONSE = 32 * 1024 * 1024
 _TIMES = 8
 """How many times as long an answer should be on its way as the line is idle before its first byte comes."""
@@ -27,11 +30,13 @@ class Pace:
     _latency: float = 0.0
     _rate: float = 1024 * 1024
     _active: int = 1
+    _answers: int = 0
 
     def answered(self, sent: float, transfer: Transfer, active: int) -> None:
         """A Fetch that was sent at that time was answered with records of ``active`` partitions."""
         latency = transfer.began - sent
-        self._latency = min(self._latency or latency, latency)
+        self._latency = min(self._latency, latency) if self._answers else latency
+        self._answers += 1
         self._active = max(active, 1)
         seconds = max(transfer.ended - transfer.began, 1e-6)
         if transfer.bytes >= _TELLING:
@@ -40,7 +45,7 @@ class Pace:
     @property
     def far(self) -> bool:
         """Whether the leader is so far away that waiting for it takes a good part of the time."""
-        return self._latency > _NEAR
+        return self._answers >= _SURE and self._latency > _NEAR
 
     @property
     def response_bytes(self) -> int:

@@ -44,6 +44,10 @@ def test_the_wait_for_records_is_no_distance() -> None:
     assert not after(0.001, 100 * MEGABYTE, waited=0.5).far
 
 
+def test_a_few_late_answers_are_no_distance() -> None:
+    assert not after(0.1, 100 * MEGABYTE, answers=4).far
+
+
 def test_what_crawls_is_asked_for_little_so_that_nothing_waits_long_behind_it() -> None:
     pace = after(0.05, 0.5 * MEGABYTE)
     assert pace.response_bytes / (0.5 * MEGABYTE) < 1.5
