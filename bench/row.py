@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,8 +28,11 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """``ours / peer``, whatever the unit: the more the better for a rate, the less the better for a cost."""
-        return self.ours / self.peer
+        """``ours / peer``, whatever the unit: the more the better for a rate, the less the better for a cost.
+
+        Beside nothing at all it is infinite: within a short while an idle program may need no processor time.
+        """
+        return self.ours / self.peer if self.peer else math.inf
 
 
 def as_json(rows: Sequence[Row], setup: Mapping[str, str] = _NO_SETUP) -> str:

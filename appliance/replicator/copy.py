@@ -83,10 +83,11 @@ class Copier:
         return f"lane {self.lane.index}"
 
     async def _start(self) -> None:
-        """Fence, and read what is remembered."""
+        """Fence, read what is remembered, and leave our name, for which whoever was fenced waits."""
         self.intake.forget(self.replicas)
         self._taken_in.clear()
         await self.lane.start()
+        await self.lane.commit([], await self._first_positions(self.replicas))
 
     async def _take_in(self, replicas: Sequence[Replica]) -> None:
         """Have the intake read these partitions on from what is remembered: all of them, or those that are added.
