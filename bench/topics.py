@@ -29,6 +29,9 @@ from bench.row import Row
 _THEIRS, _LIMIT = "MirrorMaker 2", "limit"
 _PYTHON_MEGABYTES = 1_000.0
 _NEW_TOPIC_SECONDS = 5.0
+_GROWTH = 10.0
+"""Ten times as many partitions may cost ten times as much."""
+
 _NEW_TOPICS = 3
 _WARMING_SECONDS = 5.0
 _HEAP_MEGABYTES = 2_048
@@ -137,11 +140,11 @@ def rows(few: Trial, many: Trial, peer: Trial | None) -> list[Row]:
     """Ours with many topics beside the limits, beside ours with few, and beside the peer's with many."""
     less, pythons = f"{few.topics} topics", (many.idle.others, many.busy.others)
     found = [
-        Row("a new topic", "s", many.new_topic, _LIMIT, _NEW_TOPIC_SECONDS),
-        Row("memory of Python", "MB", max(cost.memory for cost in pythons), _LIMIT, _PYTHON_MEGABYTES),
+        Row("a new topic", "s", many.new_topic, _LIMIT, _NEW_TOPIC_SECONDS, 1),
+        Row("memory of Python", "MB", max(cost.memory for cost in pythons), _LIMIT, _PYTHON_MEGABYTES, 1),
         Row("start-up", "s", many.startup, less, few.startup),
-        Row("idle Python", "% of a core", many.idle.others.idle, less, few.idle.others.idle),
-        Row("busy Python", "% of a core", many.busy.others.idle, less, few.busy.others.idle),
+        Row("idle Python", "% of a core", many.idle.others.idle, less, few.idle.others.idle, _GROWTH),
+        Row("busy Python", "% of a core", many.busy.others.idle, less, few.busy.others.idle, _GROWTH),
         Row("delay under load", "ms", many.delay, less, few.delay),
     ]
     return found if peer is None else found + _beside(many, peer)

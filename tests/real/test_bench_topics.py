@@ -19,5 +19,5 @@ def test_topics_prints_our_figures_beside_the_limits_and_beside_few(tmp_path: Pa
         ("busy Python", "2 topics"),
         ("delay under load", "2 topics"),
     ]
-    assert all(row.keys() == {"name", "unit", "ours", "peer_name", "peer", "ratio"} for row in rows)
+    assert all(row.keys() == {"name", "unit", "ours", "peer_name", "peer", "ratio", "goal"} for row in rows)
     assert list(tmp_path.iterdir()) == []

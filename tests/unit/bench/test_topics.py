@@ -17,11 +17,11 @@ MANY = Trial(1_000, 20, 4, Footprint(Cost(300, 1), Cost(400, 8)), Footprint(Cost
 PEER = Trial(1_000, 60, 9, Footprint(Cost(900, 9), Cost(0, 0)), Footprint(Cost(950, 90), Cost(0, 0)), [0.1])
 
 OURS = [
-    Row("a new topic", "s", 4, "limit", 5),
-    Row("memory of Python", "MB", 450, "limit", 1_000),
+    Row("a new topic", "s", 4, "limit", 5, 1),
+    Row("memory of Python", "MB", 450, "limit", 1_000, 1),
     Row("start-up", "s", 20, "100 topics", 6),
-    Row("idle Python", "% of a core", 8, "100 topics", 2),
-    Row("busy Python", "% of a core", 120, "100 topics", 30),
+    Row("idle Python", "% of a core", 8, "100 topics", 2, 10),
+    Row("busy Python", "% of a core", 120, "100 topics", 30, 10),
     Row("delay under load", "ms", 200, "100 topics", 30),
 ]
 
