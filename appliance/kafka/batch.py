@@ -33,6 +33,11 @@ _LEGACY_SIZE = 26
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
 _CHECKED_FROM = 21
+_BASE_OFFSET = struct.Struct(">q")
+_LEADER_EPOCH = struct.Struct(">i")
+_ATTRIBUTES = struct.Struct(">h")
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_AT = 43
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -117,19 +122,11 @@ def verify(batch: Batch) -> None:
 
 def restamp(data: memoryview | bytearray, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
     """Make of a batch the same records as a transactional batch of another producer, at base offset 0, in its place."""
-    header = Header._make(HEADER.unpack_from(data))
-    HEADER.pack_into(
-        data,
-        0,
-        *header._replace(
-            base_offset=0,
-            leader_epoch=-1,
-            attributes=header.attributes & CODEC_MASK | TRANSACTIONAL,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
-        ),
-    )
+    (attributes,) = _ATTRIBUTES.unpack_from(data, _CHECKED_FROM)
+    _BASE_OFFSET.pack_into(data, 0, 0)
+    _LEADER_EPOCH.pack_into(data, LOG_OVERHEAD, -1)
+    _ATTRIBUTES.pack_into(data, _CHECKED_FROM, attributes & CODEC_MASK | TRANSACTIONAL)
+    _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     stamp_crc(data)
 
 
