@@ -60,18 +60,27 @@ class LedgerRow:
 
 def advanced(position: Position, portions: Iterable[Portion]) -> Position:
     """The position after the portions, which follow it in order (invariant D: never back)."""
+    next_offset, leader_epoch, timestamp = position.next_offset, position.leader_epoch, position.timestamp
+    records, size = position.records, position.bytes
     for portion in portions:
-        if portion.next_offset < position.next_offset:
-            raise AssertionError(f"a position would move back from {position.next_offset} to {portion.next_offset}")
-        position = replace(
-            position,
-            next_offset=portion.next_offset,
-            leader_epoch=portion.leader_epoch,
-            records=position.records + portion.records,
-            bytes=position.bytes + portion.bytes,
-            timestamp=max((batch.max_timestamp for batch in portion.batches), default=position.timestamp),
-        )
-    return position
+        if portion.next_offset < next_offset:
+            raise AssertionError(f"a position would move back from {next_offset} to {portion.next_offset}")
+        next_offset, leader_epoch = portion.next_offset, portion.leader_epoch
+        for batch in portion.batches:
+            records += batch.records
+            size += len(batch.data)
+        timestamp = max([batch.max_timestamp for batch in portion.batches], default=timestamp)
+    return Position(
+        position.source_id,
+        position.destination_id,
+        next_offset,
+        leader_epoch,
+        records,
+        size,
+        timestamp,
+        position.stopped,
+        position.stopped_at,
+    )
 
 
 def by_partition(portions: Iterable[Portion]) -> dict[Replica, list[Portion]]:
