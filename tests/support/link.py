@@ -171,7 +171,14 @@ def shown_by(process: OwnedProcess) -> str:
     """What it has printed, and what the machine shows of it and of its children."""
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
     names = [Path(f"/proc/{one.pid}/{name}") for one in family for name in ("cmdline", "environ")]
-    return "\n".join(path.read_text() for path in (process.log_file, *names))
+    return "\n".join(_text(path) for path in (process.log_file, *names))
+
+
+def _text(path: Path) -> str:
+    """What it says; nothing, when it is of a process that has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return path.read_text()
+    return ""
 
 
 def lines(process: OwnedProcess) -> Iterator[str]:
