@@ -1,0 +1,84 @@
+"""How fast 1, 2 and 4 Spark tasks copy one topic in local mode, and two tasks on a Spark cluster, in turn.
+
+Every copy is a link of its own with four lanes, between the same two clusters; ``bench.watching`` says what is timed.
+The first copy by each is not counted: it makes the brokers compile what they run. All are compared with two tasks in
+local mode. On one machine the cluster can only cost: what more hosts bring, they bring by their own cores.
+"""
+
+import argparse
+import functools
+import logging
+import statistics
+from collections.abc import Mapping, Sequence
+
+from bench.clusters import Pair, plain_pair
+from bench.copying import Copier
+from bench.counting import count
+from bench.filling import Load, fill
+from bench.our_replicator import our_replicator
+from bench.row import Row
+from bench.spark_cluster import on_a_cluster
+from bench.watching import watch
+
+_LANES = "4"
+_BASE = "2 tasks"
+
+log = logging.getLogger("appliance.bench")
+
+
+def _ways() -> dict[str, Copier]:
+    local = {
+        f"{tasks} task{'s' * (tasks > 1)}": functools.partial(
+            our_replicator, settings={"TASKS": str(tasks), "LANES": _LANES}
+        )
+        for tasks in (1, 2, 4)
+    }
+    return local | {"cluster": functools.partial(on_a_cluster, settings={"TASKS": "2", "LANES": _LANES})}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench spark``."""
+    parser.add_argument("--records", type=int, default=1_000_000, metavar="N", help="how many to copy (%(default)s)")
+    parser.add_argument("--runs", type=int, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
+    parser.add_argument("--cold", action="store_true", help="count the first copies too")
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
+    """
+    load = Load(arguments.records)
+    ways = _ways()
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    async with plain_pair() as pair:
+        await fill(pair.source, load)
+        await count(pair.source, load.topic, load.partitions)
+        for number in range(arguments.runs + (not arguments.cold)):
+            for place, (name, copier) in enumerate(ways.items()):
+                rate = await _rate(pair, load, copier, f"{number}x{place}")
+                if number or arguments.cold:
+                    rates[name].append(rate)
+                log.info("topic copied", extra={"fields": {"by": name, "rate": f"{rate:,.0f}/s"}})
+    return rows(rates)
+
+
+async def _rate(pair: Pair, load: Load, copier: Copier, link: str) -> float:
+    """Records a second."""
+    async with copier(pair, load, link) as copying:
+        timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
+        copied = await count(pair.destination, copying.topic, load.partitions)
+        if copied != load.records:
+            raise copying.process.failure(f"copied {copied} records of {load.records}")
+        return copied / timeline.seconds
+
+
+def rows(rates: Mapping[str, Sequence[float]]) -> list[Row]:
+    """The medians, each beside that of two tasks in local mode."""
+    base = statistics.median(rates[_BASE])
+    return [
+        Row(f"speed of {name}", "records/s", statistics.median(all_of), f"{_BASE}, local mode", base)
+        for name, all_of in rates.items()
+        if name != _BASE
+    ]

@@ -1,0 +1,17 @@
+"""The benchmark of Spark's tasks runs, prints what it promises and leaves nothing behind."""
+
+import json
+from pathlib import Path
+
+from tests.support.bench import bench
+
+
+def test_spark_prints_every_way_beside_two_tasks(tmp_path: Path) -> None:
+    with bench(tmp_path, "spark", "--records", "20000", "--runs", "1", "--cold", "--json") as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    rows = json.loads(out)["rows"]
+    assert [row["name"] for row in rows] == ["speed of 1 task", "speed of 4 tasks", "speed of cluster"]
+    assert {row["peer_name"] for row in rows} == {"2 tasks, local mode"}
+    assert all(row["ours"] > 0 and row["peer"] > 0 for row in rows)
+    assert list(tmp_path.iterdir()) == []
