@@ -35,8 +35,8 @@ async def scripted_broker(address: str, port: int, brokers: Sequence[Target], ne
                 if size > _REQUEST_MAX:
                     break  # somebody speaks TLS
                 await reader.readexactly(size - _HEAD.size + 4)
-                answer = _metadata(brokers) if key == MetadataRequest.__api_key__ else _versions(newest)
-                writer.write(_frame(answer, correlation))
+                answer = _metadata(brokers) if key == MetadataRequest.__api_key__ else versions(newest)
+                writer.write(framed(answer, correlation))
         writer.close()
 
     server = await asyncio.start_server(serve, address, port)
@@ -46,7 +46,8 @@ async def scripted_broker(address: str, port: int, brokers: Sequence[Target], ne
         server.close()
 
 
-def _versions(newest: int) -> ApiVersionsResponse:
+def versions(newest: int) -> ApiVersionsResponse:
+    """Every API that the appliance speaks, up to that version."""
     keys = {request.__api_key__: i16(newest) for request in SPOKEN}
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
@@ -63,7 +64,8 @@ def _metadata(brokers: Sequence[Target]) -> MetadataResponse:
     return MetadataResponse(throttle_time=milliseconds(0), brokers=tuple(listed), topics=())
 
 
-def _frame(answer: ResponsePayload, correlation: int) -> bytes:
+def framed(answer: ResponsePayload, correlation: int) -> bytes:
+    """A response as it is sent."""
     body = io.BytesIO()
     schema = answer.__header_schema__
     entity_writer(schema)(body, schema(correlation_id=i32(correlation)))
