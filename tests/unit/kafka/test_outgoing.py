@@ -1,7 +1,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import ApplianceError, BatchCorrupt
@@ -141,7 +141,6 @@ row = st.tuples(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(row, min_size=1, max_size=40), st.sampled_from(CODECS)), max_size=6), st.data())
 def test_whatever_the_batches_no_record_is_lost_doubled_or_changed(
     parts: list[tuple[list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]], int]], data: st.DataObject
@@ -157,7 +156,6 @@ def test_whatever_the_batches_no_record_is_lost_doubled_or_changed(
     assert sum(out.records for out in outs) == offset - position
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300), st.binary(max_size=300))
 def test_no_bytes_make_anything_but_our_own_errors(noise: bytes, tail: bytes) -> None:
     good = made(plain(3))

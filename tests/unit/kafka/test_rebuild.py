@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka import rebuild
@@ -27,7 +27,6 @@ def test_case_1_a_first_timestamp_of_minus_1_is_not_replaced_by_the_next_one() -
     assert unpack(stamped(rebuilt.data), 0) == records
 
 
-@settings(deadline=None)
 @given(st.lists(rows, min_size=1, max_size=4), st.sampled_from([0, 1, 2, 3, 4]), st.booleans(), st.data())
 def test_the_compiled_way_and_the_plain_way_write_the_same_records(
     parts: list[list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]]],

@@ -1,7 +1,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import BatchCorrupt
@@ -166,7 +166,6 @@ headers = st.lists(st.tuples(st.text(max_size=3), st.none() | st.binary(max_size
 row = st.tuples(st.integers(NOW, NOW + 3), field, field, headers)
 
 
-@settings(deadline=None)
 @given(
     st.lists(row, max_size=25),
     st.lists(row, max_size=25),
@@ -194,7 +193,6 @@ def test_whatever_the_batches_as_many_records_are_equal_as_both_begin_with(
     assert (difference is not None) == (equal < min(len(ours), len(theirs)))
 
 
-@settings(deadline=None)
 @given(st.integers(), st.sampled_from(CODECS))
 def test_what_the_replicator_writes_is_equal(seed: int, codec: int) -> None:
     chance = random.Random(seed)

@@ -4,7 +4,7 @@ import itertools
 import uuid
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka.batch import Batch
@@ -190,7 +190,6 @@ async def test_records_without_a_time_are_aligned_too() -> None:
 sizes = st.lists(st.integers(1, 12), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(
     steps=st.lists(st.sampled_from([0, 0, 0, 1]), min_size=1, max_size=60),
     values=st.integers(1, 3),
@@ -226,7 +225,6 @@ async def test_a_true_copy_is_never_said_to_differ_and_is_equal_or_behind_by_the
         assert found.behind == min(count - copied, count - source_start)
 
 
-@settings(deadline=None)
 @given(
     count=st.integers(1, 50),
     place=st.integers(0, 49),
