@@ -67,7 +67,7 @@ class Copier:
                 if len(self._taken_in) < len(self.replicas):
                     await self._take_in([replica for replica in self.replicas if replica not in self._taken_in])
                     self.notice(self._name, None)
-                ledger.add(await self._transact())
+                ledger.add(await self._transact(stopping))
                 self._failures = 0
             except CopyRefused as error:
                 self._refuse(error)
@@ -123,7 +123,7 @@ class Copier:
         offsets |= await list_offsets(self.source, metadata, new.keys() - at_end, Bound.START)
         return {r: Position(r.source_id, r.destination_id, offsets[key]) for key, r in new.items()}
 
-    async def _transact(self) -> list[LedgerRow]:
+    async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """One transaction with what has arrived."""
         await self.arrived.wait()
         self.arrived.clear()
@@ -133,15 +133,17 @@ class Copier:
             began = time.monotonic()
             rows = await self.lane.commit(portions, self._moving({portion.replica for portion in portions}))
             self._wrote = True
-            await self._gather(began + self.engine.commit_interval)
+            await self._gather(began + self.engine.commit_interval, stopping)
         await self._settle(self.intake.stopped(self.arrived))
         if self.arrived.filled:
             self.arrived.set()
         return rows
 
-    async def _gather(self, until: float) -> None:
+    async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """What comes in a trickle is collected for a moment, rather than committed record by record."""
-        while (pause := until - time.monotonic()) > 0 and not self.intake.full(self.arrived):
+        while (
+            (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.intake.full(self.arrived)
+        ):
             self.arrived.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):

@@ -38,6 +38,7 @@ class Spark:
         os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
         os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
         self._master = engine.spark_master
+        self._prepared: tuple[Invitation, int, Any] | None = None
         try:
             self._context: Any = SparkContext()
         except Py4JError as error:
@@ -71,13 +72,19 @@ class Spark:
         Raises:
             ProcessFailed: a task failed on every try.
         """
-        invited = dataclasses.asdict(invitation)
-        numbers = self._context.parallelize(range(tasks), tasks)
         try:
-            rows: list[LedgerRow] = numbers.mapPartitions(lambda _: work(VERSION, invited)).collect()
+            rows: list[LedgerRow] = self._tasks(invitation, tasks).collect()
         except Py4JError as error:
             raise ProcessFailed(blame(str(error))) from error
         return rows
+
+    def _tasks(self, invitation: Invitation, tasks: int) -> Any:
+        """What a slice runs; most are like the one before, and nothing is copied while one is made ready."""
+        if self._prepared is None or self._prepared[:2] != (invitation, tasks):
+            invited = dataclasses.asdict(invitation)
+            numbers = self._context.parallelize(range(tasks), tasks)
+            self._prepared = invitation, tasks, numbers.mapPartitions(lambda _: work(VERSION, invited))
+        return self._prepared[2]
 
     def let_go(self) -> None:
         """Java is about to end: objects of it that Python forgets from now on are not to be told of, nor missed."""
