@@ -145,7 +145,7 @@ def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[
     """The medians of p50 and p99; the highest of all that is the highest of its copy."""
 
     def middle(figures: Sequence[Figures], name: str) -> float:
-        return statistics.median(getattr(each, name) for each in figures)
+        return statistics.median([float(getattr(each, name)) for each in figures])
 
     highest = [max(each.highest for each in figures) for figures in (ours, theirs)]
     at_ends = [each.at_slice_end for each in ours if each.at_slice_end is not None]

@@ -21,6 +21,7 @@ from bench.counting import count
 from bench.filling import Load, fill
 from bench.footprint import Footprint, footprint
 from bench.limit import fetch_and_produce
+from bench.options import positive
 from bench.row import Row
 from bench.watching import watch
 from bench.workloads import WORKLOADS, Workload
@@ -56,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", nargs="+", choices=OPTIONS, default=list(OPTIONS), metavar="NAME", help=f"{_names(OPTIONS)}"
     )
-    parser.add_argument("--records", type=_positive, metavar="N", help="how many, other than each workload's own")
-    parser.add_argument("--runs", type=_positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
+    parser.add_argument("--records", type=positive, metavar="N", help="how many, other than each workload's own")
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
     parser.add_argument("--cold", action="store_true", help="count the first copies too")
     # Two of the replicator's slices: each time as many of their ends fall into it.
     parser.add_argument(
@@ -67,12 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _names(table: Mapping[str, object]) -> str:
     return ", ".join(table)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text}")
-    return int(text)
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:

@@ -15,6 +15,7 @@ from bench.clusters import Pair, plain_pair
 from bench.copying import Copier
 from bench.counting import count
 from bench.filling import Load, fill
+from bench.options import positive
 from bench.our_replicator import our_replicator
 from bench.row import Row
 from bench.spark_cluster import on_a_cluster
@@ -27,7 +28,7 @@ log = logging.getLogger("appliance.bench")
 
 
 def _ways() -> dict[str, Copier]:
-    local = {
+    local: dict[str, Copier] = {
         f"{tasks} task{'s' * (tasks > 1)}": functools.partial(
             our_replicator, settings={"TASKS": str(tasks), "LANES": _LANES}
         )
@@ -38,8 +39,10 @@ def _ways() -> dict[str, Copier]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench spark``."""
-    parser.add_argument("--records", type=int, default=1_000_000, metavar="N", help="how many to copy (%(default)s)")
-    parser.add_argument("--runs", type=int, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
+    parser.add_argument(
+        "--records", type=positive, default=1_000_000, metavar="N", help="how many to copy (%(default)s)"
+    )
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
     parser.add_argument("--cold", action="store_true", help="count the first copies too")
 
 

@@ -26,6 +26,7 @@ from bench.copying import Copier, Copying
 from bench.counting import count
 from bench.filling import Load, fill
 from bench.mirror_maker import mirror_maker
+from bench.options import positive
 from bench.procfs import processes
 from bench.row import Row
 from bench.wan_sites import Sites, far_sites
@@ -71,10 +72,11 @@ class Workload:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench wan``."""
-    counts = {"type": int, "choices": range(1, 1001), "metavar": "N"}
-    parser.add_argument("--partitions", **counts, nargs="+", default=[1, 16], help="of each topic (1 16)")
-    parser.add_argument("--runs", **counts, default=2, help="copies by each, in turn (%(default)s)")
-    parser.add_argument("--records", type=int, default=2_500_000, metavar="N", help="of each topic (%(default)s)")
+    parser.add_argument(
+        "--partitions", type=positive, nargs="+", default=[1, 16], metavar="N", help="of each topic (1 16)"
+    )
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
+    parser.add_argument("--records", type=positive, default=2_500_000, metavar="N", help="of each topic (%(default)s)")
     parser.add_argument("--round-trip", type=float, default=100, metavar="MS", help="milliseconds (%(default)s)")
     parser.add_argument("--bandwidth", type=float, default=50, metavar="MB", help="megabytes a second (%(default)s)")
 

@@ -9,6 +9,7 @@ what flies and what queues, for each connection whose receiver does not read.
 import argparse
 import asyncio
 import contextlib
+import functools
 from dataclasses import dataclass
 
 from appliance.settings.target import Target
@@ -149,9 +150,8 @@ async def _serve(routes: list[Route], there: Line, back: Line) -> None:
     loop = asyncio.get_running_loop()
     async with contextlib.AsyncExitStack() as stack:
         for route in routes:
-            server = await loop.create_server(
-                lambda target=route.target: _Near(target, there, back), route.listen.host, route.listen.port
-            )
+            near = functools.partial(_Near, route.target, there, back)
+            server = await loop.create_server(near, route.listen.host, route.listen.port)
             await stack.enter_async_context(server)
         print("ready", flush=True)
         await asyncio.Event().wait()
