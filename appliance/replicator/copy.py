@@ -141,9 +141,7 @@ class Copier:
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """What comes in a trickle is collected for a moment, rather than committed record by record."""
-        while (
-            (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.intake.full(self.arrived)
-        ):
+        while (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.intake.full(self.arrived):
             self.arrived.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
