@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
@@ -23,6 +23,7 @@ RECORDS_A_SECOND = 10
 """Of each topic: one a second of each partition."""
 
 _DEADLINE = 300.0
+_METADATA_SECONDS = 10.0
 _INTERVAL = 0.5
 _TURN = 0.02
 _ERRORS_ONLY = 3
@@ -52,7 +53,7 @@ async def make(cluster: Cluster, topics: Collection[str]) -> None:
             while not _all_led(known, made):
                 await asyncio.sleep(_interval(len(made)))
                 known = await source.metadata(None)
-            await _write_each(_producer(cluster), made)
+            await _write_each(await _producer(cluster), made)
     except TimeoutError as error:
         raise ProcessFailed(f"{len(topics)} topics were not made within {_DEADLINE:g} s") from error
 
@@ -115,14 +116,17 @@ def _all_led(known: Metadata, partitions: Iterable[Partition]) -> bool:
 
 @contextlib.asynccontextmanager
 async def load(pair: Pair, copies: Mapping[str, str]) -> AsyncIterator[list[float]]:
-    """Writes ten records a second to each topic while the block runs; ``copies`` are by topic.
+    """Writes a record to each partition, and then ten a second to each topic while the block runs.
 
-    Gives how long after it was written each record of a sample was seen at the destination, in seconds.
+    ``copies`` are by topic. Gives, in seconds, how long after it was written each record of a sample was seen at the
+    destination.
     """
     delays: list[float] = []
     partitions = [(name, number) for number in range(PARTITIONS) for name in copies]
     sampled = [TopicPartition(copy, n % PARTITIONS, OFFSET_END) for n, copy in enumerate(copies.values())]
-    flowing = asyncio.create_task(_flow(_producer(pair.source), partitions), name="load")
+    producer = await _producer(pair.source)
+    await _write_each(producer, partitions)
+    flowing = asyncio.create_task(_flow(producer, partitions), name="load")
     sampling = asyncio.create_task(_sample(pair.destination, sampled[:_SAMPLED], delays), name="sample")
     try:
         yield delays
@@ -163,11 +167,21 @@ async def _sample(cluster: Cluster, partitions: list[TopicPartition], delays: li
             await asyncio.sleep(_TURN)
 
 
-def _producer(cluster: Cluster) -> Producer:
+async def _producer(cluster: Cluster) -> Producer:
+    """One that knows all topics: it would ask for one after the other otherwise, for half a minute.
+
+    Raises:
+        ProcessFailed: the cluster does not answer.
+    """
     tuned: dict[str, str | int | bool] = {
         "log_level": _ERRORS_ONLY,
         "linger.ms": 5,
         "queue.buffering.max.messages": 1_000_000,
-        "topic.metadata.refresh.sparse": True,
+        "topic.metadata.propagation.max.ms": int(_DEADLINE * 1000),
     }
-    return Producer({**cluster.client_configuration(), **tuned})
+    producer = Producer({**cluster.client_configuration(), **tuned})
+    try:
+        await asyncio.to_thread(producer.list_topics, timeout=_METADATA_SECONDS)
+    except KafkaException as error:
+        raise ProcessFailed(f"cluster {cluster.plan.name} does not tell its topics: {error}") from error
+    return producer
