@@ -18,7 +18,7 @@ import pytest_asyncio
 import appliance
 from appliance.demo.process import OwnedProcess
 from tests.support.engine import read_rows
-from tests.support.link import SECONDS, Link, faults, lines, link, shown_by
+from tests.support.link import SECONDS, Link, command_lines, faults, lines, link, shown_by
 from tests.support.spark_cluster import ENDPOINTS, SparkCluster, settings, spark_cluster, start_worker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -113,19 +113,13 @@ async def test_each_host_copies_through_the_gateway_beside_it_and_keeps_its_lane
 
 async def test_secrets_are_on_no_command_line_and_in_no_file_that_others_read(orders: Link) -> None:
     async with copying(orders) as (cluster, replicator):
-        shown = "".join(shown_by(part) for part in (cluster.master, *cluster.workers.values(), replicator))
+        parts = (cluster.master, *cluster.workers.values(), replicator)
+        shown = "".join(map(shown_by, parts))
         assert not [secret for secret in orders.secrets if secret in shown]
-        command_lines = [
-            p.cmdline()
-            for part in (cluster.master, *cluster.workers.values(), replicator)
-            for p in psutil.Process(part.pid).children(recursive=True)
-        ]
         secret = cluster.settings["SPARK_AUTHENTICATE_SECRET"]
-        assert not [line for line in command_lines if secret in " ".join(line)]
-        files = [
-            path for path in orders.directory.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()
-        ]
-        assert not [path for path in files if path.stat().st_mode & 0o077]
+        assert not [line for part in parts for line in command_lines(part) if secret in line]
+        files = [path for path in orders.directory.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+        assert not [path for path in files if secret.encode() in path.read_bytes()]
 
 
 async def test_an_executor_that_is_killed_is_replaced(orders: Link) -> None:
@@ -181,7 +175,7 @@ async def test_a_worker_of_another_release_is_named(orders: Link, tmp_path: Path
     async with spark_cluster(orders, variables, environment), orders.running("destination") as gateway:
         await gateway.wait_for_line("ready", SECONDS)
         async with orders.running("replicate", **variables) as replicator:
-            await replicator.wait_for_line(r"on 127\.0\.0\.[23]: .* has release 0\.0\.1 of the appliance", LONG)
+            await replicator.wait_for_line(r"a slice failed: .* has release 0\.0\.1 of the appliance", LONG)
 
 
 async def test_a_worker_that_has_another_secret_gets_nothing_to_do(orders: Link) -> None:

@@ -174,6 +174,12 @@ def shown_by(process: OwnedProcess) -> str:
     return "\n".join(_text(path) for path in (process.log_file, *names))
 
 
+def command_lines(process: OwnedProcess) -> list[str]:
+    """What the machine shows to everybody of it and of its children."""
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    return [_text(Path(f"/proc/{one.pid}/cmdline")) for one in family]
+
+
 def _text(path: Path) -> str:
     """What it says; nothing, when it is of a process that has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
