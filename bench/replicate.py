@@ -60,9 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--records", type=positive, metavar="N", help="how many, other than each workload's own")
     parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
     parser.add_argument("--cold", action="store_true", help="count the first copies too")
-    # Two of the replicator's slices: each time as many of their ends fall into it.
+    # One of the replicator's slices: each time an end falls into it.
     parser.add_argument(
-        "--idle-seconds", type=float, default=20.0, metavar="S", help="idleness after each copy (%(default)g)"
+        "--idle-seconds", type=float, default=30.0, metavar="S", help="idleness after each copy (%(default)g)"
     )
 
 

@@ -63,9 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench topics``."""
     parser.add_argument("--topics", type=_tens, default=1_000, metavar="N", help="how many, by tens (%(default)s)")
     parser.add_argument("--alone", action="store_true", help="leave MirrorMaker 2 out")
-    # Two of the replicator's slices: each time as many of their ends fall into it.
+    # One of the replicator's slices: each time an end falls into it.
     parser.add_argument(
-        "--seconds", type=float, default=20.0, metavar="S", help="of idleness and of load, each (%(default)g)"
+        "--seconds", type=float, default=30.0, metavar="S", help="of idleness and of load, each (%(default)g)"
     )
 
 
