@@ -1,9 +1,10 @@
 """How long a record takes from its sender to a consumer of its copy: by our replicator and MirrorMaker 2, in turn.
 
-Keyed records of 500 bytes are sent at an even pace to four partitions, each on its own (no linger), by one program; and
-received by another, at ``read_committed``, which for MirrorMaker 2's copies, at least once, means at once. In the time
-is all that happens between: both brokers, the copying, for ours the transaction and its commit. The first seconds of
-each copy are not counted. Each copy is by a program just started, of a topic of its own.
+Keyed records of 500 bytes are sent at an even pace to four partitions, with a producer's usual linger, by one program;
+and received by another, at ``read_committed``, which for MirrorMaker 2's copies, at least once, means at once. In the
+time is all that happens between: both brokers, the copying, for ours the transaction and its commit. The first seconds
+of each copy are not counted, nor a first copy, which makes the brokers compile what they run. Each copy is by a program
+just started, of a topic of its own.
 
 A slice ends when our replicator's log says so; what was sent within half a second of that is looked at by itself.
 """
@@ -31,6 +32,7 @@ from bench.tunnel_ways import running
 _LIMIT = "limit"
 _COPIERS: Mapping[str, Copier] = {name: COPIERS[name] for name in (OURS, MIRROR_MAKER)}
 _PARTITIONS = 4
+_BROKERS_WARMING = 20.0
 _P99_LIMITS = {200: 60.0}
 _SLICE_END_LIMIT = 500.0
 _DEADLINE = 90.0
@@ -56,6 +58,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """
     measured: list[Row] = []
     async with plain_pair() as pair:
+        await _Trial(pair, _COPIERS[OURS], max(arguments.rates), "warming").run(0, _BROKERS_WARMING)
         for rate in arguments.rates:
             figures: dict[str, list[Figures]] = {name: [] for name in _COPIERS}
             for number in range(arguments.runs):

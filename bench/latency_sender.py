@@ -15,6 +15,7 @@ from bench.latency_figures import percentile
 from bench.latency_record import Stamp
 
 _DISTINCT_VALUES = 256
+_LINGER = 5
 _FLUSH_SECONDS = 30.0
 _HEAD_START = 0.1
 
@@ -59,7 +60,9 @@ def main() -> int:
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--count", type=int, required=True)
     options = parser.parse_args()
-    producer = Producer({"bootstrap.servers": options.bootstrap, "linger.ms": 0, "delivery.report.only.error": True})
+    producer = Producer(
+        {"bootstrap.servers": options.bootstrap, "linger.ms": _LINGER, "delivery.report.only.error": True}
+    )
     producer.list_topics(options.topic, timeout=_FLUSH_SECONDS)
     try:
         late = send(producer, options.topic, options.partitions, options.rate, options.count)

@@ -26,6 +26,11 @@ _HURRIED_WAIT = 0.01
 """How long a Fetch waits while a full buffer is left out, which may have room long before new records come to others;
 twice as long each time, as long as nothing is taken."""
 
+_SMALL = 64 * 1024
+_COLLECTING = 0.01
+"""How long at least one Fetch is sent after the other while they bring little. A transaction takes longer than that,
+and what comes in one answer is written in one batch; the first record after a silence does not wait."""
+
 Release = Callable[[Iterable[Buffer]], None]
 """Gives buffers back, whose leader is another one, or none, or does not answer."""
 
@@ -121,7 +126,12 @@ class Fetcher:
         self._pace.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
         if self._pace.far:
             self._read_ahead.stretch(self._pace.response_bytes)
-        for fetched in answer.partitions:
+        await self._absorb_all(answer.partitions)
+        if connection.newest.bytes < _SMALL:
+            await asyncio.sleep(sent + _COLLECTING - time.monotonic())
+
+    async def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
+        for fetched in partitions:
             buffer = self._buffers.get(fetched.partition)
             if buffer is None or buffer in self._unsettled:
                 continue

@@ -58,6 +58,7 @@ _COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 _LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
 _PATIENCE = 30.0
 _PAUSE = 0.003
+_PAUSE_MAX = 0.025
 _ANSWER_TIMEOUT = 30.0
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
@@ -302,7 +303,7 @@ async def _until_free(ask: Callable[[], Awaitable[Answer]], passing: Collection[
             if error.code not in passing or time.monotonic() > deadline:
                 raise
         await asyncio.sleep(pause)
-        pause = min(2 * pause, 0.2)
+        pause = min(2 * pause, _PAUSE_MAX)
 
 
 def _now() -> int:
