@@ -166,7 +166,8 @@ class Lane:
         known = self._metadata.topics
         anew = {name for name, topic in found.topics.items() if name in known and known[name].id != topic.id}
         # A topic that was made anew under its name counts from 0 again.
-        self._sequences = {to: number for to, number in self._sequences.items() if to[0] not in anew}
+        for partition in [partition for partition in self._sequences if partition[0] in anew]:
+            del self._sequences[partition]
         self._metadata = replace(found, topics={**known, **found.topics})
 
     async def commit(
