@@ -5,8 +5,9 @@
 - ``replicate``: our replicator beside the others of ``contenders``, on the ``workloads``. Each is a ``copying`` that
   ``our_replicator``, ``mirror_maker`` or ``record_by_record`` starts (its program is ``record_program``); ``limit``
   fetches and produces without copying.
-- ``clusters``, ``filling``, ``watching`` and ``counting`` are the two clusters, the records, the stopwatch, the proof.
-  ``interleaving`` and ``compacting``: records of transactions, and a topic with holes; ``bare``: the protocol bare.
+- ``clusters``, ``filling``, ``watching`` and ``counting`` are the two clusters, the records, the stopwatch, the proof,
+  which ``whole`` asks for. ``interleaving`` and ``compacting``: records of transactions, and a topic with holes;
+  ``bare``: the protocol bare.
 - ``wan``: ours and MirrorMaker 2 over a long line, which is ``wan_proxy`` between the clusters of ``wan_sites``.
 - ``latency``: both at an even pace, from ``latency_sender`` to ``latency_receiver``.
 - ``backlog``: memory, ``sampling`` it, while gigabytes are caught up with.

@@ -14,11 +14,11 @@ from appliance.errors import ProcessFailed
 from bench.clusters import Pair, delete_topics, plain_pair
 from bench.contenders import COPIERS, MIRROR_MAKER, OURS
 from bench.copying import Copier
-from bench.counting import count
 from bench.filling import Load, fill
 from bench.row import Row
 from bench.sampling import Course, Sample, sampled
 from bench.watching import watch
+from bench.whole import require_whole
 
 _LIMIT, _FIRST = "limit", "first quarter"
 _FLAT = 1.1
@@ -61,11 +61,9 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 async def _trial(pair: Pair, load: Load, copier: Copier) -> Trial:
     async with copier(pair, load, "0") as copying, sampled(copying.process.pid) as samples:
         timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
-        copied = await count(pair.destination, copying.topic, load.partitions)
-        if copied != load.records:
-            raise copying.process.failure(f"copied {copied} records of {load.records}")
+        await require_whole(pair, copying, load)
     await delete_topics(pair.destination)
-    trial = Trial(copied / timeline.seconds, samples, timeline.empty_at, timeline.changed_at)
+    trial = Trial(load.visible / timeline.seconds, samples, timeline.empty_at, timeline.changed_at)
     log.info("backlog copied", extra={"fields": {"by": copying.process.name, "rate": f"{trial.rate:,.0f}/s"}})
     return trial
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from bench.procfs import Process, family, memory, processes
 
-_JAVA = "java"
 _MEGABYTE = 1e6
 
 
@@ -49,7 +48,7 @@ async def footprint(pid: int, idle_seconds: float) -> Footprint:
 
 
 def _java(members: Sequence[Process], wanted: bool) -> list[Process]:
-    return [member for member in members if (member.command == _JAVA) is wanted]
+    return [member for member in members if member.is_java is wanted]
 
 
 def _cost(before: Sequence[Process], after: Sequence[Process], seconds: float) -> Cost:

@@ -20,6 +20,11 @@ class Process:
     command: str
     cpu_seconds: float
 
+    @property
+    def is_java(self) -> bool:
+        """Whether it is a Java machine."""
+        return self.command == "java"
+
 
 def processes() -> list[Process]:
     """All of this machine's."""

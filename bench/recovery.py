@@ -30,7 +30,6 @@ _LINK = "0"
 _REPLICATOR_LIMIT = 10.0
 _WORKER_LIMIT = 3.0
 _DEADLINE = 90.0
-_JAVA = "java"
 # Whatever part of a slice it is, somebody is killed in it.
 _UNDISTURBED = (2.0, 7.0)
 
@@ -103,7 +102,7 @@ def busiest_worker(members: Sequence[Process]) -> int:
     Raises:
         ProcessFailed: there is none.
     """
-    java = {member.pid for member in members if member.command == _JAVA}
+    java = {member.pid for member in members if member.is_java}
     daemons = {member.pid for member in members if member.parent in java}
     workers = [member for member in members if member.parent in daemons]
     if not workers:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from bench.procfs import family, memory, processes
 
-_JAVA = "java"
 _INTERVAL = 0.5
 _MEGABYTE = 1e6
 
@@ -58,7 +57,7 @@ async def sampled(pid: int) -> AsyncIterator[list[Sample]]:
 
 async def _sample(pid: int, samples: list[Sample]) -> None:
     while True:
-        members = [member for member in family(pid, processes()) if member.command != _JAVA]
+        members = [member for member in family(pid, processes()) if not member.is_java]
         share = sum(memory(member.pid).share for member in members)
         samples.append(Sample(time.perf_counter(), share / _MEGABYTE))
         await asyncio.sleep(_INTERVAL)

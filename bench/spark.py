@@ -20,6 +20,7 @@ from bench.our_replicator import our_replicator
 from bench.row import Row
 from bench.spark_cluster import on_a_cluster
 from bench.watching import watch
+from bench.whole import require_whole
 
 _LANES = "4"
 _BASE = "2 tasks"
@@ -71,10 +72,8 @@ async def _rate(pair: Pair, load: Load, copier: Copier, link: str) -> float:
     """Records a second."""
     async with copier(pair, load, link) as copying:
         timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
-        copied = await count(pair.destination, copying.topic, load.partitions)
-        if copied != load.records:
-            raise copying.process.failure(f"copied {copied} records of {load.records}")
-        return copied / timeline.seconds
+        await require_whole(pair, copying, load)
+        return load.visible / timeline.seconds
 
 
 def rows(rates: Mapping[str, Sequence[float]]) -> list[Row]:

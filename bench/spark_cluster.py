@@ -3,7 +3,6 @@
 import contextlib
 import os
 import secrets
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from bench.clusters import Pair
 from bench.copying import Copying
 from bench.filling import Load
 from bench.our_replicator import env_text, environment, our_replicator
+from bench.tunnel_ways import free_port
 
 WORKERS = 2
 
@@ -40,7 +40,4 @@ async def _start(directory: Path, env_file: Path, name: str, options: Sequence[s
 
 
 def _cluster_settings() -> dict[str, str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return {"SPARK_MASTER": f"spark://127.0.0.1:{port}", "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33)}
+    return {"SPARK_MASTER": f"spark://127.0.0.1:{free_port()}", "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33)}
