@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped
@@ -12,6 +12,7 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.configs import largest_batches
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.replicator.buffer import Arrivals, Limits
+from appliance.replicator.failing import Notice
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
 from appliance.replicator.ledger import Ledger
@@ -25,9 +26,6 @@ from appliance.settings.values import EngineSettings, OnGap
 _BACKOFF_MAX = 5.0
 _TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 
-LaneNotice = Callable[[str, ApplianceError | None], None]
-"""Told what is wrong with what; with an error of None, that it is over."""
-
 
 @dataclass(slots=True)
 class Copier:
@@ -38,7 +36,7 @@ class Copier:
     destination: KafkaCluster
     intake: Intake
     engine: EngineSettings
-    notice: LaneNotice
+    notice: Notice
     replicas: tuple[Replica, ...] = ()
     latest: frozenset[str] = frozenset()
     arrived: Arrivals = field(default_factory=Arrivals)
