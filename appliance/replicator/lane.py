@@ -8,13 +8,13 @@ a new epoch, which aborts what was open, fences what was delayed, and then reads
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, CopyRefused, Fenced, Superseded, Unreachable
+from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, Fenced, Superseded, Unreachable
 from appliance.kafka import batch
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
@@ -38,6 +38,7 @@ from appliance.replicator.memory import (
     packed,
 )
 from appliance.replicator.naming import Naming
+from appliance.replicator.patience import until_free
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow, Portion, advanced, by_partition, ledger, rounds
 from appliance.replicator.position import Position
@@ -52,13 +53,8 @@ from appliance.replicator.states import (
     TransactionState,
 )
 
-Answer = TypeVar("Answer")
-
 _COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 _LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
-_PATIENCE = 30.0
-_PAUSE = 0.003
-_PAUSE_MAX = 0.025
 _ANSWER_TIMEOUT = 30.0
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
@@ -98,7 +94,7 @@ class Lane:
         """
         self._machine.on(LaneEvent.START)
         try:
-            self._producer = await _until_free(self._take_id, _LOADING)
+            self._producer = await until_free(self._take_id, _LOADING)
             self._sequences.clear()
             self._named = False
             self._machine.on(LaneEvent.EPOCH_GRANTED)
@@ -223,7 +219,7 @@ class Lane:
             coordinator = await self._cluster.coordinator(self._transactional_id)
             turns = rounds(taken)
             written = [*{to for turn in turns for to, _ in turn}, self._positions_partition]
-            await _until_free(lambda: add_partitions(coordinator, producer, written), _COMPLETING)
+            await until_free(lambda: add_partitions(coordinator, producer, written), _COMPLETING)
             transaction.on(TransactionEvent.PARTITIONS_ADDED)
             answers: list[_Sent] = []
             for turn in turns:
@@ -287,24 +283,6 @@ async def _all_written(sent: Collection[_Sent]) -> None:
                     raise BrokerRefused(str(error), error.code) from error
     except TimeoutError as error:
         raise Unreachable(f"the destination did not answer a Produce within {_ANSWER_TIMEOUT:g} s") from error
-
-
-async def _until_free(ask: Callable[[], Awaitable[Answer]], passing: Collection[str]) -> Answer:
-    """Ask until the answer is none of the ``passing`` error codes: a coordinator has something else to finish first.
-
-    Raises:
-        BrokerBusy: it is busy otherwise, or for half a minute.
-    """
-    deadline = time.monotonic() + _PATIENCE
-    pause = _PAUSE
-    while True:
-        try:
-            return await ask()
-        except BrokerBusy as error:
-            if error.code not in passing or time.monotonic() > deadline:
-                raise
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _PAUSE_MAX)
 
 
 def _now() -> int:

@@ -65,12 +65,7 @@ class JavaMachine:
         """End Spark, and then the machine."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        try:
-            async with asyncio.timeout(_STOP_PATIENCE):
-                await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
+        await ended(self._process)
 
 
 @contextlib.asynccontextmanager
@@ -114,6 +109,16 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         yield machine
     finally:
         await machine.stop()
+
+
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """Returns when a process has ended that was asked to: by itself, or, ten seconds later, by force."""
+    try:
+        async with asyncio.timeout(_STOP_PATIENCE):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 def spark_home() -> str:

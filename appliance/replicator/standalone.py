@@ -17,13 +17,11 @@ import appliance
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.owned import owned
 from appliance.replicator.configuration import JAVA_OPTIONS, LOG_FILE, authentication, properties_text
-from appliance.replicator.machine import ENV_FILE_VARIABLE, own_address, private_file, spark_home
+from appliance.replicator.machine import ENV_FILE_VARIABLE, ended, own_address, private_file, spark_home
 from appliance.replicator.scratch import scratch
 from appliance.settings.values import EngineSettings
 
 log = logging.getLogger("appliance.replicator")
-
-_STOP_PATIENCE = 10.0
 
 
 class Part(StrEnum):
@@ -98,14 +96,10 @@ async def _until(process: asyncio.subprocess.Process, part: Part, stopping: asyn
         if not stop.done():
             raise ProcessFailed(f"Spark's {part} ended with status {end.result()}: see what it printed")
         process.terminate()
-        async with asyncio.timeout(_STOP_PATIENCE):
-            await asyncio.shield(end)
-    except TimeoutError:
-        process.kill()
-        await end
+        await ended(process)
     finally:
         stop.cancel()
-        if not end.done():
+        if process.returncode is None:
             process.kill()
-            await end
+        await end
     return 0

@@ -1,0 +1,32 @@
+"""Patience with a coordinator that has something else to finish first."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import TypeVar
+
+from appliance.errors import BrokerBusy
+
+Answer = TypeVar("Answer")
+
+_PATIENCE = 30.0
+_PAUSE = 0.003
+_PAUSE_MAX = 0.025
+
+
+async def until_free(ask: Callable[[], Awaitable[Answer]], passing: Collection[str]) -> Answer:
+    """Ask until the answer is none of the ``passing`` error codes: a coordinator has something else to finish first.
+
+    Raises:
+        BrokerBusy: it is busy otherwise, or for half a minute.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    pause = _PAUSE
+    while True:
+        try:
+            return await ask()
+        except BrokerBusy as error:
+            if error.code not in passing or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _PAUSE_MAX)
