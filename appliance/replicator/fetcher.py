@@ -27,9 +27,9 @@ _HURRIED_WAIT = 0.01
 twice as long each time, as long as nothing is taken."""
 
 _SMALL = 64 * 1024
-_COLLECTING = 0.01
-"""How long at least one Fetch is sent after the other while they bring little. A transaction takes longer than that,
-and what comes in one answer is written in one batch; the first record after a silence does not wait."""
+_COLLECTING = 0.005
+"""How long at least one Fetch is sent after the other while they bring little: what comes in one answer is written in
+one batch. The first record after a silence does not wait."""
 
 Release = Callable[[Iterable[Buffer]], None]
 """Gives buffers back, whose leader is another one, or none, or does not answer."""
