@@ -30,6 +30,9 @@ _CYCLE = 2
 _NEWEST = 1 / 8
 """How much the newest transaction counts in what one takes: a broker's pause is not to be waited for twice."""
 
+_SILENCE = 3.0
+"""After so many seconds without a record a lane looks whether it is another's by now."""
+
 _TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 
 
@@ -129,8 +132,12 @@ class Copier:
         return {r: Position(r.source_id, r.destination_id, offsets[key]) for key, r in new.items()}
 
     async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
-        """One transaction with what has arrived."""
-        await self.arrived.wait()
+        """One transaction with what has arrived; none when that is nothing for long."""
+        try:
+            async with asyncio.timeout(_SILENCE):
+                await self.arrived.wait()
+        except TimeoutError:
+            await self._look_for_others()
         self.arrived.clear()
         portions = self.intake.take(self.arrived, self.engine.commit_bytes)
         rows: list[LedgerRow] = []

@@ -38,7 +38,7 @@ def test_latency_prints_our_figures_beside_the_peers_and_the_limits(tmp_path: Pa
 
 
 def test_backlog_prints_our_memory_beside_the_limit_and_beside_itself(tmp_path: Path) -> None:
-    with bench(tmp_path, "backlog", "--gigabytes", "1", "--json") as process:
+    with bench(tmp_path, "backlog", "--gigabytes", "0.4", "--json") as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]

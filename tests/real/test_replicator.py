@@ -216,7 +216,7 @@ async def test_what_has_stopped_goes_on_by_the_operators_word_while_the_replicat
     orders.produce("orders", 10)
     orders.produce("orders", 1, value=bytes(range(256)) * 200)
     orders.produce("orders", 10)
-    async with orders.tunnel(), orders.running("replicate", SLICE_SECONDS="2") as replicator:
+    async with orders.tunnel(), orders.running("replicate") as replicator:
         line = await replicator.wait_for_line("MESSAGE_TOO_LARGE", SECONDS)
         assert "orders-0 offset 10 is refused" in line
         await until_copied(orders, "orders", 10)
@@ -235,7 +235,7 @@ async def test_the_operator_leaves_a_gap_and_it_is_written_down(orders: Link) ->
             await until_copied(orders, "orders", 10)
         orders.produce("orders", 10)
         delete_before(orders.orange, "orders", 0, 15)
-        async with orders.running("replicate", SLICE_SECONDS="2") as replicator:
+        async with orders.running("replicate") as replicator:
             await replicator.wait_for_line("offsets 10 to 14 were deleted at the source", SECONDS)
             async with orders.running("resume", "--topic", "orders", "--from", "earliest") as resumed:
                 assert await resumed.wait(SECONDS) == 0
