@@ -32,7 +32,6 @@ from bench.tunnel_ways import running
 _LIMIT = "limit"
 _COPIERS: Mapping[str, Copier] = {name: COPIERS[name] for name in (OURS, MIRROR_MAKER)}
 _PARTITIONS = 4
-_BROKERS_WARMING = 20.0
 _P99_LIMITS = {200: 60.0}
 _SLICE_END_LIMIT = 500.0
 _DEADLINE = 90.0
@@ -44,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench latency``."""
     parser.add_argument("--rates", type=int, nargs="+", default=[200, 5000], metavar="N", help="per second (200 5000)")
     parser.add_argument("--seconds", type=float, default=60, metavar="S", help="of each copy (%(default)s)")
-    parser.add_argument("--warming", type=float, default=10, metavar="S", help="not counted, before (%(default)s)")
+    parser.add_argument("--warming", type=float, default=20, metavar="S", help="not counted, before (%(default)s)")
+    parser.add_argument(
+        "--brokers-warming", type=float, default=60, metavar="S", help="of a first copy, not counted (%(default)s)"
+    )
     parser.add_argument(
         "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each, in turn (%(default)s)"
     )
@@ -58,7 +60,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """
     measured: list[Row] = []
     async with plain_pair() as pair:
-        await _Trial(pair, _COPIERS[OURS], max(arguments.rates), "warming").run(0, _BROKERS_WARMING)
+        await _Trial(pair, _COPIERS[OURS], max(arguments.rates), "warming").run(0, arguments.brokers_warming)
         for rate in arguments.rates:
             figures: dict[str, list[Figures]] = {name: [] for name in _COPIERS}
             for number in range(arguments.runs):

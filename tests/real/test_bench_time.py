@@ -22,7 +22,7 @@ def test_wan_prints_our_figures_beside_the_peers_and_the_lines(tmp_path: Path) -
 
 
 def test_latency_prints_our_figures_beside_the_peers_and_the_limits(tmp_path: Path) -> None:
-    options = ["--rates", "200", "--warming", "1", "--seconds", "4", "--runs", "1", "--json"]
+    options = ["--rates", "200", "--brokers-warming", "2", "--warming", "1", "--seconds", "4", "--runs", "1", "--json"]
     with bench(tmp_path, "latency", *options) as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
