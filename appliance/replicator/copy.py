@@ -138,6 +138,7 @@ class Copier:
                 await self.arrived.wait()
         except TimeoutError:
             await self._look_for_others()
+            return []  # the lane may be another's, or cold, by now
         self.arrived.clear()
         portions = self.intake.take(self.arrived, self.engine.commit_bytes)
         rows: list[LedgerRow] = []

@@ -5,12 +5,9 @@ import random
 
 import pytest
 
-from appliance.errors import Fenced
-from appliance.kafka.transactions import add_partitions
-from appliance.replicator.states import LaneState
 from appliance.settings.values import OnGap
 from tests.support.administration import configure, delete_before
-from tests.support.engine import SECONDS, Engine, Pair, end
+from tests.support.engine import SECONDS, Pair, end
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -127,24 +124,6 @@ async def test_a_second_engine_goes_on_where_the_first_one_stopped(pair: Pair) -
     assert [len(rows) for rows in pair.compare(topic, 3)] == [303, 303, 303]
 
 
-async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: Pair) -> None:  # invariant B
-    topic = pair.topic("two")
-    produce(pair.producer(), topic, 100)
-    async with pair.engine() as older, pair.engine() as newer:
-        await older.copy_all()
-        await newer.copy_all()
-        produce(pair.producer(), topic, 100)
-        await newer.copy_all()
-
-        async def fenced() -> None:
-            while older.copiers[0].lane.state is not LaneState.FENCED:
-                await asyncio.sleep(0.02)
-
-        await older.copy_until(asyncio.create_task(fenced()))
-        assert any(isinstance(fault, Fenced) for fault in older.faults.values())
-    assert len(pair.compare(topic)[0]) == 200
-
-
 async def test_engines_that_are_cut_off_at_any_await_lose_and_double_nothing(pair: Pair) -> None:  # invariants A, C
     topic = pair.topic("cut", 2)
     seed = random.randrange(2**32)
@@ -255,36 +234,6 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
     pair.compare(topic, 2)
 
 
-async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair: Pair) -> None:
-    topic = pair.topic("given-up")
-    produce(pair.producer(), topic, 10)
-    async with pair.engine(transaction_timeout=1.0) as engine:
-        await engine.copy_all()
-        (copier,) = engine.copiers
-        lane = copier.lane
-        coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
-        assert lane._producer is not None
-        await add_partitions(coordinator, lane._producer, [(pair.naming.destination(topic), 0)])
-        await asyncio.sleep(12)  # brokers look for transactions that are overdue every 10 seconds
-        produce(pair.producer(), topic, 10)
-        await engine.copy_all()
-    assert len(pair.compare(topic)[0]) == 20
-
-
-async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pair: Pair) -> None:
-    topic = pair.topic("idle")
-    produce(pair.producer(), topic, 10)
-    async with pair.engine() as older, pair.engine() as newer:
-        await older.copy_all()
-        await older.copy_all()
-        await newer.copy_all()
-        assert older.copiers[0].lane.state is LaneState.COPYING
-        stopping = asyncio.Event()
-        await asyncio.wait_for(older.copiers[0].run(stopping), SECONDS)
-        assert older.copiers[0].lane.state is LaneState.FENCED
-        assert newer.run in str(older.faults[f"lane {older.copiers[0].lane.index}"])
-
-
 async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_at_once(pair: Pair) -> None:
     # The intake forgot those, and read them at its next look at the metadata, half a minute later.
     topic = pair.topic("many", 12)
@@ -295,34 +244,3 @@ async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_
         async with asyncio.timeout(20):
             await engine.copy_all()
     pair.compare(topic, 12)
-
-
-async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) -> None:  # invariant B
-    # Each had taken a lane after the other one had, and both stopped.
-    topic = pair.topic("at-once", 16)
-    async with pair.engine() as one, pair.engine() as other:
-        await one.prepare()
-        await other.prepare()
-        for ours, theirs in zip(one.copiers[::2], other.copiers[::2], strict=True):
-            await ours._start()
-            await theirs._start()
-        for ours, theirs in zip(one.copiers[1::2], other.copiers[1::2], strict=True):
-            await theirs._start()
-            await ours._start()
-        for partition in range(16):
-            produce(pair.producer(), topic, 10, partition)
-
-        async def one_has_stopped() -> None:
-            while not any(_has_stopped(engine) for engine in (one, other)):
-                await asyncio.sleep(0.02)
-
-        stopped = asyncio.create_task(one_has_stopped())
-        await asyncio.gather(one.copy_until(stopped), other.copy_until(stopped))
-        (remaining,) = [engine for engine in (one, other) if not _has_stopped(engine)]
-        await remaining.copy_all()
-        assert not remaining.faults
-    pair.compare(topic, 16)
-
-
-def _has_stopped(engine: Engine) -> bool:
-    return any(copier.lane.state is LaneState.FENCED for copier in engine.copiers)
