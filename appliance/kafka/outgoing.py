@@ -6,7 +6,9 @@ A batch goes raw, its records neither decompressed nor decoded, unless
 - it starts before the position, of which the records before are copied already;
 - it is larger than the destination allows, and is split;
 - it has LogAppendTime, which no producer may set: each record then carries that time as its own;
-- it is one of several tiny ones in a row, which become one, since a Produce takes one batch a partition.
+- it is one of several tiny ones in a row.
+
+What is rebuilt and follows upon each other becomes one batch, since a Produce takes one a partition.
 """
 
 from collections.abc import Iterable, Iterator
@@ -57,18 +59,16 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) ->
             continue
         if header.records == 0 or header.last_offset < position:
             continue
-        tiny = header.records <= TINY_RECORDS
-        if run and not (tiny and _joins(run[-1], batch) and run_size + len(batch.data) <= COALESCED_BYTES):
+        raw = header.records > TINY_RECORDS and _can_go_raw(batch, position, limit)
+        if run and (raw or not _joins(run[-1], batch) or run_size + len(batch.data) > COALESCED_BYTES):
             yield from _written(run, position, limit)
             run, run_size = [], 0
         verify(batch)
-        if tiny:
-            run.append(batch)
-            run_size += len(batch.data)
-        elif _can_go_raw(batch, position, limit):
+        if raw:
             yield _raw(batch)
         else:
-            yield from _rebuilt([batch], position, limit)
+            run.append(batch)
+            run_size += len(batch.data)
     if run:
         yield from _written(run, position, limit)
 

@@ -86,6 +86,14 @@ def test_tiny_batches_of_one_codec_become_one() -> None:
     assert contents([out]) == [(r.timestamp, r.body) for data in batches for r in unpack(only(data), 0)]
 
 
+def test_large_batches_with_holes_in_a_row_become_one_as_well() -> None:
+    deltas = [*range(20), *range(30, 50)]
+    batches = [with_holes(plain(40, f"b{n}"), deltas, 50 * n) for n in range(3)]
+    (out,) = written(*batches)
+    assert (out.first_offset, out.next_offset, out.records) == (0, 150, 120)
+    assert contents([out]) == [(r.timestamp, r.body) for data in batches for r in unpack(only(data), 0)]
+
+
 def test_a_change_of_codec_or_a_large_batch_ends_a_run_and_order_stays() -> None:
     batches = [
         made(plain(1, "a"), 0, codec=3),
