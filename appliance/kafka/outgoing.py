@@ -53,10 +53,6 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) ->
     run_size = 0
     for batch in batches:
         header = batch.header
-        if header.records > TINY_RECORDS and not run and _can_go_raw(batch, position, limit):
-            verify(batch)
-            yield _raw(batch)
-            continue
         if header.records == 0 or header.last_offset < position:
             continue
         raw = header.records > TINY_RECORDS and _can_go_raw(batch, position, limit)

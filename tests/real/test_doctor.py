@@ -19,8 +19,8 @@ from appliance.settings.target import Target
 from appliance.settings.values import Side
 from tests.support.administration import denied, permit
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
-from tests.support.engine import read_rows
 from tests.support.link import GRAPE, ORANGE, SECONDS, Link, faults, free_port, lines, link
+from tests.support.rows import read_rows
 from tests.support.scripted_broker import scripted_broker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

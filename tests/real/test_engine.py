@@ -7,8 +7,9 @@ import pytest
 
 from appliance.settings.values import OnGap
 from tests.support.administration import configure, delete_before
-from tests.support.engine import SECONDS, Pair, end
+from tests.support.engine import Pair
 from tests.support.records import produce
+from tests.support.rows import SECONDS, end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

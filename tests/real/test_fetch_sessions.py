@@ -21,8 +21,9 @@ from appliance.replicator.buffer import Arrivals, Limits
 from appliance.replicator.fetcher import Fetcher
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import Portion
-from tests.support.engine import SECONDS, Engine, Pair
+from tests.support.engine import Engine, Pair
 from tests.support.records import produce
+from tests.support.rows import SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

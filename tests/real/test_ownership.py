@@ -8,8 +8,9 @@ from appliance.errors import Fenced
 from appliance.kafka.transactions import add_partitions
 from appliance.replicator.memory import Owner
 from appliance.replicator.states import LaneState
-from tests.support.engine import SECONDS, Engine, Pair
+from tests.support.engine import Engine, Pair
 from tests.support.records import produce
+from tests.support.rows import SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,8 +14,8 @@ import pytest_asyncio
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
 from tests.support.administration import configure, delete_before
-from tests.support.engine import read_rows
 from tests.support.link import SECONDS, Link, faults, lines, link, shown_by
+from tests.support.rows import read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,8 +15,9 @@ from appliance.demo.plan import ClusterPlan, Node
 from appliance.kafka.batch import SEQUENCES
 from appliance.settings.values import SecurityProtocol
 from tests.support.administration import configure
-from tests.support.engine import SECONDS, Pair, end
+from tests.support.engine import Pair
 from tests.support.records import produce
+from tests.support.rows import SECONDS, end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -17,8 +17,8 @@ import pytest_asyncio
 
 import appliance
 from appliance.demo.process import OwnedProcess
-from tests.support.engine import read_rows
 from tests.support.link import SECONDS, Link, command_lines, faults, lines, link, shown_by
+from tests.support.rows import read_rows
 from tests.support.spark_cluster import ENDPOINTS, SparkCluster, settings, spark_cluster, start_worker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -15,8 +15,9 @@ from bench import clusters
 from bench.copying import Copying
 from bench.filling import Load
 from bench.our_replicator import our_replicator
-from tests.support.engine import SECONDS, Pair, read_rows
+from tests.support.engine import Pair
 from tests.support.records import produce
+from tests.support.rows import SECONDS, read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,8 +8,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from appliance.replicator.discovery import Scout
 from appliance.settings.values import OnGap, Start, TopicSettings
 from tests.support.administration import configuration, configure, partitions
-from tests.support.engine import SECONDS, Engine, Pair
+from tests.support.engine import Engine, Pair
 from tests.support.records import produce
+from tests.support.rows import SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -19,7 +19,8 @@ from appliance.errors import PartitionStopped, SettingsError
 from appliance.verify.reader import Reader
 from appliance.verify.verdict import NEWEST_RECORDS, Span, State, Verdict
 from appliance.verify.verification import Verification
-from tests.support.engine import SECONDS, Engine, Pair, Row, end
+from tests.support.engine import Engine, Pair
+from tests.support.rows import SECONDS, Row, end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

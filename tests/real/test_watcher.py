@@ -15,7 +15,8 @@ from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings
 from tests.support.administration import delete_before
-from tests.support.engine import LANES, SECONDS, Engine, Pair
+from tests.support.engine import LANES, Engine, Pair
+from tests.support.rows import SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -4,7 +4,7 @@ import random
 
 from confluent_kafka import Producer
 
-from tests.support.engine import SECONDS
+from tests.support.rows import SECONDS
 
 
 def produce(producer: Producer, topic: str, count: int, partition: int = 0, size: int = 100) -> None:

@@ -1,0 +1,45 @@
+"""What a consumer reads of a partition, and how far it goes."""
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from appliance.demo.cluster import Cluster
+
+SECONDS = 30.0
+
+Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]
+"""What must be the same on both sides of a record: partition, key, value, headers, timestamp with its type."""
+
+
+def end(cluster: Cluster, topic: str, partition: int) -> int:
+    """The high watermark."""
+    consumer = Consumer({**cluster.client_configuration(), "group.id": "watermarks"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), SECONDS)[1])
+    finally:
+        consumer.close()
+
+
+def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
+    """All that a read_committed consumer sees of a partition; nothing of a topic that is not there."""
+    configuration = {
+        **cluster.client_configuration(),
+        "group.id": "reader",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "check.crcs": True,
+        "topic.metadata.propagation.max.ms": 1,
+    }
+    consumer = Consumer(configuration)
+    rows: list[Row] = []
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        while True:
+            message: Message | None = consumer.poll(SECONDS)
+            assert message is not None, f"{topic}-{partition} cannot be read to its end"
+            if message.error() is not None:
+                assert message.error().name() in ("_PARTITION_EOF", "UNKNOWN_TOPIC_OR_PART"), message.error()
+                return rows
+            rows.append((partition, message.key(), message.value(), message.headers(), message.timestamp()))
+    finally:
+        consumer.close()
