@@ -7,6 +7,7 @@ import pytest
 from appliance.errors import Fenced
 from appliance.kafka.transactions import add_partitions
 from appliance.replicator.memory import Owner
+from appliance.replicator.patience import until_free
 from appliance.replicator.states import LaneState
 from tests.support.engine import Engine, Pair
 from tests.support.records import produce
@@ -42,7 +43,8 @@ async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair
         lane = copier.lane
         coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
         assert lane._producer is not None
-        await add_partitions(coordinator, lane._producer, [(pair.naming.destination(topic), 0)])
+        producer, copy = lane._producer, (pair.naming.destination(topic), 0)
+        await until_free(lambda: add_partitions(coordinator, producer, [copy]), {"CONCURRENT_TRANSACTIONS"})
         await asyncio.sleep(12)  # brokers look for transactions that are overdue every 10 seconds
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
