@@ -10,12 +10,13 @@ A slice ends when our replicator's log says so; what was sent within half a seco
 """
 
 import argparse
+import functools
 import logging
 import os
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
@@ -25,12 +26,11 @@ from bench.contenders import COPIERS, MIRROR_MAKER, OURS
 from bench.copying import Copier, Copying
 from bench.filling import Load
 from bench.latency_figures import Figures, samples_of, slice_ends
-from bench.our_replicator import environment
+from bench.our_replicator import environment, our_replicator
 from bench.row import Row
 from bench.tunnel_ways import running
 
 _LIMIT = "limit"
-_COPIERS: Mapping[str, Copier] = {name: COPIERS[name] for name in (OURS, MIRROR_MAKER)}
 _PARTITIONS = 4
 _P99_LIMITS = {200: 60.0}
 _SLICE_END_LIMIT = 500.0
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers-warming", type=float, default=60, metavar="S", help="of a first copy, not counted (%(default)s)"
     )
+    parser.add_argument("--slice-seconds", metavar="S", help="of our replicator's slices, other than its own")
     parser.add_argument(
         "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each, in turn (%(default)s)"
     )
@@ -59,12 +60,15 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         ProcessFailed, ToolMissing: something did not run, or records did not arrive.
     """
     measured: list[Row] = []
+    settings = {"SLICE_SECONDS": arguments.slice_seconds} if arguments.slice_seconds else {}
+    ours: Copier = functools.partial(our_replicator, settings=settings)
+    copiers = {OURS: ours, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
     async with plain_pair() as pair:
-        await _Trial(pair, _COPIERS[OURS], max(arguments.rates), "warming").run(0, arguments.brokers_warming)
+        await _Trial(pair, ours, max(arguments.rates), "warming").run(0, arguments.brokers_warming)
         for rate in arguments.rates:
-            figures: dict[str, list[Figures]] = {name: [] for name in _COPIERS}
+            figures: dict[str, list[Figures]] = {name: [] for name in copiers}
             for number in range(arguments.runs):
-                for turn, (name, copier) in enumerate(_COPIERS.items()):
+                for turn, (name, copier) in enumerate(copiers.items()):
                     trial = _Trial(pair, copier, rate, f"{rate}x{number}x{turn}")
                     figures[name].append(await trial.run(arguments.warming, arguments.seconds))
             measured += rows(rate, figures[OURS], figures[MIRROR_MAKER])

@@ -1,10 +1,10 @@
 """How fast our replicator and others copy one topic, in turn, and what ours costs.
 
 Whoever copies is started anew for each run, onto a link that knows nothing, between the same two clusters, which are
-new for each workload; ``bench.watching`` says what is timed, ``bench.limit`` what is timed of who does not copy. The
-first copy by each is not counted, unless asked for: it makes the brokers compile what they run. After each the records
-are counted; of the first workload the program is then left idle for a while. It has ended, and its copy is deleted,
-before the next begins.
+new for each workload; ``bench.watching`` says what is timed, ``bench.limit`` what is timed of who does not copy. Before
+those that count there are a copy by each of the others and several by ours, which are the shortest: for so long a
+broker's Java compiles what it runs, and a user's brokers run for weeks. After each copy the records are counted; of the
+first workload the program is then left idle for a while. It has ended, and its copy is deleted, before the next begins.
 """
 
 import argparse
@@ -33,8 +33,6 @@ _PYTHON_IDLE = 5.0
 _FIRST = next(iter(WORKLOADS))
 _COSTED = (OURS, MIRROR_MAKER)
 
-_WARMING_IDLE_SECONDS = 1.0
-
 log = logging.getLogger("appliance.bench")
 
 
@@ -60,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--records", type=positive, metavar="N", help="how many, other than each workload's own")
     parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
-    parser.add_argument("--cold", action="store_true", help="count the first copies too")
+    parser.add_argument(
+        "--warming", type=int, choices=range(101), default=5, metavar="N", help="copies by ours before (%(default)s)"
+    )
     # One of the replicator's slices: each time an end falls into it.
     parser.add_argument(
         "--idle-seconds", type=float, default=30.0, metavar="S", help="idleness after each copy (%(default)g)"
@@ -98,12 +98,12 @@ async def _trials(
         visible = await count(pair.source, load.topic, load.partitions)
         if visible != load.visible:
             raise ProcessFailed(f"topic {load.topic} holds {visible} records, and not {load.visible}")
-        rounds = [] if arguments.cold else [("warming", min(idle_seconds, _WARMING_IDLE_SECONDS))]
-        rounds += [(str(number), idle_seconds) for number in range(arguments.runs)]
-        for run, seconds in rounds:
+        warming = [*copying[1:], *[OURS] * arguments.warming] if arguments.warming else []
+        for number, name in enumerate(warming):
+            await _trial(pair, load, name, f"warming{number}", idle_seconds=0.0)
+        for run in range(arguments.runs):
             for name in copying:
-                trial = await _trial(pair, load, name, run, seconds if name in _COSTED else 0.0)
-                trials[name] += [] if run == "warming" else [trial]
+                trials[name].append(await _trial(pair, load, name, str(run), idle_seconds))
     return trials
 
 
@@ -119,7 +119,7 @@ async def _copied(pair: Pair, load: Load, name: str, run: str, idle_seconds: flo
     async with COPIERS[name](pair, load, run) as copying:
         timeline = await watch(pair.destination, copying.topic, load.visible, copying.process)
         await require_whole(pair, copying, load)
-        cost = await footprint(copying.process.pid, idle_seconds) if idle_seconds else None
+        cost = await footprint(copying.process.pid, idle_seconds) if idle_seconds and name in _COSTED else None
         return Trial(load.visible / timeline.seconds, cost)
 
 

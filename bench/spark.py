@@ -1,8 +1,8 @@
 """How fast 1, 2 and 4 Spark tasks copy one topic in local mode, and two tasks on a Spark cluster, in turn.
 
 Every copy is a link of its own with four lanes, between the same two clusters; ``bench.watching`` says what is timed.
-The first copy by each is not counted: it makes the brokers compile what they run. All are compared with two tasks in
-local mode. On one machine the cluster can only cost: what more hosts bring, they bring by their own cores.
+The first copies by each are not counted: they make the brokers compile what they run. All are compared with two tasks
+in local mode. On one machine the cluster can only cost: what more hosts bring, they bring by their own cores.
 """
 
 import argparse
@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--records", type=positive, default=1_000_000, metavar="N", help="how many to copy (%(default)s)"
     )
     parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
-    parser.add_argument("--cold", action="store_true", help="count the first copies too")
+    parser.add_argument(
+        "--warming", type=int, choices=range(101), default=2, metavar="N", help="copies by each before (%(default)s)"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
@@ -59,10 +61,10 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     async with plain_pair() as pair:
         await fill(pair.source, load)
         await count(pair.source, load.topic, load.partitions)
-        for number in range(arguments.runs + (not arguments.cold)):
+        for number in range(arguments.warming + arguments.runs):
             for place, (name, copier) in enumerate(ways.items()):
                 rate = await _rate(pair, load, copier, f"{number}x{place}")
-                if number or arguments.cold:
+                if number >= arguments.warming:
                     rates[name].append(rate)
                 log.info("topic copied", extra={"fields": {"by": name, "rate": f"{rate:,.0f}/s"}})
     return rows(rates)

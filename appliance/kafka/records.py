@@ -123,7 +123,7 @@ def compressed(data: bytes | bytearray, codec_bits: int) -> bytes | bytearray:
     """A batch that is not compressed, as one that is; its CRC is left for ``restamp``."""
     if not codec_bits:
         return data
-    payload = _COMPRESS[codec_bits](bytes(data[HEADER_SIZE:]))
+    payload = _COMPRESS[codec_bits](bytes(memoryview(data)[HEADER_SIZE:]))
     header = Header._make(HEADER.unpack_from(data))
     length = HEADER_SIZE - LOG_OVERHEAD + len(payload)
     return HEADER.pack(*header._replace(length=length, attributes=codec_bits)) + payload

@@ -20,8 +20,8 @@ SECONDS = 30.0
 def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path: Path) -> None:
     temporary, picture = tmp_path / "temporary", tmp_path / "picture.png"
     temporary.mkdir()
-    options = ["--records", "20000", "--runs", "1", "--cold", "--idle-seconds", "1", "--json", "--plot", str(picture)]
-    with bench(temporary, "replicate", *options) as process:
+    options = ["--records", "20000", "--warming", "0", "--runs", "1", "--idle-seconds", "1"]
+    with bench(temporary, "replicate", *options, "--json", "--plot", str(picture)) as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     result = json.loads(out)
@@ -44,8 +44,8 @@ def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path:
 
 def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_whole(tmp_path: Path) -> None:
     workloads = ["fours", "transactions", "compacted"]
-    options = ["--workload", *workloads, "--against", "record-by-record", "--records", "10000", "--runs", "1", "--cold"]
-    with bench(tmp_path, "replicate", *options, "--json") as process:
+    options = ["--against", "record-by-record", "--records", "10000", "--warming", "0", "--runs", "1"]
+    with bench(tmp_path, "replicate", "--workload", *workloads, *options, "--json") as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert [row["name"] for row in json.loads(out)["rows"]] == [

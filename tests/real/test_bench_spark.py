@@ -7,7 +7,7 @@ from tests.support.bench import bench
 
 
 def test_spark_prints_every_way_beside_two_tasks(tmp_path: Path) -> None:
-    with bench(tmp_path, "spark", "--records", "20000", "--runs", "1", "--cold", "--json") as process:
+    with bench(tmp_path, "spark", "--records", "20000", "--runs", "1", "--warming", "0", "--json") as process:
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]

@@ -68,6 +68,8 @@ async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pai
 async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) -> None:  # invariant B
     # Each had taken a lane after the other one had, and both stopped.
     topic = pair.topic("at-once", 16)
+    for partition in range(16):
+        produce(pair.producer(), topic, 10, partition)
     async with pair.engine() as one, pair.engine() as other:
         await one.prepare()
         await other.prepare()
@@ -77,8 +79,6 @@ async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) 
         for ours, theirs in zip(one.copiers[1::2], other.copiers[1::2], strict=True):
             await theirs._start()
             await ours._start()
-        for partition in range(16):
-            produce(pair.producer(), topic, 10, partition)
 
         async def one_has_stopped() -> None:
             while not any(_has_stopped(engine) for engine in (one, other)):
