@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from appliance.replicator.buffer import Buffer
 
-_BYTES = 32 * 1024 * 1024
+_BYTES = 16 * 1024 * 1024
 _ANSWERS = 5
 """When a partition's answer has come, there is room for another one of that size, that will come meanwhile."""
 

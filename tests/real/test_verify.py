@@ -1,24 +1,17 @@
 """The verification on real brokers: what is equal, and everything that is not, each in its own words."""
 
 import asyncio
-import json
-import os
-import shlex
-import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.demo.cluster import Cluster
 from appliance.errors import PartitionStopped, SettingsError
 from appliance.verify.reader import Reader
 from appliance.verify.verdict import NEWEST_RECORDS, Span, State, Verdict
 from appliance.verify.verification import Verification
+from tests.support.administration import delete_before
 from tests.support.engine import Engine, Pair
 from tests.support.rows import SECONDS, Row, end
 
@@ -41,18 +34,6 @@ def write(cluster: Cluster, topic: str, rows: Sequence[Row], pair: Pair) -> None
     for partition, key, value, headers, (_, timestamp) in rows:
         producer.produce(topic, value, key, partition, headers=headers or [], timestamp=timestamp)
     assert producer.flush(SECONDS) == 0
-
-
-def make(cluster: Cluster, topic: str, partitions: int = 1, **configs: str) -> None:
-    admin = AdminClient(cluster.client_configuration())
-    admin.create_topics([NewTopic(topic, partitions, 1, config=configs)])[topic].result(SECONDS)
-
-
-def delete_before(cluster: Cluster, topic: str, offset: int) -> None:
-    """What retention does, at once."""
-    admin = AdminClient(cluster.client_configuration())
-    place = TopicPartition(topic, 0, offset)
-    admin.delete_records([place])[place].result(SECONDS)
 
 
 async def verify(
@@ -152,7 +133,7 @@ async def test_a_record_that_somebody_else_wrote_to_the_copy_is_found_where_it_s
 async def test_a_record_that_is_not_in_its_place_is_found_at_its_source_offset(pair: Pair, wrong: str) -> None:
     topic = pair.topic(wrong)
     produce(pair, topic, 500, **{"compression.type": "lz4"})
-    make(pair.grape, pair.naming.destination(topic))
+    pair.make_copy(topic, 1)
     (rows,) = pair.rows(pair.orange, topic, 1)
     partition, key, _, headers, timestamp = rows[321]
     rows[321:323] = {
@@ -172,13 +153,13 @@ async def test_what_the_sources_retention_took_is_named_and_the_rest_is_equal(pa
     async with pair.engine() as engine:
         await engine.copy_all()
         for name, offset in (("raw", 77), ("joined", 499)):
-            delete_before(pair.orange, f"{name}-{pair.tag}", offset)
+            delete_before(pair.orange, f"{name}-{pair.tag}", 0, offset)
         found = await verify(engine)
         for name, offset in (("raw", 77), ("joined", 499)):
             verdict = found[name, 0]
             assert (verdict.state, verdict.records, verdict.source) == (State.EQUAL, 500 - offset, Span(offset, 500))
             assert "were not compared" in verdict.detail
-        delete_before(pair.orange, f"raw-{pair.tag}", 500)
+        delete_before(pair.orange, f"raw-{pair.tag}", 0, 500)
         verdict = (await verify(engine))["raw", 0]
         assert (verdict.state, verdict.records) == (State.EQUAL, 0)
         assert "the source's log begins at 500 now" in verdict.detail
@@ -189,7 +170,7 @@ async def test_what_the_destinations_retention_took_is_named_and_the_rest_is_equ
     produce(pair, topic, 500)
     async with pair.engine() as engine:
         await engine.copy_all()
-        delete_before(pair.grape, pair.naming.destination(topic), 321)
+        delete_before(pair.grape, pair.naming.destination(topic), 0, 321)
         verdict = (await verify(engine))["short", 0]
         assert (verdict.state, verdict.source, verdict.records) == (State.EQUAL_IN_PART, Span(321, 500), 179)
         assert "moved the start of its log to 321" in verdict.detail
@@ -198,7 +179,7 @@ async def test_what_the_destinations_retention_took_is_named_and_the_rest_is_equ
 async def test_a_copy_without_its_beginning_is_told_by_what_the_link_was_asked_for(pair: Pair) -> None:
     topic = pair.topic("late")
     produce(pair, topic, 500)
-    make(pair.grape, pair.naming.destination(topic))
+    pair.make_copy(topic, 1)
     write(pair.grape, pair.naming.destination(topic), pair.rows(pair.orange, topic, 1)[0][200:], pair)
     async with pair.engine() as engine:
         asked = (await verify(engine, latest=True))["late", 0]
@@ -211,8 +192,8 @@ async def test_a_copy_without_its_beginning_is_told_by_what_the_link_was_asked_f
 async def test_topics_and_partitions_without_a_counterpart_are_named(pair: Pair) -> None:
     pair.topic("alone")
     narrow, wide = pair.topic("narrow", 3), pair.topic("wide", 1)
-    make(pair.grape, pair.naming.destination(narrow), 2)
-    make(pair.grape, pair.naming.destination(wide), 3)
+    pair.make_copy(narrow, 2)
+    pair.make_copy(wide, 3)
     write(pair.grape, pair.naming.destination(wide), [(2, None, b"stray", None, (1, 1))], pair)
     async with pair.engine() as engine:
         found = await verify(engine)
@@ -259,7 +240,7 @@ async def test_of_a_compacted_topic_the_newest_record_of_each_key_is_compared(pa
 async def test_retention_that_overtakes_the_reading_is_told(pair: Pair) -> None:
     topic = pair.topic("overtaken")
     produce(pair, topic, 50)
-    delete_before(pair.orange, topic, 30)
+    delete_before(pair.orange, topic, 0, 30)
     async with pair.engine() as engine:
         reader = Reader(engine.source, (topic, 0), "verify", 0)
         with pytest.raises(PartitionStopped, match="holds no offset 0 any more"):
@@ -272,72 +253,3 @@ async def test_a_topic_that_is_named_and_not_copied_is_refused(pair: Pair) -> No
     async with pair.engine() as engine:
         with pytest.raises(SettingsError, match="--topic nowhere: the source cluster has no such topic"):
             await verify(engine, ["nowhere"])
-
-
-def settings(pair: Pair, directory: Path, **changed: str) -> Path:
-    """A setenv.sh for both clusters, which are reached directly."""
-    variables: Mapping[str, str] = {
-        "SOURCE_CLUSTER_ID": pair.tag,
-        "SOURCE_BROKER_SERVERS": ",".join(map(str, pair.orange.home_targets)),
-        "SOURCE_SECURITY_PROTOCOL": "PLAINTEXT",
-        "SOURCE_ROUTE": "direct",
-        "DESTINATION_CLUSTER_ID": "grape",
-        "DESTINATION_BROKER_SERVERS": ",".join(map(str, pair.grape.home_targets)),
-        "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
-        "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
-        "REPLICA_TOPICS_DEST_SUFFIX": "copy",
-    } | changed
-    env_file = directory / "setenv.sh"
-    env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
-    env_file.chmod(0o600)
-    return env_file
-
-
-async def command(env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    line = [sys.executable, "-m", "appliance.cli", "verify", "--env-file", str(env_file), *arguments]
-    return await asyncio.to_thread(
-        subprocess.run, line, capture_output=True, text=True, timeout=SECONDS, env=dict(os.environ), check=False
-    )
-
-
-async def test_the_command_says_all_of_it_by_its_exit_code_as_json_and_as_a_table(pair: Pair, tmp_path: Path) -> None:
-    orders, payments = pair.topic("orders", 2), pair.topic("payments")
-    for topic, partition in ((orders, 0), (orders, 1), (payments, 0)):
-        produce(pair, topic, 200, partition=partition)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    env_file = settings(pair, tmp_path)
-
-    equal = await command(env_file, "--json")
-    assert (equal.returncode, equal.stderr) == (0, "")
-    told = json.loads(equal.stdout)
-    assert (told["destination"], told["equal"], told["records"]) == ("grape", True, 600)
-    assert [(p["topic"], p["partition"], p["state"]) for p in told["partitions"]] == [
-        (orders, 0, "equal"),
-        (orders, 1, "equal"),
-        (payments, 0, "equal"),
-    ]
-    assert all(len(partition["digest"]) == 64 for partition in told["partitions"])
-
-    produce(pair, payments, 7, 200)
-    behind = await command(env_file, "--wait", "0")
-    assert (behind.returncode, behind.stderr) == (1, "")
-    (line,) = (line for line in behind.stdout.splitlines() if payments in line)
-    assert "behind by 7 records" in line
-    assert "0 to 200" in line
-
-    only = await command(env_file, "--topic", orders, "--json")
-    assert only.returncode == 0
-    assert {partition["topic"] for partition in json.loads(only.stdout)["partitions"]} == {orders}
-
-    refused = await command(env_file, "--topic", "nowhere")
-    assert refused.returncode == 2
-    assert refused.stderr == "appliance verify: --topic nowhere: the source cluster has no such topic\n"
-
-
-async def test_a_regex_that_matches_nothing_proves_nothing(pair: Pair, tmp_path: Path) -> None:
-    refused = await command(settings(pair, tmp_path, REPLICA_TOPICS_SOURCE_REGEX="nowhere.*"))
-    assert refused.returncode == 2
-    assert refused.stderr == (
-        "appliance verify: REPLICA_TOPICS_SOURCE_REGEX=nowhere.* matches no topic of the source\n"
-    )
