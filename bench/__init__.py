@@ -10,7 +10,9 @@
   ``bare``: the protocol bare.
 - ``wan``: ours and MirrorMaker 2 over a long line, which is ``wan_proxy`` between the clusters of ``wan_sites``.
 - ``latency``: both at an even pace, from ``latency_sender`` to ``latency_receiver``.
-- ``backlog``: memory, ``sampling`` it, while gigabytes are caught up with.
+- ``backlog``: memory, ``sampling`` it, while gigabytes are caught up with; ``topics``: a thousand of them, by ``many``.
+- ``spark``: tasks in local mode, and in a ``spark_cluster``; ``batches``: what a rebuild costs, without a broker.
+- ``recovery``: from SIGKILL to the first record of a ``trickle``; ``tunnel``: ours beside stunnel, the ``tunnel_ways``.
 - ``footprint`` and ``procfs``: what a program costs in memory and, when it has nothing to do, in processor time.
 
 Nothing here is a pass mark: a figure is printed beside its limit or its peer, and read by people.

@@ -63,7 +63,7 @@ async def _trial(pair: Pair, load: Load, copier: Copier) -> Trial:
         timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
         await require_whole(pair, copying, load)
     await delete_topics(pair.destination)
-    trial = Trial(load.visible / timeline.seconds, samples, timeline.empty_at, timeline.changed_at)
+    trial = Trial(timeline.rate(load.visible), samples, timeline.begun, timeline.ended)
     log.info("backlog copied", extra={"fields": {"by": copying.process.name, "rate": f"{trial.rate:,.0f}/s"}})
     return trial
 

@@ -21,7 +21,7 @@ from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
 
-_HEAP_MEGABYTES = 1024
+HEAP_MEGABYTES = 1024
 _SOURCE, _DESTINATION = "127.0.21.1", "127.0.22.1"
 _DEFAULTS: Mapping[str, str] = {}
 _DEADLINE = 60.0
@@ -37,7 +37,7 @@ class Pair:
 
 
 @contextlib.asynccontextmanager
-async def plain_pair(heap_megabytes: int = _HEAP_MEGABYTES) -> AsyncIterator[Pair]:
+async def plain_pair(heap_megabytes: int = HEAP_MEGABYTES) -> AsyncIterator[Pair]:
     """Starts both; they and all their files are gone afterwards.
 
     Raises:
@@ -92,9 +92,9 @@ async def delete_topics(cluster: Cluster) -> None:
         raise ProcessFailed(f"the topics of cluster {cluster.plan.name} could not be deleted: {error}") from error
 
 
-def broker_options() -> list[str]:
+def broker_options(heap_megabytes: int) -> list[str]:
     """The options of the Java virtual machine that each broker is."""
-    command = Installation("java", "", Path(), ()).command(_plan("source", _SOURCE, _HEAP_MEGABYTES), Path(), "")
+    command = Installation("java", "", Path(), ()).command(_plan("source", _SOURCE, heap_megabytes), Path(), "")
     return [option for option in command if option.startswith(("-Xm", "-XX:+Use", "-XX:+Always", "-XX:Tiered"))]
 
 

@@ -1,4 +1,4 @@
-"""Somebody who copies the load from one cluster to the other: what both contenders are to the benchmark."""
+"""Somebody who copies the load from one cluster to the other: what each contender is to a benchmark."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -18,4 +18,4 @@ class Copying:
 
 
 Copier = Callable[[Pair, Load, str], AbstractAsyncContextManager[Copying]]
-"""Starts to copy the load, and stops at its end. Each number is a new link, which knows of no other."""
+"""Starts to copy the load, and stops at its end. The text names a link, which is new and knows of no other."""

@@ -1,4 +1,4 @@
-"""What no copy that fetches and then produces could be faster than: each of them alone, of the same batches.
+"""The time of fetching alone and of producing alone the same batches, the one after the other.
 
 One process, started anew for each run, fetches all of the topic and lets it go, which is timed; fetches it again and
 makes its batches ready; and writes them as a producer without transactions does, which is timed. The limit is the

@@ -10,6 +10,7 @@ first workload the program is then left idle for a while. It has ended, and its 
 import argparse
 import dataclasses
 import logging
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,10 +39,11 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One copy: records a second, and what the copying program cost, where it was left idle."""
+    """One copy: records a second, what the program cost where it was left idle, and the rate of the second half."""
 
     rate: float
     footprint: Footprint | None = None
+    late_rate: float = math.nan
 
 
 Trials = Mapping[str, Sequence[Trial]]
@@ -59,7 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--records", type=positive, metavar="N", help="how many, other than each workload's own")
     parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
     parser.add_argument(
-        "--warming", type=int, choices=range(101), default=5, metavar="N", help="copies by ours before (%(default)s)"
+        "--warming",
+        type=int,
+        choices=range(101),
+        default=5,
+        metavar="N",
+        help="copies by ours, and one by each other, before (%(default)s)",
     )
     # One of the replicator's slices: each time an end falls into it.
     parser.add_argument(
@@ -120,7 +127,7 @@ async def _copied(pair: Pair, load: Load, name: str, run: str, idle_seconds: flo
         timeline = await watch(pair.destination, copying.topic, load.visible, copying.process)
         await require_whole(pair, copying, load)
         cost = await footprint(copying.process.pid, idle_seconds) if idle_seconds and name in _COSTED else None
-        return Trial(load.visible / timeline.seconds, cost)
+        return Trial(timeline.rate(load.visible), cost, timeline.rate(load.visible, after=0.5))
 
 
 async def _bare(pair: Pair, load: Load, run: str) -> Trial:
@@ -136,6 +143,8 @@ async def _bare(pair: Pair, load: Load, run: str) -> Trial:
 def _told(trial: Trial) -> dict[str, str]:
     """A trial for people who watch."""
     told = {"rate": f"{trial.rate:,.0f}/s"}
+    if not math.isnan(trial.late_rate):
+        told["second_half"] = f"{trial.late_rate:,.0f}/s"
     if trial.footprint is not None:
         java, others = trial.footprint.java, trial.footprint.others
         told["java"] = f"{java.memory:.0f}MB,{java.idle:.1f}%"

@@ -12,14 +12,14 @@ from pathlib import Path
 from appliance.demo.jars import KAFKA_VERSION
 from appliance.demo.java import java
 from appliance.errors import ToolMissing
-from bench.clusters import broker_options
+from bench.clusters import HEAP_MEGABYTES, broker_options
 
 _GIGABYTE = 1e9
 _PACKAGES = ("pyspark", "confluent-kafka", "aiokafka")
 
 
-def setup(arguments: Sequence[str]) -> Mapping[str, str]:
-    """What a stranger needs in order to repeat it and to compare, by what it is about."""
+def setup(arguments: Sequence[str], heap_megabytes: int = HEAP_MEGABYTES) -> Mapping[str, str]:
+    """What a stranger needs in order to repeat it and to compare, by what it is about; the heap is the brokers'."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIGABYTE
     cores = len(os.sched_getaffinity(0))
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]
@@ -28,7 +28,7 @@ def setup(arguments: Sequence[str]) -> Mapping[str, str]:
         "machine": f"{cores} cores ({_processor()}), {memory:.0f} GB memory, Linux {platform.release()}",
         "versions": ", ".join([f"Python {platform.python_version()}", *packages]),
         "Java": f"Kafka and MirrorMaker {KAFKA_VERSION}, {_java_version()}",
-        "brokers": f"one for each cluster, on loopback, in plain text: {' '.join(broker_options())}",
+        "brokers": f"one for each cluster, on loopback, in plain text: {' '.join(broker_options(heap_megabytes))}",
     }
 
 

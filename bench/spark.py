@@ -11,9 +11,8 @@ import logging
 import statistics
 from collections.abc import Mapping, Sequence
 
-from bench.clusters import Pair, plain_pair
+from bench.clusters import Pair, delete_topics, plain_pair
 from bench.copying import Copier
-from bench.counting import count
 from bench.filling import Load, fill
 from bench.options import positive
 from bench.our_replicator import our_replicator
@@ -60,7 +59,6 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     rates: dict[str, list[float]] = {name: [] for name in ways}
     async with plain_pair() as pair:
         await fill(pair.source, load)
-        await count(pair.source, load.topic, load.partitions)
         for number in range(arguments.warming + arguments.runs):
             for place, (name, copier) in enumerate(ways.items()):
                 rate = await _rate(pair, load, copier, f"{number}x{place}")
@@ -75,7 +73,8 @@ async def _rate(pair: Pair, load: Load, copier: Copier, link: str) -> float:
     async with copier(pair, load, link) as copying:
         timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
         await require_whole(pair, copying, load)
-        return load.visible / timeline.seconds
+    await delete_topics(pair.destination)
+    return timeline.rate(load.visible)
 
 
 def rows(rates: Mapping[str, Sequence[float]]) -> list[Row]:

@@ -9,6 +9,7 @@ five seconds here.
 
 import argparse
 import asyncio
+import functools
 import logging
 import math
 import statistics
@@ -18,6 +19,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from bench.clusters import Pair, plain_pair
+from bench.contenders import MIRROR_MAKER
 from bench.copying import Copying
 from bench.filling import Load
 from bench.footprint import Footprint, footprint
@@ -25,8 +27,9 @@ from bench.many import PARTITIONS, PATTERN, arrived, load, make, named
 from bench.mirror_maker import mirror_maker
 from bench.our_replicator import our_replicator
 from bench.row import Row
+from bench.setup import setup
 
-_THEIRS, _LIMIT = "MirrorMaker 2", "limit"
+_LIMIT = "limit"
 _PYTHON_MEGABYTES = 1_000.0
 _NEW_TOPIC_SECONDS = 5.0
 _GROWTH = 10.0
@@ -67,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=float, default=30.0, metavar="S", help="of idleness and of load, each (%(default)g)"
     )
+    parser.set_defaults(setup=functools.partial(setup, heap_megabytes=_HEAP_MEGABYTES))
 
 
 def _tens(text: str) -> int:
@@ -152,10 +156,10 @@ def rows(few: Trial, many: Trial, peer: Trial | None) -> list[Row]:
 
 def _beside(ours: Trial, peer: Trial) -> list[Row]:
     return [
-        Row("start-up", "s", ours.startup, _THEIRS, peer.startup),
-        Row("a new topic", "s", ours.new_topic, _THEIRS, peer.new_topic),
-        Row("idle with Java", "% of a core", ours.idle.whole.idle, _THEIRS, peer.idle.whole.idle),
-        Row("busy with Java", "% of a core", ours.busy.whole.idle, _THEIRS, peer.busy.whole.idle),
-        Row("memory with Java", "MB", ours.busy.whole.memory, _THEIRS, peer.busy.whole.memory),
-        Row("delay under load", "ms", ours.delay, _THEIRS, peer.delay),
+        Row("start-up", "s", ours.startup, MIRROR_MAKER, peer.startup),
+        Row("a new topic", "s", ours.new_topic, MIRROR_MAKER, peer.new_topic),
+        Row("idle with Java", "% of a core", ours.idle.whole.idle, MIRROR_MAKER, peer.idle.whole.idle),
+        Row("busy with Java", "% of a core", ours.busy.whole.idle, MIRROR_MAKER, peer.busy.whole.idle),
+        Row("memory with Java", "MB", ours.busy.whole.memory, MIRROR_MAKER, peer.busy.whole.memory),
+        Row("delay under load", "ms", ours.delay, MIRROR_MAKER, peer.delay),
     ]

@@ -116,13 +116,12 @@ async def _trial(sites: Sites, load: Load, copier: Copier, run: str) -> Trial:
         sites.proxy.require_running()
         await require_whole(pair, copying, load)
     await delete_topics(pair.destination)
-    trial = Trial(_log_bytes(sites.source, load) / _MEGABYTE / timeline.seconds)
+    trial = Trial(timeline.rate(_log_bytes(sites.source, load) / _MEGABYTE))
     fields = {
         "by": copying.process.name,
         "partitions": load.partitions,
-        "seconds": f"{timeline.seconds:.1f}",
         "rate": f"{trial.rate:.1f}MB/s",
-        "records": f"{load.visible / timeline.seconds:,.0f}/s",
+        "records": f"{timeline.rate(load.visible):,.0f}/s",
         "proxy": f"{proxy:.1f}s",
     }
     log.info("topic copied", extra={"fields": fields})

@@ -2,19 +2,20 @@
 
 Twenty-five times a second the destination is asked for the last stable offset of each partition of the copy: that is
 what a consumer at ``read_committed`` may read, and for a writer without transactions it is the end of what is
-replicated. The offsets' sum counts transaction markers among the records, so it says *when* something changed and not
-how much there is: the time runs from the last look that saw nothing to the look that saw the last change, and whoever
-asks for it must count the records afterwards.
+replicated. The offsets' sum counts transaction markers among the records, so it says how much of the copy is there,
+and whoever asks for it must count the records afterwards.
 
-The time holds all that happens between the first record and the last: fetching, compressing, writing, committing. It
-does not hold the start of the programs, finding the topic, making its copy, and what was fetched and written before the
-first record became visible. Its error is below one look's interval and round trip, against whoever is measured.
+The time runs from the first look that saw some of the copy to the look that saw the last of it. What the first one saw
+does not count: who shows much at once has also worked long for it. Fetching, compressing, writing and committing are in
+it; the start of the programs, finding the topic and making its copy are not. What is read ahead by then was read before
+it: up to 16 MiB for each task of ours, and reading is the cheaper part.
 """
 
 import asyncio
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
@@ -30,30 +31,54 @@ _INTERVAL = 0.04
 _SETTLED_SECONDS = 1.5
 
 
+class Look(NamedTuple):
+    """When, in seconds of one clock, so many offsets of the copy were seen."""
+
+    at: float
+    offsets: int
+
+
 @dataclass(slots=True)
 class Timeline:
-    """When a copy of ``records`` began and ended to be seen; times in seconds of one clock."""
+    """How a copy of ``records`` came to be seen: ``looks`` are the last that saw nothing, and each that saw more."""
 
     records: int
-    empty_at: float = math.nan
-    changed_at: float = math.nan
-    offsets: int = 0
+    looks: list[Look] = field(default_factory=lambda: [Look(math.nan, 0)])
 
     def looked(self, now: float, offsets: int) -> None:
         """A look's answer came ``now``: the sum of the partitions' last stable offsets."""
         if offsets == 0:
-            self.empty_at = now
-        if offsets != self.offsets:
-            self.offsets, self.changed_at = offsets, now
+            self.looks = [Look(now, 0)]
+        elif offsets != self.offsets:
+            self.looks.append(Look(now, offsets))
 
     def settled(self, now: float) -> bool:
         """Whether all the records may be there, and nothing has come for a while."""
-        return self.offsets >= self.records and now - self.changed_at > _SETTLED_SECONDS
+        return self.offsets >= self.records and now - self.ended > _SETTLED_SECONDS
 
     @property
-    def seconds(self) -> float:
-        """From the first record seen to the last."""
-        return self.changed_at - self.empty_at
+    def offsets(self) -> int:
+        """How many are there."""
+        return self.looks[-1].offsets
+
+    @property
+    def begun(self) -> float:
+        """When nothing was seen for the last time."""
+        return self.looks[0].at
+
+    @property
+    def ended(self) -> float:
+        """When the last of it was seen."""
+        return self.looks[-1].at
+
+    def rate(self, whole: float, after: float = 0.0) -> float:
+        """What came a second, where ``whole`` is all of the copy, once a share ``after`` of it had been seen.
+
+        Of what came between two looks it is that between them.
+        """
+        last = self.looks[-1]
+        first = next((look for look in self.looks[1:-1] if look.offsets >= after * last.offsets), self.looks[-2])
+        return whole * (last.offsets - first.offsets) / last.offsets / (last.at - first.at)
 
 
 async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProcess) -> Timeline:

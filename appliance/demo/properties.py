@@ -84,6 +84,7 @@ def _pace() -> dict[str, str]:
         "log.cleaner.backoff.ms": "1000",
         "log.cleaner.dedupe.buffer.size": str(4 << 20),
         "log.index.size.max.bytes": str(256 << 10),
+        "log.segment.delete.delay.ms": "1000",
     }
 
 

@@ -3,18 +3,26 @@
 from bench.watching import Timeline
 
 
-def test_the_time_runs_from_the_last_look_that_saw_nothing_to_the_last_change() -> None:
+def looked(*looks: tuple[float, int]) -> Timeline:
     timeline = Timeline(records=100)
-    for now, offsets in [(0.0, 0), (1.0, 0), (1.5, 40), (2.0, 40), (3.5, 104), (4.0, 104), (9.0, 104)]:
+    for now, offsets in looks:
         timeline.looked(now, offsets)
-    assert timeline.seconds == 2.5
+    return timeline
+
+
+def test_what_the_first_look_saw_does_not_count_nor_the_time_until_then() -> None:
+    timeline = looked((0.0, 0), (1.0, 0), (1.5, 26), (2.0, 26), (3.5, 104), (4.0, 104), (9.0, 104))
+    assert (timeline.begun, timeline.ended, timeline.offsets) == (1.0, 3.5, 104)
+    assert timeline.rate(100) == 100 * 0.75 / 2.0
+
+
+def test_the_rate_of_the_second_half_begins_where_half_was_seen() -> None:
+    timeline = looked((0.0, 0), (1.0, 10), (3.0, 50), (4.0, 100))
+    assert timeline.rate(100, after=0.5) == 50.0
 
 
 def test_a_copy_that_one_look_saw_whole_took_the_time_since_the_look_before() -> None:
-    timeline = Timeline(records=100)
-    timeline.looked(1.0, 0)
-    timeline.looked(1.25, 100)
-    assert timeline.seconds == 0.25
+    assert looked((1.0, 0), (1.25, 100)).rate(100) == 400.0
 
 
 def test_it_is_not_settled_while_offsets_are_fewer_than_records() -> None:
