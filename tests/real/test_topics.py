@@ -10,7 +10,7 @@ from appliance.settings.values import OnGap, Start, TopicSettings
 from tests.support.administration import configuration, configure, partitions
 from tests.support.engine import Engine, Pair
 from tests.support.records import produce
-from tests.support.rows import SECONDS
+from tests.support.rows import SECONDS, end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -91,8 +91,12 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
         for turn in range(4):
             flowing = asyncio.create_task(asyncio.to_thread(_write_everywhere, pair, old, 8))
             await engine.copy_until(flowing)
-            _write_everywhere(pair, pair.topic(f"added{turn}", 3), 3)
+            added = pair.topic(f"added{turn}", 3)
+            _write_everywhere(pair, added, 3)
             await engine.assign()
+            # A broker that does not know yet that it leads a new copy would have the lane begin anew.
+            for partition in range(3):
+                await asyncio.to_thread(end, pair.grape, pair.naming.destination(added), partition)
         await engine.copy_all()
         # A lane that begins anew, with another epoch, reads what is remembered into a new memory.
         assert all(copier.lane.memory is memories[copier.lane.index] for copier in engine.copiers)
