@@ -22,7 +22,7 @@ from bench.counting import count
 from bench.filling import Load, fill
 from bench.footprint import Footprint, footprint
 from bench.limit import fetch_and_produce
-from bench.options import positive
+from bench.options import few, positive
 from bench.row import Row
 from bench.watching import watch
 from bench.whole import require_whole
@@ -62,8 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
     parser.add_argument(
         "--warming",
-        type=int,
-        choices=range(101),
+        type=few,
         default=5,
         metavar="N",
         help="copies by ours, and one by each other, before (%(default)s)",

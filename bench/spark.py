@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from bench.clusters import Pair, delete_topics, plain_pair
 from bench.copying import Copier
 from bench.filling import Load, fill
-from bench.options import positive
+from bench.options import few, positive
 from bench.our_replicator import our_replicator
 from bench.row import Row
 from bench.spark_cluster import on_a_cluster
@@ -43,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--records", type=positive, default=1_000_000, metavar="N", help="how many to copy (%(default)s)"
     )
     parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
-    parser.add_argument(
-        "--warming", type=int, choices=range(101), default=2, metavar="N", help="copies by each before (%(default)s)"
-    )
+    parser.add_argument("--warming", type=few, default=2, metavar="N", help="copies by each before (%(default)s)")
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:

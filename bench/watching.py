@@ -74,7 +74,7 @@ class Timeline:
     def rate(self, whole: float, after: float = 0.0) -> float:
         """What came a second, where ``whole`` is all of the copy, once a share ``after`` of it had been seen.
 
-        Of what came between two looks it is that between them.
+        A copy that one look saw whole took the time since the look before.
         """
         last = self.looks[-1]
         first = next((look for look in self.looks[1:-1] if look.offsets >= after * last.offsets), self.looks[-2])

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import secrets
-import shlex
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from tests.networks.topology import (
     Topology,
 )
 from tests.support.namespace import Namespace
+from tests.support.settings import write_settings
 
 READY_SECONDS = 90.0
 
@@ -88,10 +88,7 @@ class Stage:
         vm.say("nft", "-f", "-", given=printed.replace("CIDR_OF_SOURCE_BROKERS", SOURCE_VPC))
 
     def _env_file(self, name: str, variables: Mapping[str, str]) -> str:
-        env_file = self.directory / f"{name}.sh"
-        env_file.touch(0o600)
-        env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
-        return str(env_file)
+        return str(write_settings(self.directory / f"{name}.sh", variables))
 
     @contextlib.asynccontextmanager
     async def vpcs(self) -> AsyncIterator[None]:

@@ -19,9 +19,10 @@ from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
 from tests.support import ssh
 from tests.support.authority import DAY, Authority, write_files
-from tests.support.doctor import diagnosis, finding, with_verdict, write_settings
+from tests.support.doctor import diagnosis, finding, with_verdict
 from tests.support.gateway import gateway_variables
 from tests.support.link import free_port
+from tests.support.settings import write_settings
 from tests.support.tls import identity, running_server
 from tests.support.tunnel import HOST, LINK, SECRET, target_server
 
@@ -72,7 +73,7 @@ async def test_a_file_that_the_settings_name_belongs_to_them(tmp_path):
 
 @pytest.mark.parametrize("side", Side)
 async def test_a_clock_that_is_before_the_settings_were_written_is_behind(tmp_path, side, monkeypatch):
-    path = write_settings(tmp_path, variables(free_port()))
+    path = write_settings(tmp_path / "setenv.sh", variables(free_port()))
     monkeypatch.setattr("tests.support.doctor.write_settings", lambda *_: path)
     os.utime(path, (time.time() + 86400,) * 2)
     report = await diagnosis(tmp_path, {}, side, SHORT)

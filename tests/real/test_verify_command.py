@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ import pytest
 from tests.support.engine import Pair
 from tests.support.records import produce
 from tests.support.rows import SECONDS
+from tests.support.settings import write_settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -31,10 +31,7 @@ def settings(pair: Pair, directory: Path, **changed: str) -> Path:
         "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
         "REPLICA_TOPICS_DEST_SUFFIX": "copy",
     } | changed
-    env_file = directory / "setenv.sh"
-    env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
-    env_file.chmod(0o600)
-    return env_file
+    return write_settings(directory / "setenv.sh", variables)
 
 
 async def command(env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -1,6 +1,5 @@
 """Diagnoses, and what tests want to know of them."""
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,21 +8,14 @@ from appliance.doctor.report import Report
 from appliance.doctor.step import Finding, Verdict
 from appliance.settings.values import Side
 from appliance.tunnel.deadlines import Deadlines
-
-
-def write_settings(directory: Path, variables: Mapping[str, str]) -> Path:
-    """A setenv.sh with these variables."""
-    path = directory / "setenv.sh"
-    path.touch(mode=0o600)
-    path.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
-    return path
+from tests.support.settings import write_settings
 
 
 async def diagnosis(
     directory: Path, variables: Mapping[str, str], side: Side = Side.DESTINATION, deadlines: Deadlines | None = None
 ) -> Report:
     """What the doctor says on one VM."""
-    return await examine(side, write_settings(directory, variables), {}, deadlines)
+    return await examine(side, write_settings(directory / "setenv.sh", variables), {}, deadlines)
 
 
 def finding(report: Report, step: str) -> Finding:

@@ -1,4 +1,8 @@
-"""The text of a setenv.sh in which every required variable is good, for tests to spoil."""
+"""A setenv.sh: in which every required variable is good, for tests to spoil, and as a file."""
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
 
 SECRET = "G9n2pQ7sVw4xZ1aB8cD3eF6hJ0kL5mR/tUyIoO+="
 
@@ -17,3 +21,10 @@ REQUIRED = {
     "DESTINATION_SIDE_TUNNEL_IP": "198.51.100.9",
     "SHARED_SECRET": SECRET,
 }
+
+
+def write_settings(path: Path, variables: Mapping[str, str]) -> Path:
+    """The file of these variables, whatever is in them; only its owner may read it."""
+    path.touch(mode=0o600)
+    path.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
+    return path
