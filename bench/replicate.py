@@ -3,8 +3,9 @@
 Whoever copies is started anew for each run, onto a link that knows nothing, between the same two clusters, which are
 new for each workload; ``bench.watching`` says what is timed, ``bench.limit`` what is timed of who does not copy. Before
 those that count there are a copy by each of the others and several by ours, which are the shortest: for so long a
-broker's Java compiles what it runs, and a user's brokers run for weeks. After each copy the records are counted; of the
-first workload the program is then left idle for a while. It has ended, and its copy is deleted, before the next begins.
+broker's Java compiles what it runs, and a user's brokers run for weeks. After each of those that count the records are
+counted; of the first workload the program is then left idle for a while. It has ended, and its copy is deleted, before
+the next begins.
 """
 
 import argparse
@@ -106,25 +107,26 @@ async def _trials(
             raise ProcessFailed(f"topic {load.topic} holds {visible} records, and not {load.visible}")
         warming = [*copying[1:], *[OURS] * arguments.warming] if arguments.warming else []
         for number, name in enumerate(warming):
-            await _trial(pair, load, name, f"warming{number}", idle_seconds=0.0)
+            await _trial(pair, load, name, f"warming{number}", None)
         for run in range(arguments.runs):
             for name in copying:
                 trials[name].append(await _trial(pair, load, name, str(run), idle_seconds))
     return trials
 
 
-async def _trial(pair: Pair, load: Load, name: str, run: str, idle_seconds: float) -> Trial:
-    """One copy; nothing of it is left afterwards."""
+async def _trial(pair: Pair, load: Load, name: str, run: str, idle_seconds: float | None) -> Trial:
+    """One copy, which only warms the brokers where ``idle_seconds`` is None; nothing of it is left afterwards."""
     trial = await (_bare(pair, load, run) if name == BARE else _copied(pair, load, name, run, idle_seconds))
     await delete_topics(pair.destination)
     log.info("topic copied", extra={"fields": {"by": name, **_told(trial)}})
     return trial
 
 
-async def _copied(pair: Pair, load: Load, name: str, run: str, idle_seconds: float) -> Trial:
+async def _copied(pair: Pair, load: Load, name: str, run: str, idle_seconds: float | None) -> Trial:
     async with COPIERS[name](pair, load, run) as copying:
         timeline = await watch(pair.destination, copying.topic, load.visible, copying.process)
-        await require_whole(pair, copying, load)
+        if idle_seconds is not None:
+            await require_whole(pair, copying, load)
         cost = await footprint(copying.process.pid, idle_seconds) if idle_seconds and name in _COSTED else None
         return Trial(timeline.rate(load.visible), cost, timeline.rate(load.visible, after=0.5))
 
