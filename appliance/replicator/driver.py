@@ -1,6 +1,7 @@
 """The replicator: looks at both clusters, plans, and has Spark copy slice after slice until it is told to stop."""
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
@@ -31,6 +32,9 @@ Result = TypeVar("Result")
 _RETRY = 1.0
 _SLICE_END_PATIENCE = 40.0
 _ROOM_PATIENCE = 60.0
+_ROOM_INTERVAL = 4.0
+"""An executor that ends has a successor sooner, in which Spark starts its task again: lanes need not be dealt anew."""
+
 # Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is.
 _POSITIONS_CONFIG = {
     "cleanup.policy": "compact",
@@ -166,7 +170,7 @@ class Replicator:
                 seats = [
                     Seat(self._slice, latest, {lane: dealt[lane] for lane in seat}) for seat in seats_of(dealt, tasks)
                 ]
-                await self._one_slice(spark, invitation, seats)
+                await self._one_slice(spark, invitation, seats, tasks)
                 self._slice += 1
 
     async def _room(self, spark: Spark) -> int:
@@ -178,7 +182,7 @@ class Replicator:
         wanted, master = task_count(self._settings.engine), self._settings.engine.spark_master
         self._machine.require_running()
         until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
-        while not (room := min(wanted, await asyncio.to_thread(spark.room))):
+        while not (room := await self._room_now(spark)):
             self._troubles.tell("executors", f"SPARK_MASTER={master} has no core for us: is a worker up?")
             await self._first_of(asyncio.sleep(_RETRY), self._stopping.wait())
             if self._stopping.is_set():
@@ -191,11 +195,25 @@ class Replicator:
             self._troubles.over("executors")
         return room
 
-    async def _one_slice(self, spark: Spark, invitation: Invitation, seats: list[Seat]) -> None:
+    async def _room_now(self, spark: Spark) -> int:
+        return min(task_count(self._settings.engine), await asyncio.to_thread(spark.room))
+
+    async def _room_changes(self, spark: Spark, tasks: int) -> None:
+        """Returns when a look and the one before it have found room for more or fewer tasks than these."""
+        changed = changed_before = False
+        with contextlib.suppress(ProcessFailed):  # whoever asks next is told again
+            while not (changed and changed_before):
+                await asyncio.sleep(_ROOM_INTERVAL)
+                changed_before, changed = changed, await self._room_now(spark) != tasks
+
+    async def _one_slice(self, spark: Spark, invitation: Invitation, seats: list[Seat], tasks: int) -> None:
         self._seats.open(seats)
         slice_task = asyncio.create_task(asyncio.to_thread(spark.slice, invitation, len(seats)), name="slice")
         limit = asyncio.sleep(self._settings.engine.slice_seconds)
-        await self._first_of(slice_task, limit, self._changed.wait(), self._stopping.wait())
+        ends: list[Awaitable[object]] = [limit, self._changed.wait(), self._stopping.wait()]
+        if self._settings.engine.in_a_cluster:
+            ends += [self._room_changes(spark, tasks), self._seats.unseated.wait()]
+        await self._first_of(slice_task, *ends)
         self._seats.stop()
         try:
             async with asyncio.timeout(_SLICE_END_PATIENCE):

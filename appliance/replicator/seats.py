@@ -26,10 +26,15 @@ _LINE_MAX = 64 * 1024 * 1024
 
 
 class SeatServer:
-    """Gives each task that connects a seat, tells ``notice`` what they say, and says stop to all at once."""
+    """Gives each task that connects a seat, tells ``notice`` what they say, and says stop to all at once.
+
+    ``unseated`` is set when a task of the open slice has found no seat free: Spark has given up one that still has its
+    own, on a host that has fallen silent.
+    """
 
     def __init__(self, host: str, notice: Callable[[Notice], None], port: int = 0, *, encrypted: bool = False) -> None:
         self.token = secrets.token_urlsafe(32)
+        self.unseated = asyncio.Event()
         self._host = host
         self._port = port
         self._encrypted = encrypted
@@ -70,6 +75,7 @@ class SeatServer:
         """A new slice begins, with these seats."""
         self._open = dict(enumerate(seats))
         self._free = dict(self._open)
+        self.unseated.clear()
 
     def stop(self) -> None:
         """End the slice: the tasks finish what they have begun; whoever comes later gets nothing to do."""
@@ -92,6 +98,8 @@ class SeatServer:
     async def _seat(self, worker: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         number = seat_for(worker, self._free, self._homes)
         if number is None:
+            if self._open:
+                self.unseated.set()
             return
         seat = self._free.pop(number)
         self._homes[number] = worker

@@ -83,6 +83,29 @@ async def test_while_a_task_has_its_seat_nobody_else_gets_it() -> None:
             assert await second.seat() is None
 
 
+async def test_case_6_a_task_in_place_of_one_that_is_silent_ends_the_slice() -> None:
+    # It was given nothing to do, and nobody copied the silent one's lanes until the slice's time was over.
+    async with server() as seats:
+        seats.open([seat(0)])
+        async with task_of(seats, "silent") as silent:
+            assert await silent.seat() == 0
+            assert not seats.unseated.is_set()
+            async with task_of(seats, "in its place") as other:
+                assert await other.seat() is None
+            await seats.unseated.wait()
+            seats.open([seat(1)])
+            assert not seats.unseated.is_set()
+
+
+async def test_a_task_that_comes_when_the_slice_has_ended_is_not_missed() -> None:
+    async with server() as seats:
+        seats.open([seat(0)])
+        seats.stop()
+        async with task_of(seats, "late") as late:
+            assert await late.seat() is None
+        assert not seats.unseated.is_set()
+
+
 async def test_case_3_a_seat_of_a_slice_that_has_ended_is_given_to_nobody() -> None:
     # A task that ended a slice late left its seat to the next one that came: two had the same lanes.
     async with server() as seats:

@@ -45,9 +45,9 @@ def orders(shared: Link) -> Link:
 
 
 @contextlib.asynccontextmanager
-async def copying(on: Link) -> AsyncIterator[tuple[SparkCluster, OwnedProcess]]:
-    """A cluster, and a replicator that has copied by both of its workers."""
-    variables = settings()
+async def copying(on: Link, **others: str) -> AsyncIterator[tuple[SparkCluster, OwnedProcess]]:
+    """A cluster, and a replicator with these ``others`` among its settings that has copied by both of its workers."""
+    variables = settings() | others
     async with spark_cluster(on, variables) as cluster, on.running("destination") as gateway:
         await gateway.wait_for_line("ready", SECONDS)
         async with on.running("replicate", **variables) as replicator:
@@ -94,7 +94,7 @@ def owners(replicator: OwnedProcess) -> dict[int, object]:
 
 
 async def test_each_host_copies_through_the_gateway_beside_it_and_keeps_its_lanes(orders: Link) -> None:
-    async with copying(orders) as (cluster, replicator):
+    async with copying(orders, SLICE_SECONDS="2") as (cluster, replicator):
         held, copiers = owners(replicator), [cluster.copiers(host) for host in ENDPOINTS]
         before = faults(replicator)
         for _ in range(3):
@@ -158,7 +158,7 @@ async def test_executors_end_with_a_killed_replicator(orders: Link) -> None:
 
 async def test_the_lanes_of_a_host_that_falls_silent_are_taken_and_it_copies_nothing_twice(orders: Link) -> None:
     async with copying(orders) as (cluster, _):
-        silent = [cluster.executor(FIRST), *cluster.executor(FIRST).children(recursive=True)]
+        silent = [psutil.Process(cluster.workers[FIRST].pid), *cluster.started_by(FIRST)]
         for process in silent:
             process.suspend()
         await all_copied(orders)

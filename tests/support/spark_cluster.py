@@ -61,7 +61,6 @@ def settings() -> dict[str, str]:
         "SPARK_MASTER": f"spark://127.0.0.1:{free_port()}",
         "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33),
         "TASKS": "2",
-        "SLICE_SECONDS": "2",
     }
 
 
