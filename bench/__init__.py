@@ -13,7 +13,8 @@
 - ``backlog``: memory, ``sampling`` it, while gigabytes are caught up with; ``topics``: a thousand of them, by ``many``.
 - ``spark``: tasks in local mode, and in a ``spark_cluster``; ``batches``: what a rebuild costs, without a broker.
 - ``recovery``: from SIGKILL to the first record of a ``trickle``; ``tunnel``: ours beside stunnel, the ``tunnel_ways``.
-- ``footprint`` and ``procfs``: what a program costs in memory and, when it has nothing to do, in processor time.
+- ``footprint`` and ``procfs``: what a program costs in memory and in processor time; ``running`` and ``loopback``:
+  programs beside it, and where they listen.
 
 Nothing here is a pass mark: a figure is printed beside its limit or its peer, and read by people.
 """

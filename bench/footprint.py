@@ -11,17 +11,17 @@ _MEGABYTE = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Memory in megabytes (10^6 bytes), and processor time while there is nothing to do, in per cent of a core.
+    """Memory in megabytes (10^6 bytes), and processor time over a while, in per cent of a core.
 
     ``memory`` is the sum of each process's highest share, a page that several have counting once. Not all of them need
     have been at their highest at once: the program has never held more than this.
     """
 
     memory: float
-    idle: float
+    processor: float
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(self.memory + other.memory, self.idle + other.idle)
+        return Cost(self.memory + other.memory, self.processor + other.processor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Footprint:
         return self.java + self.others
 
 
-async def footprint(pid: int, idle_seconds: float) -> Footprint:
-    """Of the process and all that it has started, which have nothing to do for the next ``idle_seconds``."""
+async def footprint(pid: int, seconds: float) -> Footprint:
+    """Of the process and all that it has started, over the next ``seconds``."""
     clock = asyncio.get_running_loop().time
     before, begun = family(pid, processes()), clock()
-    await asyncio.sleep(idle_seconds)
-    after, seconds = family(pid, processes()), clock() - begun
-    java = _cost(_java(before, True), _java(after, True), seconds)
-    return Footprint(java, others=_cost(_java(before, False), _java(after, False), seconds))
+    await asyncio.sleep(seconds)
+    after, elapsed = family(pid, processes()), clock() - begun
+    java = _cost(_java(before, True), _java(after, True), elapsed)
+    return Footprint(java, others=_cost(_java(before, False), _java(after, False), elapsed))
 
 
 def _java(members: Sequence[Process], wanted: bool) -> list[Process]:
@@ -54,4 +54,4 @@ def _java(members: Sequence[Process], wanted: bool) -> list[Process]:
 def _cost(before: Sequence[Process], after: Sequence[Process], seconds: float) -> Cost:
     highest = sum(memory(member.pid).highest_share for member in after) / _MEGABYTE
     busy = sum(member.cpu_seconds for member in after) - sum(member.cpu_seconds for member in before)
-    return Cost(highest, idle=100 * busy / seconds)
+    return Cost(highest, processor=100 * busy / seconds)

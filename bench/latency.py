@@ -6,7 +6,8 @@ time is all that happens between: both brokers, the copying, for ours the transa
 of each copy are not counted, nor a first copy, which makes the brokers compile what they run. Each copy is by a program
 just started, of a topic of its own.
 
-A slice ends when our replicator's log says so; what was sent within half a second of that is looked at by itself.
+Our replicator's slices are shorter than by default, so that each copy has an end of one in it. A slice ends when the
+log says so; what was sent within half a second of that is looked at by itself.
 """
 
 import argparse
@@ -27,10 +28,9 @@ from bench.copying import Copier, Copying
 from bench.filling import Load
 from bench.latency_figures import Figures, samples_of, slice_ends
 from bench.our_replicator import environment, our_replicator
-from bench.row import Row
-from bench.tunnel_ways import running
+from bench.row import LIMIT, Row
+from bench.running import running
 
-_LIMIT = "limit"
 _PARTITIONS = 4
 _P99_LIMITS = {200: 60.0}
 _SLICE_END_LIMIT = 500.0
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers-warming", type=float, default=60, metavar="S", help="of a first copy, not counted (%(default)s)"
     )
-    parser.add_argument("--slice-seconds", metavar="S", help="of our replicator's slices, other than its own")
+    parser.add_argument("--slice-seconds", default="60", metavar="S", help="of our replicator's slices (%(default)s)")
     parser.add_argument(
         "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each, in turn (%(default)s)"
     )
@@ -60,8 +60,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         ProcessFailed, ToolMissing: something did not run, or records did not arrive.
     """
     measured: list[Row] = []
-    settings = {"SLICE_SECONDS": arguments.slice_seconds} if arguments.slice_seconds else {}
-    ours: Copier = functools.partial(our_replicator, settings=settings)
+    ours: Copier = functools.partial(our_replicator, settings={"SLICE_SECONDS": arguments.slice_seconds})
     copiers = {OURS: ours, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
     async with plain_pair() as pair:
         await _Trial(pair, ours, max(arguments.rates), "warming").run(0, arguments.brokers_warming)
@@ -164,8 +163,8 @@ def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[
         Row(f"latency max at {rate}/s", "ms", highest[0], MIRROR_MAKER, highest[1]),
     ]
     if rate in _P99_LIMITS:
-        measured.append(Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), _LIMIT, _P99_LIMITS[rate]))
+        measured.append(Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), LIMIT, _P99_LIMITS[rate]))
     if at_ends:
         name = f"latency max at a slice boundary, {rate}/s"
-        measured.append(Row(name, "ms", max(at_ends), _LIMIT, _SLICE_END_LIMIT))
+        measured.append(Row(name, "ms", max(at_ends), LIMIT, _SLICE_END_LIMIT))
     return measured

@@ -22,7 +22,7 @@ from bench.clusters import Pair, plain_pair
 from bench.filling import Load
 from bench.our_replicator import our_replicator
 from bench.procfs import Process, family, processes
-from bench.row import Row
+from bench.row import LIMIT, Row
 from bench.trickle import PARTITIONS, Trickle, trickle
 
 _LOAD = Load(records=0, partitions=PARTITIONS)
@@ -56,8 +56,8 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 def rows(replicator: Sequence[float], worker: Sequence[float]) -> list[Row]:
     """The medians, in seconds."""
     return [
-        Row("recovery from SIGKILL of the replicator", "s", statistics.median(replicator), "limit", _REPLICATOR_LIMIT),
-        Row("recovery from SIGKILL of a Python worker", "s", statistics.median(worker), "limit", _WORKER_LIMIT),
+        Row("recovery from SIGKILL of the replicator", "s", statistics.median(replicator), LIMIT, _REPLICATOR_LIMIT),
+        Row("recovery from SIGKILL of a Python worker", "s", statistics.median(worker), LIMIT, _WORKER_LIMIT),
     ]
 
 

@@ -24,12 +24,11 @@ from bench.filling import Load, fill
 from bench.footprint import Footprint, footprint
 from bench.limit import fetch_and_produce
 from bench.options import few, positive
-from bench.row import Row
+from bench.row import LIMIT, Row
 from bench.watching import watch
 from bench.whole import require_whole
 from bench.workloads import WORKLOADS, Workload
 
-_LIMIT = "limit"
 _PYTHON_MEGABYTES = 300.0
 _PYTHON_IDLE = 5.0
 _FIRST = next(iter(WORKLOADS))
@@ -68,7 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="copies by ours, and one by each other, before (%(default)s)",
     )
-    # One of the replicator's slices: each time an end falls into it.
     parser.add_argument(
         "--idle-seconds", type=float, default=30.0, metavar="S", help="idleness after each copy (%(default)g)"
     )
@@ -148,8 +146,8 @@ def _told(trial: Trial) -> dict[str, str]:
         told["second_half"] = f"{trial.late_rate:,.0f}/s"
     if trial.footprint is not None:
         java, others = trial.footprint.java, trial.footprint.others
-        told["java"] = f"{java.memory:.0f}MB,{java.idle:.1f}%"
-        told["others"] = f"{others.memory:.0f}MB,{others.idle:.1f}%"
+        told["java"] = f"{java.memory:.0f}MB,{java.processor:.1f}%"
+        told["others"] = f"{others.memory:.0f}MB,{others.processor:.1f}%"
     return told
 
 
@@ -170,8 +168,8 @@ def costs(trials: Trials) -> list[Row]:
     if ours:
         python = [each.others for each in ours]
         rows += [
-            Row("memory of Python", "MB", max(cost.memory for cost in python), _LIMIT, _PYTHON_MEGABYTES),
-            Row("idle Python", "% of a core", max(cost.idle for cost in python), _LIMIT, _PYTHON_IDLE),
+            Row("memory of Python", "MB", max(cost.memory for cost in python), LIMIT, _PYTHON_MEGABYTES),
+            Row("idle Python", "% of a core", max(cost.processor for cost in python), LIMIT, _PYTHON_IDLE),
         ]
     if ours and theirs:
         memory = [max((each.java + each.others).memory for each in footprints) for footprints in (ours, theirs)]

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+LIMIT = "limit"
+"""The peer's name where ours is to stay below a figure."""
+
 _NO_SETUP: Mapping[str, str] = {}
 
 
@@ -15,7 +18,7 @@ _NO_SETUP: Mapping[str, str] = {}
 class Row:
     """Our figure and the peer's, in one ``unit``.
 
-    ``peer_name`` says whose figure ``peer`` is: that of another program, or ``limit`` where ours is to stay below it.
+    ``peer_name`` says whose figure ``peer`` is: that of another program, or ``LIMIT``.
     ``goal`` is what the ratio is to be, where one is asked for.
     """
 

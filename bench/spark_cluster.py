@@ -11,8 +11,8 @@ from appliance.demo.process import OwnedProcess
 from bench.clusters import Pair
 from bench.copying import Copying
 from bench.filling import Load
+from bench.loopback import free_port
 from bench.our_replicator import env_text, environment, our_replicator
-from bench.tunnel_ways import free_port
 
 WORKERS = 2
 

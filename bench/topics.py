@@ -26,10 +26,9 @@ from bench.footprint import Footprint, footprint
 from bench.many import PARTITIONS, PATTERN, arrived, load, make, named
 from bench.mirror_maker import mirror_maker
 from bench.our_replicator import our_replicator
-from bench.row import Row
+from bench.row import LIMIT, Row
 from bench.setup import setup
 
-_LIMIT = "limit"
 _PYTHON_MEGABYTES = 1_000.0
 _NEW_TOPIC_SECONDS = 5.0
 _GROWTH = 10.0
@@ -66,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench topics``."""
     parser.add_argument("--topics", type=_tens, default=1_000, metavar="N", help="how many, by tens (%(default)s)")
     parser.add_argument("--alone", action="store_true", help="leave MirrorMaker 2 out")
-    # One of the replicator's slices: each time an end falls into it.
     parser.add_argument(
         "--seconds", type=float, default=30.0, metavar="S", help="of idleness and of load, each (%(default)g)"
     )
@@ -135,8 +133,8 @@ def _told(trial: Trial) -> dict[str, str]:
     """A trial for people who watch."""
     told = {"topics": str(trial.topics), "startup": f"{trial.startup:.1f}s", "new_topic": f"{trial.new_topic:.2f}s"}
     for name, print_ in (("idle", trial.idle), ("busy", trial.busy)):
-        told[f"{name}_java"] = f"{print_.java.memory:.0f}MB,{print_.java.idle:.1f}%"
-        told[f"{name}_others"] = f"{print_.others.memory:.0f}MB,{print_.others.idle:.1f}%"
+        told[f"{name}_java"] = f"{print_.java.memory:.0f}MB,{print_.java.processor:.1f}%"
+        told[f"{name}_others"] = f"{print_.others.memory:.0f}MB,{print_.others.processor:.1f}%"
     return told | {"delay": f"{trial.delay:.0f}ms"}
 
 
@@ -144,11 +142,11 @@ def rows(few: Trial, many: Trial, peer: Trial | None) -> list[Row]:
     """Ours with many topics beside the limits, beside ours with few, and beside the peer's with many."""
     less, pythons = f"{few.topics} topics", (many.idle.others, many.busy.others)
     found = [
-        Row("a new topic", "s", many.new_topic, _LIMIT, _NEW_TOPIC_SECONDS, 1),
-        Row("memory of Python", "MB", max(cost.memory for cost in pythons), _LIMIT, _PYTHON_MEGABYTES, 1),
+        Row("a new topic", "s", many.new_topic, LIMIT, _NEW_TOPIC_SECONDS, 1),
+        Row("memory of Python", "MB", max(cost.memory for cost in pythons), LIMIT, _PYTHON_MEGABYTES, 1),
         Row("start-up", "s", many.startup, less, few.startup),
-        Row("idle Python", "% of a core", many.idle.others.idle, less, few.idle.others.idle, _GROWTH),
-        Row("busy Python", "% of a core", many.busy.others.idle, less, few.busy.others.idle, _GROWTH),
+        Row("idle Python", "% of a core", many.idle.others.processor, less, few.idle.others.processor, _GROWTH),
+        Row("busy Python", "% of a core", many.busy.others.processor, less, few.busy.others.processor, _GROWTH),
         Row("delay under load", "ms", many.delay, less, few.delay),
     ]
     return found if peer is None else found + _beside(many, peer)
@@ -158,8 +156,8 @@ def _beside(ours: Trial, peer: Trial) -> list[Row]:
     return [
         Row("start-up", "s", ours.startup, MIRROR_MAKER, peer.startup),
         Row("a new topic", "s", ours.new_topic, MIRROR_MAKER, peer.new_topic),
-        Row("idle with Java", "% of a core", ours.idle.whole.idle, MIRROR_MAKER, peer.idle.whole.idle),
-        Row("busy with Java", "% of a core", ours.busy.whole.idle, MIRROR_MAKER, peer.busy.whole.idle),
+        Row("idle with Java", "% of a core", ours.idle.whole.processor, MIRROR_MAKER, peer.idle.whole.processor),
+        Row("busy with Java", "% of a core", ours.busy.whole.processor, MIRROR_MAKER, peer.busy.whole.processor),
         Row("memory with Java", "MB", ours.busy.whole.memory, MIRROR_MAKER, peer.busy.whole.memory),
         Row("delay under load", "ms", ours.delay, MIRROR_MAKER, peer.delay),
     ]

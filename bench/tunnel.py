@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.demo.tasks import in_thread
+from bench.loopback import LOOPBACK
 from bench.procfs import memory
-from bench.row import Row
+from bench.row import LIMIT, Row
 from bench.tunnel_load import Latency, connected, idle, latency, streamed
 from bench.tunnel_ours import our_tunnel
 from bench.tunnel_stunnel import stunnel, stunnel_program
-from bench.tunnel_ways import LOOPBACK, Way, target
+from bench.tunnel_ways import Way, target
 
-_OURS, _THEIRS, _DIRECT, _LIMIT = "our tunnel", "stunnel", "direct", "limit"
+_OURS, _THEIRS, _DIRECT = "our tunnel", "stunnel", "direct"
 _STREAMS = 8
 _IDLE_LIMIT = 64.0
 _KIBIBYTE = 1024
@@ -153,5 +154,5 @@ def rows(
         row("added latency p99", "us", lambda e, way: e[way].latency.p99 - e[_DIRECT].latency.p99, _THEIRS),
         Row("idle connection, destination", "KiB", our_idle[0], _THEIRS, their_idle[0]),
         Row("idle connection, source", "KiB", our_idle[1], _THEIRS, their_idle[1]),
-        Row("idle connection, dearer side", "KiB", max(our_idle), _LIMIT, _IDLE_LIMIT),
+        Row("idle connection, dearer side", "KiB", max(our_idle), LIMIT, _IDLE_LIMIT),
     ]

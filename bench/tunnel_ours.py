@@ -13,7 +13,9 @@ from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Side
 from appliance.tunnel.certificates import make_credentials
-from bench.tunnel_ways import LOOPBACK, Cipher, Way, free_port, negotiated, running
+from bench.loopback import LOOPBACK, free_port
+from bench.running import running
+from bench.tunnel_ways import Cipher, Way, negotiated
 
 _TARGET_NAME = "localhost"
 _READY = r"\bready\b"

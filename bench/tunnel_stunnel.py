@@ -12,7 +12,9 @@ from appliance.errors import ToolMissing
 from appliance.settings.secret import Secret
 from appliance.settings.values import Side
 from appliance.tunnel.certificates import Credentials, make_credentials
-from bench.tunnel_ways import LOOPBACK, Cipher, Way, free_port, negotiated, running
+from bench.loopback import LOOPBACK, free_port
+from bench.running import running
+from bench.tunnel_ways import Cipher, Way, negotiated
 
 _READY = "Configuration successful"
 

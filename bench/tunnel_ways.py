@@ -1,11 +1,10 @@
 """A way to the target: where it begins, and what it costs; and the target itself."""
 
 import contextlib
-import os
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from appliance.demo.process import OwnedProcess
 from appliance.errors import ProcessFailed
 from appliance.tunnel.certificates import Credentials
 from appliance.tunnel.identity import tls_context
-from bench.our_replicator import environment
+from bench.loopback import LOOPBACK
+from bench.running import running
 from bench.tunnel_load import Entrance
 
-LOOPBACK = "127.0.0.1"
 _READY_SECONDS = 20.0
 
 
@@ -44,18 +43,6 @@ async def target(directory: Path) -> AsyncIterator[int]:
         yield int(process.log_file.read_text().split()[-1])
 
 
-@contextlib.asynccontextmanager
-async def running(name: str, command: Sequence[str], directory: Path, ready: str) -> AsyncIterator[OwnedProcess]:
-    """Runs a program whose output has a line with the regular expression ``ready`` once it is."""
-    log_file = directory / f"{name.replace(' ', '-')}.log"
-    process = await OwnedProcess.start(name, command, log_file, environment(os.environ, directory))
-    try:
-        await process.wait_for_line(ready, _READY_SECONDS)
-        yield process
-    finally:
-        await process.stop()
-
-
 def negotiated(port: int, credentials: Credentials) -> Cipher:
     """What a server agrees on with a client that has these credentials, and the TLS of our client.
 
@@ -69,10 +56,3 @@ def negotiated(port: int, credentials: Credentials) -> Cipher:
             return Cipher(tls.version() or "none", suite[0] if suite else "none")
     except OSError as error:
         raise ProcessFailed(f"no TLS on port {port}: {error}") from error
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.create_server((LOOPBACK, 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port

@@ -14,8 +14,10 @@ from appliance.demo.process import OwnedProcess
 from appliance.demo.tasks import in_thread
 from appliance.settings.target import Target
 from bench.clusters import Pair
+from bench.loopback import LOOPBACK
+from bench.running import running
 from bench.tunnel_load import Entrance, streamed
-from bench.tunnel_ways import LOOPBACK, running, target
+from bench.tunnel_ways import target
 from bench.wan_proxy import Route
 
 _SOURCE, _LINE, _DESTINATION = "127.0.21.1", "127.0.21.2", "127.0.22.1"

@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.errors import ProcessFailed
-from bench.backlog import Trial, rows
+from bench.backlog import rows
 from bench.row import Row
 from bench.sampling import Course, Sample
 
@@ -18,14 +18,13 @@ def test_of_three_samples_the_first_and_the_last_stand_for_the_quarters() -> Non
     assert Course.of(SAMPLES, 1, 3) == Course(highest=210, first=200, last=205)
 
 
-def test_memory_stands_beside_the_limit_and_beside_itself_and_speed_beside_the_peers() -> None:
-    assert rows(Trial(300_000, SAMPLES, 1, 8), Trial(100_000, SAMPLES, 0, 9)) == [
+def test_memory_stands_beside_the_limit_and_beside_itself() -> None:
+    assert rows(SAMPLES, 1, 8) == [
         Row("memory of Python, highest", "MB", 230, "limit", 300),
         Row("memory of Python, last quarter", "MB", 218, "first quarter", 205, goal=1.1),
-        Row("speed", "records/s", 300_000, "MirrorMaker 2", 100_000),
     ]
 
 
 def test_a_copy_done_too_soon_says_what_to_do() -> None:
     with pytest.raises(ProcessFailed, match="take more with --gigabytes"):
-        rows(Trial(300_000, SAMPLES, 1.2, 1.8), Trial(100_000, SAMPLES, 0, 9))
+        rows(SAMPLES, 1.2, 1.8)
