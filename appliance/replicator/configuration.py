@@ -8,7 +8,7 @@ from pathlib import Path
 from appliance.settings.values import EngineSettings
 
 JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-"""Spark's Java schedules a job every few seconds: the second compiler and the parallel collector would cost more than
+"""Spark's Java schedules a job a minute: the second compiler and the parallel collector would cost more than
 they bring."""
 
 LOG_FILE = files("appliance.replicator").joinpath("spark-log4j2.properties")

@@ -67,7 +67,7 @@ class Copier:
     async def run(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """Copy until ``stopping``, which sets ``arrived`` too; a transaction that has begun is finished."""
         ledger = Ledger()
-        await self._look_for_others()
+        await self._look_for_others(stopping)
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
             try:
                 if self.lane.state is LaneState.COLD:
@@ -80,7 +80,7 @@ class Copier:
             except CopyRefused as error:
                 self._refuse(error)
             except Fenced:
-                await self._find_out_by_whom()
+                await self._find_out_by_whom(stopping)
             except ApplianceError as error:
                 self.notice(self._name, error)
                 await self._back_off(stopping)
@@ -137,7 +137,7 @@ class Copier:
             async with asyncio.timeout(_SILENCE):
                 await self.arrived.wait()
         except TimeoutError:
-            await self._look_for_others()
+            await self._look_for_others(stopping)
             return []  # the lane may be another's, or cold, by now
         self.arrived.clear()
         portions = self.intake.take(self.arrived, self.engine.commit_bytes)
@@ -201,19 +201,29 @@ class Copier:
         remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
         self._refused[replica] = (at, f"{_label(replica)} offset {at} is refused: {error}{remedy}")
 
-    async def _look_for_others(self) -> None:
+    async def _look_for_others(self, stopping: asyncio.Event) -> None:
         """A lane that has nothing to write would not find out that it is another's, or that the operator was there."""
         if self.lane.state is not LaneState.COPYING or self._wrote:
             self._wrote = False
             return
-        with contextlib.suppress(ApplianceError):  # whatever it is, the next transaction meets it too
-            if not self.lane.is_owner(await self.lane.owner()):
-                self.lane.lose()
-                await self._find_out_by_whom()
+        try:
+            owner = await self.lane.owner()
+        except ApplianceError:
+            return  # whatever it is, the next transaction meets it too
+        if not self.lane.is_owner(owner):
+            self.lane.lose()
+            await self._find_out_by_whom(stopping)
 
-    async def _find_out_by_whom(self) -> None:
+    async def _find_out_by_whom(self, stopping: asyncio.Event) -> None:
         """Fenced: by another replicator, or by nobody but the coordinator's clock and the operator?"""
-        error = await self.lane.taken_by()
+        while True:
+            try:
+                error = await self.lane.taken_by()
+                break
+            except ApplianceError:
+                await self._back_off(stopping)
+                if stopping.is_set():
+                    return
         if error is None:
             self._refused.clear()
         else:

@@ -210,10 +210,9 @@ class Replicator:
         self._seats.open(seats)
         slice_task = asyncio.create_task(asyncio.to_thread(spark.slice, invitation, len(seats)), name="slice")
         limit = asyncio.sleep(self._settings.engine.slice_seconds)
-        ends: list[Awaitable[object]] = [limit, self._changed.wait(), self._stopping.wait()]
-        if self._settings.engine.in_a_cluster:
-            ends += [self._room_changes(spark, tasks), self._seats.unseated.wait()]
-        await self._first_of(slice_task, *ends)
+        news = [event.wait() for event in (self._changed, self._stopping, self._seats.unseated)]
+        room = [self._room_changes(spark, tasks)] if self._settings.engine.in_a_cluster else []
+        await self._first_of(slice_task, limit, *news, *room)
         self._seats.stop()
         try:
             async with asyncio.timeout(_SLICE_END_PATIENCE):

@@ -29,7 +29,7 @@ class SeatServer:
     """Gives each task that connects a seat, tells ``notice`` what they say, and says stop to all at once.
 
     ``unseated`` is set when a task of the open slice has found no seat free: Spark has given up one that still has its
-    own, on a host that has fallen silent.
+    own, and is silent.
     """
 
     def __init__(self, host: str, notice: Callable[[Notice], None], port: int = 0, *, encrypted: bool = False) -> None:

@@ -324,7 +324,7 @@ TASKS = _define(
     "TASKS", "Spark tasks at once; 0: one for each core of this host.", Role.REPLICATOR, whole(0, 1000), "0"
 )
 SLICE_SECONDS = _define(
-    "SLICE_SECONDS", "How long one Spark job copies at most before the next.", Role.REPLICATOR, seconds(1, 3600), "300"
+    "SLICE_SECONDS", "How long one Spark job copies at most before the next.", Role.REPLICATOR, seconds(1, 3600), "60"
 )
 DISCOVERY_SECONDS = _define(
     "DISCOVERY_SECONDS", "How often new topics and partitions are looked for.", Role.REPLICATOR, seconds(0.1, 3600), "3"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.errors import Fenced
+from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.transactions import add_partitions
 from appliance.replicator.memory import Owner
 from appliance.replicator.patience import until_free
@@ -118,6 +118,26 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
         assert copier.lane.state is LaneState.FENCED
         await newer.copy_all()
     assert len(pair.compare(topic)[0]) == 11
+
+
+async def test_case_7_a_lane_that_could_not_find_out_who_has_it_asks_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It stayed fenced by nobody knew whom, and was not copied until the slice's end.
+    produce(pair.producer(), pair.topic("asks"), 10)
+    async with pair.engine() as older, pair.engine() as newer:
+        await older.copy_all()
+        await older.copy_all()
+        await newer.copy_all()
+        (copier,) = older.copiers
+
+        async def out_of_reach() -> ApplianceError | None:
+            monkeypatch.undo()
+            raise Unreachable("the destination")
+
+        monkeypatch.setattr(copier.lane, "taken_by", out_of_reach)
+        await asyncio.wait_for(copier.run(asyncio.Event()), SECONDS)
+        assert newer.run in str(older.faults[f"lane {copier.lane.index}"])
 
 
 def _has_stopped(engine: Engine) -> bool:

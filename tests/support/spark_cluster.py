@@ -56,11 +56,12 @@ def _runs(process: psutil.Process, word: str) -> bool:
 
 
 def settings() -> dict[str, str]:
-    """What makes a link's settings those of a cluster of two tasks."""
+    """What makes a link's settings those of a cluster of two tasks, whose slices no test awaits the time of."""
     return {
         "SPARK_MASTER": f"spark://127.0.0.1:{free_port()}",
         "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33),
         "TASKS": "2",
+        "SLICE_SECONDS": "3600",
     }
 
 
