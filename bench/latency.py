@@ -6,8 +6,7 @@ time is all that happens between: both brokers, the copying, for ours the transa
 of each copy are not counted, nor a first copy, which makes the brokers compile what they run. Each copy is by a program
 just started, of a topic of its own.
 
-Our replicator's slices are shorter than by default, so that each copy has an end of one in it. A slice ends when the
-log says so; what was sent within half a second of that is looked at by itself.
+A slice ends when our replicator's log says so; what was sent within half a second of that is looked at by itself.
 """
 
 import argparse
@@ -47,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers-warming", type=float, default=60, metavar="S", help="of a first copy, not counted (%(default)s)"
     )
-    parser.add_argument("--slice-seconds", default="60", metavar="S", help="of our replicator's slices (%(default)s)")
+    parser.add_argument("--slice-seconds", metavar="S", help="of our replicator's slices, other than its own")
     parser.add_argument(
         "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each, in turn (%(default)s)"
     )
@@ -60,7 +59,8 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         ProcessFailed, ToolMissing: something did not run, or records did not arrive.
     """
     measured: list[Row] = []
-    ours: Copier = functools.partial(our_replicator, settings={"SLICE_SECONDS": arguments.slice_seconds})
+    settings = {"SLICE_SECONDS": arguments.slice_seconds} if arguments.slice_seconds else {}
+    ours: Copier = functools.partial(our_replicator, settings=settings)
     copiers = {OURS: ours, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
     async with plain_pair() as pair:
         await _Trial(pair, ours, max(arguments.rates), "warming").run(0, arguments.brokers_warming)

@@ -30,7 +30,6 @@ _LINK = "0"
 _REPLICATOR_LIMIT = 10.0
 _WORKER_LIMIT = 3.0
 _DEADLINE = 90.0
-# Whatever part of a slice it is, somebody is killed in it.
 _UNDISTURBED = (2.0, 7.0)
 
 log = logging.getLogger("appliance.bench")

@@ -105,25 +105,27 @@ async def _trials(
             raise ProcessFailed(f"topic {load.topic} holds {visible} records, and not {load.visible}")
         warming = [*copying[1:], *[OURS] * arguments.warming] if arguments.warming else []
         for number, name in enumerate(warming):
-            await _trial(pair, load, name, f"warming{number}", None)
+            await _trial(pair, load, name, f"warming{number}", counts=False)
         for run in range(arguments.runs):
             for name in copying:
                 trials[name].append(await _trial(pair, load, name, str(run), idle_seconds))
     return trials
 
 
-async def _trial(pair: Pair, load: Load, name: str, run: str, idle_seconds: float | None) -> Trial:
-    """One copy, which only warms the brokers where ``idle_seconds`` is None; nothing of it is left afterwards."""
-    trial = await (_bare(pair, load, run) if name == BARE else _copied(pair, load, name, run, idle_seconds))
+async def _trial(
+    pair: Pair, load: Load, name: str, run: str, idle_seconds: float = 0.0, *, counts: bool = True
+) -> Trial:
+    """One copy, which ``counts`` or only warms the brokers; nothing of it is left afterwards."""
+    trial = await (_bare(pair, load, run) if name == BARE else _copied(pair, load, name, run, idle_seconds, counts))
     await delete_topics(pair.destination)
     log.info("topic copied", extra={"fields": {"by": name, **_told(trial)}})
     return trial
 
 
-async def _copied(pair: Pair, load: Load, name: str, run: str, idle_seconds: float | None) -> Trial:
+async def _copied(pair: Pair, load: Load, name: str, run: str, idle_seconds: float, counts: bool) -> Trial:
     async with COPIERS[name](pair, load, run) as copying:
         timeline = await watch(pair.destination, copying.topic, load.visible, copying.process)
-        if idle_seconds is not None:
+        if counts:
             await require_whole(pair, copying, load)
         cost = await footprint(copying.process.pid, idle_seconds) if idle_seconds and name in _COSTED else None
         return Trial(timeline.rate(load.visible), cost, timeline.rate(load.visible, after=0.5))

@@ -16,7 +16,7 @@ from bench.loopback import LOOPBACK
 from bench.running import running
 from bench.tunnel_load import Entrance
 
-_READY_SECONDS = 20.0
+_TLS_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def negotiated(port: int, credentials: Credentials) -> Cipher:
     """
     context = tls_context(credentials, ssl.PROTOCOL_TLS_CLIENT)
     try:
-        with socket.create_connection((LOOPBACK, port), _READY_SECONDS) as plain, context.wrap_socket(plain) as tls:
+        with socket.create_connection((LOOPBACK, port), _TLS_SECONDS) as plain, context.wrap_socket(plain) as tls:
             suite = tls.cipher()
             return Cipher(tls.version() or "none", suite[0] if suite else "none")
     except OSError as error:

@@ -24,12 +24,12 @@ class Installation:
 
         Log4j without a configuration prints to the standard output; ``-Xlog:disable`` is about the JVM's own remarks.
         """
-        compiler = () if plan.optimised else ("-XX:TieredStopAtLevel=1",)
+        settled = (f"-Xms{plan.heap_megabytes}m", "-XX:+AlwaysPreTouch")
         return [
             self.java,
             f"-Xmx{plan.heap_megabytes}m",
             "-XX:+UseSerialGC",
-            *compiler,
+            *(settled if plan.optimised else ("-XX:TieredStopAtLevel=1",)),
             *self.class_options,
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:-UsePerfData",

@@ -63,7 +63,7 @@ class ClusterPlan:
 
     ``security`` holds for both client listeners. ``api_keys`` may do everything; with ``limited_keys`` there are ACLs,
     and these may do what an ACL permits. ``vpc_port`` 0 means any free one. ``heap_megabytes`` is for each.
-    ``optimised`` compiles hot code as a production broker does, for measurements, at the price of a slower start.
+    ``optimised`` is for measurements: compiling hot code, and with all its heap from the start, as in production.
     """
 
     name: str
