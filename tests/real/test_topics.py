@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from appliance.replicator.discovery import Scout
@@ -95,14 +96,25 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
             _write_everywhere(pair, added, 3)
             await engine.assign()
             # A broker that does not know yet that it leads a new copy would have the lane begin anew.
-            for partition in range(3):
-                await asyncio.to_thread(end, pair.grape, pair.naming.destination(added), partition)
+            async with asyncio.timeout(SECONDS):
+                while not await asyncio.to_thread(_is_led, pair, added, 3):
+                    await asyncio.sleep(0.05)
         await engine.copy_all()
         # A lane that begins anew, with another epoch, reads what is remembered into a new memory.
         assert all(copier.lane.memory is memories[copier.lane.index] for copier in engine.copiers)
     assert [len(rows) for rows in pair.compare(old, 8)] == [200] * 8
     for turn in range(4):
         assert [len(rows) for rows in pair.compare(f"added{turn}-{pair.tag}", 3)] == [50] * 3
+
+
+def _is_led(pair: Pair, topic: str, partitions: int) -> bool:
+    """Whether each partition's leader at the destination knows that it is one."""
+    try:
+        for partition in range(partitions):
+            end(pair.grape, pair.naming.destination(topic), partition)
+    except KafkaException:
+        return False
+    return True
 
 
 async def test_a_topic_that_is_made_anew_while_its_lane_is_warm_is_not_spliced_on(pair: Pair) -> None:
