@@ -167,6 +167,22 @@ async def test_the_lanes_of_a_host_that_falls_silent_are_taken_and_it_copies_not
         await all_copied(orders)
 
 
+async def test_case_6_the_lanes_of_an_executor_that_falls_silent_are_taken_before_the_slices_time_is_over(
+    orders: Link,
+) -> None:
+    async with copying(orders) as (cluster, _):
+        executor = cluster.executor(FIRST)
+        silent = [executor, *executor.children(recursive=True)]
+        for process in silent:
+            process.suspend()
+        try:
+            await all_copied(orders)
+        finally:
+            for process in silent:
+                with contextlib.suppress(psutil.NoSuchProcess):  # its Spark worker has killed it meanwhile
+                    process.resume()
+
+
 async def test_a_worker_of_another_release_is_named(orders: Link, tmp_path: Path) -> None:
     other = shutil.copytree(Path(appliance.__file__).parent, tmp_path / "appliance")
     (other / "version.py").write_text('VERSION = "0.0.1"\n')
