@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from appliance.replicator.discovery import Scout
@@ -11,7 +10,7 @@ from appliance.settings.values import OnGap, Start, TopicSettings
 from tests.support.administration import configuration, configure, partitions
 from tests.support.engine import Engine, Pair
 from tests.support.records import produce
-from tests.support.rows import SECONDS, end
+from tests.support.rows import SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -96,25 +95,13 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
             _write_everywhere(pair, added, 3)
             await engine.assign()
             # A broker that does not know yet that it leads a new copy would have the lane begin anew.
-            async with asyncio.timeout(SECONDS):
-                while not await asyncio.to_thread(_is_led, pair, added, 3):
-                    await asyncio.sleep(0.05)
+            await engine.until_led(added)
         await engine.copy_all()
         # A lane that begins anew, with another epoch, reads what is remembered into a new memory.
         assert all(copier.lane.memory is memories[copier.lane.index] for copier in engine.copiers)
     assert [len(rows) for rows in pair.compare(old, 8)] == [200] * 8
     for turn in range(4):
         assert [len(rows) for rows in pair.compare(f"added{turn}-{pair.tag}", 3)] == [50] * 3
-
-
-def _is_led(pair: Pair, topic: str, partitions: int) -> bool:
-    """Whether each partition's leader at the destination knows that it is one."""
-    try:
-        for partition in range(partitions):
-            end(pair.grape, pair.naming.destination(topic), partition)
-    except KafkaException:
-        return False
-    return True
 
 
 async def test_a_topic_that_is_made_anew_while_its_lane_is_warm_is_not_spliced_on(pair: Pair) -> None:

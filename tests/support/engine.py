@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 from appliance.demo.cluster import Cluster
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.topics import NewTopic as OurNewTopic
 from appliance.kafka.topics import create_topics
 from appliance.replicator.copy import Copier
@@ -191,6 +192,18 @@ class Engine:
             copier = warm.get(lane, anew)
             copier.assign(replicas, frozenset())
             self.copiers.append(copier)
+
+    async def until_led(self, topic: str) -> None:
+        """Returns when the leaders of a topic's copy know that they lead it."""
+        copy = self.pair.naming.destination(topic)
+
+        async def ends() -> dict[Partition, int]:
+            metadata = await self.destination.metadata([copy])
+            partitions = [(copy, number) for number in range(len(metadata.topics[copy].leaders))]
+            return await list_offsets(self.destination, metadata, partitions, Bound.END)
+
+        async with asyncio.timeout(SECONDS):
+            await _known(ends)
 
     async def copy_until(self, finished: "asyncio.Task[None]") -> None:
         """Copy until the task is done."""
