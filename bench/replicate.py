@@ -5,15 +5,16 @@ new for each workload; ``bench.watching`` says what is timed, ``bench.limit`` wh
 those that count there are a copy by each of the others and several by ours, which are the shortest: for so long a
 broker's Java compiles what it runs, and a user's brokers run for weeks. After each of those that count the records are
 counted; of the first workload the program is then left idle for a while. It has ended, and its copy is deleted, before
-the next begins.
+the next begins. One of the others that fails is left out from then on; what it had copied before counts.
 """
 
 import argparse
 import dataclasses
+import functools
 import logging
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from appliance.errors import ProcessFailed
@@ -44,6 +45,16 @@ class Trial:
     rate: float
     footprint: Footprint | None = None
     late_rate: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whose copy comes next, ``run`` names it; one that does not count only warms the brokers."""
+
+    name: str
+    run: str
+    idle_seconds: float = 0.0
+    counts: bool = False
 
 
 Trials = Mapping[str, Sequence[Trial]]
@@ -80,7 +91,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Measures.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
+        ProcessFailed, ToolMissing: ours or a cluster did not run, or our copy was not whole.
     """
     measured: list[Row] = []
     for name in arguments.workload:
@@ -89,45 +100,70 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         if arguments.records:
             load = dataclasses.replace(load, records=arguments.records)
         copying = [OURS, *(each for each in map(OPTIONS.__getitem__, arguments.against) if each in workload.against)]
-        trials = await _trials(load, copying, arguments, arguments.idle_seconds if name == _FIRST else 0.0)
+        idle_seconds = arguments.idle_seconds if name == _FIRST else 0.0
+        trials = await _trials(load, turns(copying, arguments.runs, arguments.warming, idle_seconds))
         measured += speeds(workload, trials) + costs(trials)
     return measured
 
 
-async def _trials(
-    load: Load, copying: Sequence[str], arguments: argparse.Namespace, idle_seconds: float
-) -> dict[str, list[Trial]]:
-    trials: dict[str, list[Trial]] = {name: [] for name in copying}
+def turns(copying: Sequence[str], runs: int, warming: int, idle_seconds: float) -> list[Turn]:
+    """Who copies when: first what warms the brokers, the last of it by ours."""
+    before = [*copying[1:], *[OURS] * warming] if warming else []
+    unwatched = [Turn(name, f"warming{number}") for number, name in enumerate(before)]
+    return unwatched + [Turn(name, str(run), idle_seconds, counts=True) for run in range(runs) for name in copying]
+
+
+async def _trials(load: Load, planned: Sequence[Turn]) -> Trials:
     async with plain_pair() as pair:
         await fill(pair.source, load)
         visible = await count(pair.source, load.topic, load.partitions)
         if visible != load.visible:
             raise ProcessFailed(f"topic {load.topic} holds {visible} records, and not {load.visible}")
-        warming = [*copying[1:], *[OURS] * arguments.warming] if arguments.warming else []
-        for number, name in enumerate(warming):
-            await _trial(pair, load, name, f"warming{number}", counts=False)
-        for run in range(arguments.runs):
-            for name in copying:
-                trials[name].append(await _trial(pair, load, name, str(run), idle_seconds))
+        return await taken(planned, functools.partial(_trial, pair, load))
+
+
+async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]]) -> Trials:
+    """One ``copy`` after the other; of the others one that fails has no further turn.
+
+    Raises:
+        ProcessFailed: one by ours failed.
+    """
+    trials: dict[str, list[Trial]] = {turn.name: [] for turn in planned}
+    failed: set[str] = set()
+    for turn in planned:
+        if turn.name in failed:
+            continue
+        try:
+            trial = await copy(turn)
+        except ProcessFailed as error:
+            if turn.name == OURS:
+                raise
+            failed.add(turn.name)
+            log.warning("left out", extra={"fields": {"by": turn.name, "reason": str(error)}})
+        else:
+            trials[turn.name] += [trial] if turn.counts else []
     return trials
 
 
-async def _trial(
-    pair: Pair, load: Load, name: str, run: str, idle_seconds: float = 0.0, *, counts: bool = True
-) -> Trial:
-    """One copy, which ``counts`` or only warms the brokers; nothing of it is left afterwards."""
-    trial = await (_bare(pair, load, run) if name == BARE else _copied(pair, load, name, run, idle_seconds, counts))
+async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
+    """One copy, of which nothing is left afterwards, nor of one that failed."""
+    try:
+        trial = await (_bare(pair, load, turn.run) if turn.name == BARE else _copied(pair, load, turn))
+    except ProcessFailed:
+        await delete_topics(pair.destination)
+        raise
     await delete_topics(pair.destination)
-    log.info("topic copied", extra={"fields": {"by": name, **_told(trial)}})
+    log.info("topic copied", extra={"fields": {"by": turn.name, **_told(trial)}})
     return trial
 
 
-async def _copied(pair: Pair, load: Load, name: str, run: str, idle_seconds: float, counts: bool) -> Trial:
-    async with COPIERS[name](pair, load, run) as copying:
+async def _copied(pair: Pair, load: Load, turn: Turn) -> Trial:
+    async with COPIERS[turn.name](pair, load, turn.run) as copying:
         timeline = await watch(pair.destination, copying.topic, load.visible, copying.process)
-        if counts:
+        if turn.counts:
             await require_whole(pair, copying, load)
-        cost = await footprint(copying.process.pid, idle_seconds) if idle_seconds and name in _COSTED else None
+        idle = turn.idle_seconds if turn.name in _COSTED else 0.0
+        cost = await footprint(copying.process.pid, idle) if idle else None
         return Trial(timeline.rate(load.visible), cost, timeline.rate(load.visible, after=0.5))
 
 
@@ -155,7 +191,7 @@ def _told(trial: Trial) -> dict[str, str]:
 
 def speeds(workload: Workload, trials: Trials) -> list[Row]:
     """The medians of the rates, ours beside each other's."""
-    rates = {name: statistics.median(trial.rate for trial in each) for name, each in trials.items()}
+    rates = {name: statistics.median(trial.rate for trial in each) for name, each in trials.items() if each}
     return [
         Row(workload.title, "records/s", rates[OURS], name, rate, workload.goals.get(name))
         for name, rate in rates.items()

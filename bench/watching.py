@@ -27,6 +27,7 @@ from appliance.settings.values import Side
 from bench.clusters import kafka_cluster
 
 _DEADLINE = 600.0
+_STALLED_SECONDS = 60.0
 _INTERVAL = 0.04
 _SETTLED_SECONDS = 1.5
 
@@ -45,6 +46,9 @@ class Timeline:
     records: int
     looks: list[Look] = field(default_factory=lambda: [Look(math.nan, 0)])
 
+    def __str__(self) -> str:
+        return f"{self.offsets} offsets of {self.records} records"
+
     def looked(self, now: float, offsets: int) -> None:
         """A look's answer came ``now``: the sum of the partitions' last stable offsets."""
         if offsets == 0:
@@ -55,6 +59,10 @@ class Timeline:
     def settled(self, now: float) -> bool:
         """Whether all the records may be there, and nothing has come for a while."""
         return self.offsets >= self.records and now - self.ended > _SETTLED_SECONDS
+
+    def stalled(self, now: float) -> bool:
+        """Whether some of the copy was seen, and no more of it for so long that no more will come."""
+        return 0 < self.offsets < self.records and now - self.ended > _STALLED_SECONDS
 
     @property
     def offsets(self) -> int:
@@ -85,7 +93,7 @@ async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProces
     """Looks at ``topic``, which need not exist yet, until it is settled; begin before the first record comes.
 
     Raises:
-        ProcessFailed: the process that copies ended, or was not done in time.
+        ProcessFailed: the process that copies ended, copied no more, or was not done in time.
     """
     timeline = Timeline(records)
     try:
@@ -95,8 +103,7 @@ async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProces
         ):
             await _look_until_settled(_View(destination, topic), timeline, copying)
     except TimeoutError as error:
-        done = f"{timeline.offsets} offsets of {records} records"
-        raise copying.failure(f"did not copy all within {_DEADLINE:g} s: {done}") from error
+        raise copying.failure(f"did not copy all within {_DEADLINE:g} s: {timeline}") from error
     return timeline
 
 
@@ -137,4 +144,6 @@ async def _look_until_settled(view: _View, timeline: Timeline, copying: OwnedPro
             view.forget()
         else:
             timeline.looked(time.perf_counter(), offsets)
+        if timeline.stalled(time.perf_counter()):
+            raise copying.failure(f"copied nothing for {_STALLED_SECONDS:g} s: {timeline}")
         await asyncio.sleep(_INTERVAL)

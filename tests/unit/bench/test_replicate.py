@@ -2,10 +2,11 @@
 
 import pytest
 
+from appliance.errors import ProcessFailed
 from bench.__main__ import main
 from bench.filling import Load
 from bench.footprint import Cost, Footprint
-from bench.replicate import Trial, costs, speeds
+from bench.replicate import Trial, Turn, costs, speeds, taken, turns
 from bench.row import Row
 from bench.workloads import WORKLOADS, Workload
 
@@ -29,6 +30,48 @@ def test_rates_are_medians_beside_each_contender_and_what_is_asked_for() -> None
         Row("events", "records/s", 1_000_000, "MirrorMaker 2", 150_000, 12.0),
         Row("events", "records/s", 1_000_000, "record by record", 90_000),
     ]
+
+
+def test_who_never_came_to_count_has_no_row() -> None:
+    rows = speeds(Workload("events", Load(1)), {**TRIALS, "record by record": []})
+    assert [row.peer_name for row in rows] == ["MirrorMaker 2"]
+
+
+def test_what_warms_comes_first_and_ends_with_ours_and_then_all_take_turns() -> None:
+    planned = turns(["our replicator", "MirrorMaker 2"], runs=2, warming=2, idle_seconds=30)
+    assert [(turn.name, turn.counts) for turn in planned] == [
+        ("MirrorMaker 2", False),
+        ("our replicator", False),
+        ("our replicator", False),
+        *[("our replicator", True), ("MirrorMaker 2", True)] * 2,
+    ]
+    assert len({(turn.name, turn.run) for turn in planned}) == len(planned)
+    assert [turn.counts for turn in turns(["our replicator"], 1, warming=0, idle_seconds=0)] == [True]
+
+
+async def test_a_contender_that_fails_has_no_further_turn_and_keeps_what_it_had(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    taken_turns = []
+
+    async def copy(turn: Turn) -> Trial:
+        taken_turns.append((turn.name, turn.run))
+        if (turn.name, turn.run) == ("MirrorMaker 2", "1"):
+            raise ProcessFailed("its tasks ended")
+        return Trial(len(taken_turns))
+
+    trials = await taken(turns(["our replicator", "MirrorMaker 2"], 3, 0, 0), copy)
+    assert {name: len(each) for name, each in trials.items()} == {"our replicator": 3, "MirrorMaker 2": 1}
+    assert ("MirrorMaker 2", "2") not in taken_turns
+    assert [record.message for record in caplog.records] == ["left out"]
+
+
+async def test_a_copy_by_ours_that_fails_ends_the_benchmark() -> None:
+    async def copy(_turn: Turn) -> Trial:
+        raise ProcessFailed("it ended")
+
+    with pytest.raises(ProcessFailed, match="it ended"):
+        await taken(turns(["our replicator"], 1, 0, 0), copy)
 
 
 def test_costs_are_the_highest() -> None:

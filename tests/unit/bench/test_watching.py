@@ -40,3 +40,15 @@ def test_it_is_not_settled_while_offsets_still_grow_since_some_of_them_are_marke
     timeline.looked(2.0, 105)
     assert not timeline.settled(now=2.1)
     assert timeline.settled(now=10.0)
+
+
+def test_a_copy_of_which_nothing_more_comes_for_a_minute_has_stalled() -> None:
+    timeline = looked((0.0, 0), (1.0, 50))
+    assert not timeline.stalled(now=60.0)
+    assert timeline.stalled(now=62.0)
+    assert str(timeline) == "50 offsets of 100 records"
+
+
+def test_neither_before_the_first_record_nor_after_the_last_has_a_copy_stalled() -> None:
+    assert not looked((0.0, 0)).stalled(now=1000.0)
+    assert not looked((0.0, 0), (1.0, 100)).stalled(now=1000.0)
