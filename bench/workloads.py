@@ -32,7 +32,7 @@ WORKLOADS: Mapping[str, Workload] = {
     "small": Workload("100-byte records, lz4", Load(5_000_000, value_bytes=100), goals=_LARGE_BATCHES),
     "fours": Workload("batches of 4 records", Load(500_000, batch_records=4), _NO_BARE, {MIRROR_MAKER: 3.0}),
     "transactions": Workload(
-        "transactions, 20 % aborted", Load(1_000_000, transactional=True), _NO_BARE, {MIRROR_MAKER: 5.0}
+        "transactions, 20 % aborted", Load(3_000_000, transactional=True), _NO_BARE, {MIRROR_MAKER: 5.0}
     ),
-    "compacted": Workload("compacted, with holes", Load(1_000_000, keys=500_000), _NO_BARE, {MIRROR_MAKER: 5.0}),
+    "compacted": Workload("compacted, with holes", Load(3_000_000, keys=1_500_000), _NO_BARE, {MIRROR_MAKER: 5.0}),
 }
