@@ -24,6 +24,7 @@ from appliance.errors import BatchCorrupt
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
+ATTRIBUTES_AT = 21
 LOG_OVERHEAD = 12
 """Base offset and length: what batchLength does not count."""
 
@@ -32,7 +33,7 @@ _MAGIC_AT = 16
 _LEGACY_SIZE = 26
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
-_CHECKED_FROM = 21
+_CHECKED_FROM = ATTRIBUTES_AT
 _BASE_OFFSET = struct.Struct(">q")
 _LEADER_EPOCH = struct.Struct(">i")
 _ATTRIBUTES = struct.Struct(">h")
@@ -122,10 +123,10 @@ def verify(batch: Batch) -> None:
 
 def restamp(data: memoryview | bytearray, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
     """Make of a batch the same records as a transactional batch of another producer, at base offset 0, in its place."""
-    (attributes,) = _ATTRIBUTES.unpack_from(data, _CHECKED_FROM)
+    (attributes,) = _ATTRIBUTES.unpack_from(data, ATTRIBUTES_AT)
     _BASE_OFFSET.pack_into(data, 0, 0)
     _LEADER_EPOCH.pack_into(data, LOG_OVERHEAD, -1)
-    _ATTRIBUTES.pack_into(data, _CHECKED_FROM, attributes & CODEC_MASK | TRANSACTIONAL)
+    _ATTRIBUTES.pack_into(data, ATTRIBUTES_AT, attributes & CODEC_MASK | TRANSACTIONAL)
     _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
     stamp_crc(data)
 

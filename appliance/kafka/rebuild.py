@@ -11,6 +11,7 @@ from typing import NamedTuple
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from appliance.kafka.batch import CODEC_MASK, Batch
+from appliance.kafka.lz4 import BLOCK_BYTES, without_codec
 from appliance.kafka.records import Record, compressed, pack, unpack
 
 _UNBOUNDED = 2**31 - 1
@@ -48,9 +49,10 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         batch_size=_UNBOUNDED,
     )
     append = builder.append
+    room = memoryview(bytearray(BLOCK_BYTES))
     count, first_offset, newest = 0, -1, -1
     for batch in batches:
-        for record in DefaultRecordBatch(bytes(batch.data)):
+        for record in DefaultRecordBatch(without_codec(batch, room)):
             offset, timestamp = record.offset, record.timestamp
             if offset < position:
                 continue

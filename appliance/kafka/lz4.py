@@ -1,0 +1,58 @@
+"""The one block that a small batch's LZ4 frame holds, read without the frame's codec.
+
+A producer writes a frame for each batch (KIP-57; https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md)::
+
+    magic u32 | flags u8 | largest block u8 | header checksum u8
+    block size u32, its top bit set when the block is not compressed | block | checksum u32, if flagged
+    end mark u32, of zeros
+
+To read one a codec is set up, which for a few records takes longer than all else. What is not one independent
+compressed block, with neither size nor checksum of the content, is left to the codec; so is a block that is wrong. The
+block's own checksum is passed over: the batch's has been looked at.
+"""
+
+import struct
+
+from cramjam import DecompressionError, lz4
+
+from appliance.kafka.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, Batch
+
+BLOCK_BYTES = 64 * 1024
+"""The largest block that is read here, in bytes when it is no longer compressed."""
+
+_LZ4 = 3
+_LEAD = struct.Struct("<5sxxI")
+_BLOCK_AT = HEADER_SIZE + _LEAD.size
+_CHECKSUM_BYTES = {b"\x04\x22\x4d\x18\x60": 0, b"\x04\x22\x4d\x18\x70": 4}
+"""By magic and flags."""
+_END_MARK = b"\0\0\0\0"
+_CODEC_AT = ATTRIBUTES_AT + 1
+
+
+def without_codec(batch: Batch, room: memoryview) -> bytes:
+    """The batch as one that is not compressed, its length and CRC unchanged; or as it is.
+
+    ``room`` is written over, and has BLOCK_BYTES.
+    """
+    data = bytes(batch.data)
+    block = _block(data) if batch.header.attributes & CODEC_MASK == _LZ4 else None
+    if block is None:
+        return data
+    try:
+        size = lz4.decompress_block_into(block, room, BLOCK_BYTES)
+    except DecompressionError:
+        return data
+    attributes = bytes((data[_CODEC_AT] & ~CODEC_MASK,))
+    return b"".join((data[:_CODEC_AT], attributes, data[_CODEC_AT + 1 : HEADER_SIZE], room[:size]))
+
+
+def _block(data: bytes) -> bytes | None:
+    """The frame's compressed block, if there is one and nothing else."""
+    if len(data) < _BLOCK_AT:
+        return None
+    lead, size = _LEAD.unpack_from(data, HEADER_SIZE)
+    end = _BLOCK_AT + size
+    checksum_bytes = _CHECKSUM_BYTES.get(lead)
+    if checksum_bytes is None or data[end + checksum_bytes :] != _END_MARK:
+        return None
+    return data[_BLOCK_AT:end]
