@@ -19,9 +19,10 @@ async def restarted_while_records_come(link: Link, service: Service) -> None:
     """Records come before, while and after it drains what it carries, ends, and starts."""
     producer = await link.stage.produce(ORANGE, TOPIC, f"restart-{service.name}", RECORDS, SECONDS)
     await asyncio.sleep(EARLY_SECONDS)
-    await asyncio.to_thread(service.restart)
     assert producer.running
-    assert await producer.wait(60) == 0
+    await asyncio.to_thread(service.restart)
+    later = await link.stage.produce(ORANGE, TOPIC, f"restarted-{service.name}", RECORDS, seconds=0)
+    assert [await producer.wait(60), await later.wait(60)] == [0, 0]
     await link.wait_until_copied()
 
 
