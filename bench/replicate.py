@@ -17,7 +17,7 @@ import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from appliance.errors import ProcessFailed
+from appliance.errors import ApplianceError, ProcessFailed
 from bench.clusters import Pair, delete_topics, plain_pair
 from bench.contenders import BARE, COPIERS, MIRROR_MAKER, OPTIONS, OURS
 from bench.counting import count
@@ -126,7 +126,7 @@ async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]
     """One ``copy`` after the other; of the others one that fails has no further turn.
 
     Raises:
-        ProcessFailed: one by ours failed.
+        ApplianceError: one by ours failed.
     """
     trials: dict[str, list[Trial]] = {turn.name: [] for turn in planned}
     failed: set[str] = set()
@@ -135,7 +135,7 @@ async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]
             continue
         try:
             trial = await copy(turn)
-        except ProcessFailed as error:
+        except ApplianceError as error:
             if turn.name == OURS:
                 raise
             failed.add(turn.name)
@@ -149,7 +149,7 @@ async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
     """One copy, of which nothing is left afterwards, nor of one that failed."""
     try:
         trial = await (_bare(pair, load, turn.run) if turn.name == BARE else _copied(pair, load, turn))
-    except ProcessFailed:
+    except ApplianceError:
         await delete_topics(pair.destination)
         raise
     await delete_topics(pair.destination)

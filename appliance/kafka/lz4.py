@@ -8,7 +8,7 @@ A producer writes a frame for each batch (KIP-57; https://github.com/lz4/lz4/blo
 
 To read one a codec is set up, which for a few records takes longer than all else. What is not one independent
 compressed block, with neither size nor checksum of the content, is left to the codec; so is a block that is wrong. The
-block's own checksum is passed over: the batch's has been looked at.
+checksums of the frame's header and of the block are passed over: the batch's own has been looked at.
 """
 
 import struct
@@ -21,10 +21,14 @@ BLOCK_BYTES = 64 * 1024
 """The largest block that is read here, in bytes when it is no longer compressed."""
 
 _LZ4 = 3
-_LEAD = struct.Struct("<5sxxI")
+_LEAD = struct.Struct("<6sxI")
 _BLOCK_AT = HEADER_SIZE + _LEAD.size
-_CHECKSUM_BYTES = {b"\x04\x22\x4d\x18\x60": 0, b"\x04\x22\x4d\x18\x70": 4}
-"""By magic and flags."""
+_CHECKSUM_BYTES = {
+    b"\x04\x22\x4d\x18" + bytes((flags, largest)): size
+    for flags, size in ((0x60, 0), (0x70, 4))
+    for largest in (0x40, 0x50, 0x60, 0x70)
+}
+"""By magic, flags and largest block."""
 _END_MARK = b"\0\0\0\0"
 _CODEC_AT = ATTRIBUTES_AT + 1
 
@@ -55,4 +59,6 @@ def _block(data: bytes) -> bytes | None:
     checksum_bytes = _CHECKSUM_BYTES.get(lead)
     if checksum_bytes is None or data[end + checksum_bytes :] != _END_MARK:
         return None
-    return data[_BLOCK_AT:end]
+    block = data[_BLOCK_AT:end]
+    # The library tries a block that does not fit once more, as one with its size before it: such are none of ours.
+    return None if int.from_bytes(block[:4], "little") <= BLOCK_BYTES else block
