@@ -146,13 +146,9 @@ async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]
 
 
 async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
-    """One copy, of which nothing is left afterwards, nor of one that failed."""
-    try:
-        trial = await (_bare(pair, load, turn.run) if turn.name == BARE else _copied(pair, load, turn))
-    except ApplianceError:
-        await delete_topics(pair.destination)
-        raise
+    """One copy, before which what is left of the one before is deleted, whole or not."""
     await delete_topics(pair.destination)
+    trial = await (_bare(pair, load, turn.run) if turn.name == BARE else _copied(pair, load, turn))
     log.info("topic copied", extra={"fields": {"by": turn.name, **_told(trial)}})
     return trial
 
