@@ -38,6 +38,7 @@ class OwnedProcess:
     ) -> "OwnedProcess":
         """Starts ``command``, whose output is added to ``log_file``; ``environment`` None means ours."""
         with _appending(log_file) as output:
+            log_start = output.tell()  # before the process starts: what it prints moves our place in the file too
             process = await asyncio.create_subprocess_exec(
                 *owned(command),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -46,7 +47,7 @@ class OwnedProcess:
                 env=environment,
                 start_new_session=True,
             )
-            return cls(name, process, log_file, output.tell())
+            return cls(name, process, log_file, log_start)
 
     @property
     def pid(self) -> int:

@@ -100,6 +100,19 @@ async def test_a_program_that_does_not_exist_is_named(tmp_path):
         await process.wait_for_line("ready", timeout=10)
 
 
+async def test_case_11_what_is_printed_before_we_look_again_is_not_missed(tmp_path, monkeypatch):
+    async def start_and_be_slow(*command, **options):
+        process = await create_subprocess_exec(*command, **options)
+        await process.wait()
+        return process
+
+    create_subprocess_exec = asyncio.create_subprocess_exec
+    (tmp_path / "program.log").write_text("a predecessor's line\n")
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_and_be_slow)
+    process = await start(tmp_path, "print('at once')")
+    assert await process.wait_for_line("line|at once", timeout=10) == "at once"
+
+
 async def test_stop_asks_first(tmp_path):
     code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('up', flush=True); "
     process = await start(tmp_path, code + "time.sleep(600)")
