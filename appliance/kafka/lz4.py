@@ -1,24 +1,27 @@
-"""The one block that a small batch's LZ4 frame holds, read without the frame's codec.
+"""LZ4 frames as producers write one for each batch, read and written block by block, without the frame's codec.
 
-A producer writes a frame for each batch (KIP-57; https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md)::
+See KIP-57 and https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md::
 
     magic u32 | flags u8 | largest block u8 | header checksum u8
     block size u32, its top bit set when the block is not compressed | block | checksum u32, if flagged
+    ...
     end mark u32, of zeros
 
 To read one a codec is set up, which for a few records takes longer than all else. What is not one independent
 compressed block, with neither size nor checksum of the content, is left to the codec; so is a block that is wrong. The
-checksums of the frame's header and of the block are passed over: the batch's own has been looked at.
+checksums of the frame's header and of the block are passed over: the batch's own has been looked at. What is written
+has none of a block, as with Java's producers, while the codec would write one, which the broker and every reader would
+have to look at.
 """
 
 import struct
 
-from cramjam import DecompressionError, lz4
+from cramjam import Buffer, DecompressionError, lz4
 
 from appliance.kafka.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, Batch
 
 BLOCK_BYTES = 64 * 1024
-"""The largest block that is read here, in bytes when it is no longer compressed."""
+"""The largest block that is read or written here, in bytes when it is not compressed."""
 
 _LZ4 = 3
 _LEAD = struct.Struct("<6sxI")
@@ -29,8 +32,25 @@ _CHECKSUM_BYTES = {
     for largest in (0x40, 0x50, 0x60, 0x70)
 }
 """By magic, flags and largest block."""
+_START = b"\x04\x22\x4d\x18\x60\x40\x82"
+"""Of a frame of independent blocks of up to 64 KiB, with its checksum."""
 _END_MARK = b"\0\0\0\0"
+_BLOCK_SIZE = struct.Struct("<I")
+_STORED = 1 << 31
 _CODEC_AT = ATTRIBUTES_AT + 1
+
+
+def frame(data: memoryview) -> bytes:
+    """The frame that holds ``data``."""
+    parts: list[Buffer | bytes | memoryview] = [_START]
+    for at in range(0, len(data), BLOCK_BYTES):
+        plain = data[at : at + BLOCK_BYTES]
+        block = lz4.compress_block(plain, store_size=False)
+        if len(block) < len(plain):
+            parts += _BLOCK_SIZE.pack(len(block)), block
+        else:
+            parts += _BLOCK_SIZE.pack(len(plain) | _STORED), plain
+    return b"".join([*parts, _END_MARK])
 
 
 def without_codec(batch: Batch, room: memoryview) -> bytes:

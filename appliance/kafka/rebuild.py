@@ -5,22 +5,26 @@ nobody promised. Whatever they will not read, our own slower code does, which le
 and tells what is corrupt from what is merely unusual.
 """
 
+import collections
+import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from appliance.kafka.batch import CODEC_MASK, Batch
+from appliance.kafka.batch import CODEC_MASK, HEADER_SIZE, Batch
 from appliance.kafka.lz4 import BLOCK_BYTES, without_codec
-from appliance.kafka.records import Record, compressed, pack, unpack
+from appliance.kafka.records import Record, pack, packed, unpack
 
 _UNBOUNDED = 2**31 - 1
+_AT_ONCE = 64
+_TIMESTAMP, _KEY, _VALUE, _HEADERS = map(operator.attrgetter, ("timestamp", "key", "value", "headers"))
 
 
 class Rebuilt(NamedTuple):
     """A batch to be restamped; ``first_offset`` is its first record's at the source."""
 
-    data: bytes | bytearray
+    data: bytes
     records: int
     first_offset: int
     max_timestamp: int
@@ -48,25 +52,39 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         base_sequence=-1,
         batch_size=_UNBOUNDED,
     )
-    append = builder.append
-    room = memoryview(bytearray(BLOCK_BYTES))
-    count, first_offset, newest = 0, -1, -1
-    for batch in batches:
-        for record in DefaultRecordBatch(without_codec(batch, room)):
-            offset, timestamp = record.offset, record.timestamp
-            if offset < position:
-                continue
-            if timestamp < 0:
-                return _plain(batches, position)  # the writer takes a first timestamp of -1 for none
-            append(count, timestamp, record.key, record.value, headers=record.headers)
-            if not count:
-                first_offset = offset
-            if timestamp > newest:
-                newest = timestamp
-            count += 1
+    # Built while it is empty, it gives the bytes that it appends to: built later, it would compute a CRC for nothing.
+    data = builder.build()
+    count, first_offset, base_timestamp, newest = 0, -1, -1, -1
+    for records in _read(batches, position):
+        timestamps = [*map(_TIMESTAMP, records)]
+        if min(timestamps) < 0:
+            return _plain(batches, position)  # the writer takes a first timestamp of -1 for none
+        if not count:
+            first_offset, base_timestamp = records[0].offset, timestamps[0]
+        newest = max(newest, *timestamps)
+        numbers = range(count, count + len(records))
+        fields = map(_KEY, records), map(_VALUE, records), map(_HEADERS, records)
+        collections.deque(map(builder.append, numbers, timestamps, *fields), maxlen=0)  # a loop in C
+        count += len(records)
     if not count:
         return None
-    return Rebuilt(compressed(builder.build(), _codec(batches)), count, first_offset, newest)
+    payload = memoryview(data)[HEADER_SIZE:]
+    return Rebuilt(packed(payload, _codec(batches), count, base_timestamp, newest), count, first_offset, newest)
+
+
+def _read(batches: Sequence[Batch], position: int) -> Iterator[list[DefaultRecord]]:
+    """The records from ``position`` on; those of small batches together, so that whoever loops over them loops long."""
+    room = memoryview(bytearray(BLOCK_BYTES))
+    records: list[DefaultRecord] = []
+    for batch in batches:
+        records += DefaultRecordBatch(without_codec(batch, room))
+        if batch.header.base_offset < position:
+            records = [record for record in records if record.offset >= position]
+        if len(records) >= _AT_ONCE:
+            yield records
+            records = []
+    if records:
+        yield records
 
 
 def _plain(batches: Sequence[Batch], position: int) -> Rebuilt | None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from aiokafka import codec
 
 from appliance.errors import BatchCorrupt
+from appliance.kafka import lz4
 from appliance.kafka.batch import (
     CODEC_MASK,
     HEADER,
@@ -34,10 +35,11 @@ _DECOMPRESS: dict[int, Callable[[memoryview], bytes]] = {
     4: codec.zstd_decode,
 }
 # The levels are those of Kafka's own producer, not the library's slower ones.
-_COMPRESS: dict[int, Callable[[bytes], bytes]] = {
+_COMPRESS: dict[int, Callable[[memoryview], bytes | memoryview]] = {
+    0: lambda payload: payload,
     1: functools.partial(codec.gzip_encode, compresslevel=6),
     2: codec.snappy_encode,
-    3: functools.partial(codec.lz4_encode, level=1),
+    3: lz4.frame,
     4: functools.partial(codec.zstd_encode, level=3),
 }
 
@@ -85,48 +87,63 @@ def unpack(batch: Batch, position: int) -> list[Record]:
     return records
 
 
-def pack(records: Sequence[Record], codec_bits: int) -> bytes | bytearray:
+def pack(records: Sequence[Record], codec_bits: int) -> bytes:
     """The records as one batch without holes, from base offset 0, to be restamped; their order stays."""
-    return compressed(_packed(records, range(len(records)), 0), codec_bits)
+    payload = memoryview(_payload(records, range(len(records))))
+    return packed(payload, codec_bits, len(records), records[0].timestamp, _newest(records))
+
+
+def packed(payload: memoryview, codec_bits: int, count: int, base_timestamp: int, max_timestamp: int) -> bytes:
+    """A batch without holes, from base offset 0, of ``count`` encoded records; its CRC is left for ``restamp``."""
+    kept = _COMPRESS[codec_bits](payload)
+    header = _header(0, len(kept), codec_bits, count, count - 1, base_timestamp, max_timestamp)
+    return b"".join((HEADER.pack(*header), kept))
 
 
 def placed(records: Sequence[Record]) -> Batch:
     """The records as a batch with each at its own offset, as a broker would keep it, with the CRC that fits."""
     base = records[0].offset
-    data = bytearray(_packed(records, [record.offset - base for record in records], base))
+    deltas = [record.offset - base for record in records]
+    payload = _payload(records, deltas)
+    header = _header(base, len(payload), 0, len(records), deltas[-1], records[0].timestamp, _newest(records))
+    data = bytearray(HEADER.pack(*header) + payload)
     stamp_crc(data)
     return Batch(Header._make(HEADER.unpack_from(data)), memoryview(data))
 
 
-def _packed(records: Sequence[Record], deltas: Sequence[int], base_offset: int) -> bytes:
+def _payload(records: Sequence[Record], deltas: Sequence[int]) -> bytes:
     base = records[0].timestamp
-    payload = b"".join(_encoded(record, delta, base) for record, delta in zip(records, deltas, strict=True))
-    header = Header(
+    return b"".join(_encoded(record, delta, base) for record, delta in zip(records, deltas, strict=True))
+
+
+def _newest(records: Sequence[Record]) -> int:
+    return max(record.timestamp for record in records)
+
+
+def _header(
+    base_offset: int,
+    payload_bytes: int,
+    attributes: int,
+    count: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+) -> Header:
+    return Header(
         base_offset=base_offset,
-        length=HEADER_SIZE - LOG_OVERHEAD + len(payload),
+        length=HEADER_SIZE - LOG_OVERHEAD + payload_bytes,
         leader_epoch=-1,
         magic=2,
         crc=0,
-        attributes=0,
-        last_offset_delta=deltas[-1],
-        base_timestamp=base,
-        max_timestamp=max(record.timestamp for record in records),
+        attributes=attributes,
+        last_offset_delta=last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
         producer_id=-1,
         producer_epoch=-1,
         base_sequence=-1,
-        records=len(records),
+        records=count,
     )
-    return HEADER.pack(*header) + payload
-
-
-def compressed(data: bytes | bytearray, codec_bits: int) -> bytes | bytearray:
-    """A batch that is not compressed, as one that is; its CRC is left for ``restamp``."""
-    if not codec_bits:
-        return data
-    payload = _COMPRESS[codec_bits](bytes(memoryview(data)[HEADER_SIZE:]))
-    header = Header._make(HEADER.unpack_from(data))
-    length = HEADER_SIZE - LOG_OVERHEAD + len(payload)
-    return HEADER.pack(*header._replace(length=length, attributes=codec_bits)) + payload
 
 
 def body(key: bytes | None, value: bytes | None) -> bytes:

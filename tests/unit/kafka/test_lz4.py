@@ -1,4 +1,6 @@
-"""A frame's one block is read as the codec reads it, and everything else is left to the codec."""
+"""What is written the codec reads; one block is read as the codec reads it, and all else is left to the codec."""
+
+from random import Random
 
 import cramjam
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from appliance.kafka.batch import HEADER, Batch, Header
 from appliance.kafka.lz4 import BLOCK_BYTES, without_codec
+from appliance.kafka.lz4 import frame as written
 from appliance.kafka.records import unpack
 from tests.support.batches import made, only, patched
 
@@ -40,6 +43,22 @@ GOOD = frame(compressed(RECORDS))
 
 def read(batch: Batch) -> bytes:
     return without_codec(batch, memoryview(bytearray(b"\xaa" * BLOCK_BYTES)))
+
+
+@given(st.binary(min_size=1, max_size=500), st.integers(1, 3 * BLOCK_BYTES // 500))
+def test_the_codec_reads_what_is_written(part: bytes, times: int) -> None:
+    assert codec.lz4_decode(written(memoryview(part * times))) == part * times
+
+
+def test_what_does_not_shrink_is_stored_in_blocks_that_are_none_too_large() -> None:
+    data = Random(0).randbytes(3 * BLOCK_BYTES)
+    frame = written(memoryview(data))
+    assert codec.lz4_decode(frame) == data
+    assert len(frame) == len(MAGIC) + 3 + 3 * (4 + BLOCK_BYTES) + 4
+
+
+def test_a_frame_that_is_written_is_like_that_of_a_java_producer() -> None:
+    assert written(memoryview(RECORDS)) == GOOD
 
 
 @given(st.binary(min_size=8, max_size=500), st.integers(1, BLOCK_BYTES // 500))
