@@ -66,7 +66,7 @@ async def server_of(tunnel: TunnelSettings, resolve: Resolve) -> AsyncIterator[S
         async with SshServer(tunnel, link_keys(tunnel, Side.SOURCE), resolve) as by_ssh:
             yield by_ssh
     else:
-        async with _identity(tunnel, Side.SOURCE) as identity, TunnelServer(tunnel, identity, resolve) as by_tls:
+        async with Renewal(tunnel, Side.SOURCE) as identity, TunnelServer(tunnel, identity, resolve) as by_tls:
             yield by_tls
 
 
@@ -84,7 +84,7 @@ async def client_of(tunnel: TunnelSettings) -> AsyncIterator[EndpointClient]:
         async with SshClient(tunnel, link_keys(tunnel, Side.DESTINATION)) as by_ssh:
             yield by_ssh
     else:
-        async with _identity(tunnel, Side.DESTINATION) as identity, TunnelClient(tunnel, identity) as by_tls:
+        async with Renewal(tunnel, Side.DESTINATION) as identity, TunnelClient(tunnel, identity) as by_tls:
             yield by_tls
 
 
@@ -100,11 +100,3 @@ def probe_of(tunnel: TunnelSettings, deadlines: Deadlines) -> Probe:
 
         return SshProbe(tunnel, link_keys(tunnel, Side.DESTINATION), deadlines)
     return TlsProbe(tunnel, Identity.of(tunnel, Side.DESTINATION), deadlines)
-
-
-@contextlib.asynccontextmanager
-async def _identity(tunnel: TunnelSettings, role: Side) -> AsyncIterator[Identity]:
-    """An end's identity for TLS, renewed as its files change."""
-    identity = Identity.of(tunnel, role)
-    async with Renewal(tunnel.files, identity, tunnel.link, role):
-        yield identity

@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-from typing import Self
 
 from appliance.errors import SettingsError
-from appliance.settings.values import CertificateFiles, Side
+from appliance.settings.values import CertificateFiles, Side, TunnelSettings
 from appliance.tunnel.certificate_files import read_credentials, signature_of
 from appliance.tunnel.identity import Identity
 
@@ -16,24 +15,29 @@ LOOK_SECONDS = 1.0
 
 
 class Renewal:
-    """Looks at the files as long as its block runs; without files it has nothing to do.
+    """Gives an end its identity, whose files it looks at as long as the block runs; without files it does no more.
 
     A set that cannot be used, like one of which only the first file is written yet, changes nothing, is told once, and
     is looked at again until it is good.
+
+    Raises:
+        SettingsError: the files cannot be used from the start.
     """
 
-    def __init__(self, files: CertificateFiles | None, identity: Identity, link: str, role: Side) -> None:
-        self._files = files
-        self._identity = identity
-        self._link = link
+    def __init__(self, settings: TunnelSettings, role: Side) -> None:
+        # Before they are read: what replaces them meanwhile is then seen to be new.
+        self._taken = signature_of(settings.files) if settings.files else None
+        self._identity = Identity.of(settings, role)
+        self._files = settings.files
+        self._link = settings.link
         self._role = role
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> Identity:
         if self._files:
             loop = asyncio.get_running_loop()
             self._tasks.append(loop.create_task(self._run(self._files), name="certificate renewal"))
-        return self
+        return self._identity
 
     async def __aexit__(self, *failure: object) -> None:
         for task in self._tasks:
@@ -41,11 +45,11 @@ class Renewal:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _run(self, files: CertificateFiles) -> None:
-        taken, told = signature_of(files), ""
+        told = ""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             seen = signature_of(files)
-            if seen == taken:
+            if seen == self._taken:
                 continue
             try:
                 self._identity.renew(read_credentials(files, self._link, self._role))
@@ -55,4 +59,4 @@ class Renewal:
                 told = str(error)
             else:
                 log.info("certificate files taken", extra={"fields": {"certificate": str(files.certificate)}})
-                taken, told = seen, ""
+                self._taken, told = seen, ""

@@ -9,18 +9,19 @@ import pytest
 from appliance.errors import SettingsError
 from appliance.gateway.destination_side import run_destination
 from appliance.gateway.source_side import run_source
+from appliance.gateway.transport import client_of
 from appliance.settings.parse import parse
 from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side
-from appliance.tunnel import renewal
+from appliance.tunnel import identity, renewal
 from appliance.tunnel.identity import Identity
 from appliance.tunnel.renewal import Renewal
 from tests.support.authority import Authority, replace, write_files
 from tests.support.gateway import gateway_variables
 from tests.support.tls import running_client, running_server
-from tests.support.tunnel import HOST, LINK, echo, target_server, tunnel_settings
+from tests.support.tunnel import HOST, echo, target_server, tunnel_settings
 
 SIDES = (Side.SOURCE, Side.DESTINATION)
 
@@ -37,8 +38,7 @@ async def link_with_files(directory, authority):
     async with contextlib.AsyncExitStack() as stack:
         for side in SIDES:
             files = write_files(directory / side, authority.pem, authority.leaf(side))
-            ends[side] = Identity.of(tunnel_settings(files=files), side)
-            await stack.enter_async_context(Renewal(files, ends[side], LINK, side))
+            ends[side] = await stack.enter_async_context(Renewal(tunnel_settings(files=files), side))
         target = Target(HOST, await stack.enter_async_context(target_server(echo)))
         server = await stack.enter_async_context(running_server(target, end=ends[Side.SOURCE]))
         client = running_client(target, server.port, ends[Side.DESTINATION])
@@ -142,6 +142,20 @@ async def test_a_key_that_becomes_private_is_taken_without_being_written_again(t
         await told(caplog, "not taken yet")
         async with taken(ends[Side.SOURCE]):
             key.chmod(0o600)
+
+
+async def test_case_12_files_that_are_replaced_while_an_end_starts_are_taken(tmp_path, monkeypatch, caplog):
+    def read_and_be_overtaken(*which):
+        read = identity_read(*which)
+        write_files(tmp_path, authority.pem, authority.leaf(Side.DESTINATION))
+        return read
+
+    caplog.set_level("INFO")
+    authority, identity_read = Authority(), identity.read_credentials
+    files = write_files(tmp_path, authority.pem, authority.leaf(Side.DESTINATION))
+    monkeypatch.setattr(identity, "read_credentials", read_and_be_overtaken)
+    async with client_of(tunnel_settings(files=files)):
+        await told(caplog, "certificate files taken")
 
 
 @pytest.mark.parametrize(("side", "run"), [(Side.SOURCE, run_source), (Side.DESTINATION, run_destination)])
