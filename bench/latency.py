@@ -4,12 +4,13 @@ Keyed records of 500 bytes are sent at an even pace to four partitions, with a p
 and received by another, at ``read_committed``, which for MirrorMaker 2's copies, at least once, means at once. In the
 time is all that happens between: both brokers, the copying, for ours the transaction and its commit. The first seconds
 of each copy are not counted, nor a first copy, which makes the brokers compile what they run. Each copy is by a program
-just started, of a topic of its own.
+just started, of a topic of its own, into which the records flow once it has copied one that does not count.
 
 A slice ends when our replicator's log says so; what was sent within half a second of that is looked at by itself.
 """
 
 import argparse
+import asyncio
 import functools
 import logging
 import os
@@ -18,10 +19,12 @@ import sys
 import time
 from collections.abc import Sequence
 
+from confluent_kafka import KafkaError, Producer
+
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
-from appliance.settings.values import Side
-from bench.clusters import Pair, kafka_cluster, make_topic, plain_pair
+from appliance.errors import ProcessFailed
+from bench.clusters import Pair, make_topic, plain_pair
 from bench.contenders import COPIERS, MIRROR_MAKER, OURS
 from bench.copying import Copier, Copying
 from bench.filling import Load
@@ -29,6 +32,7 @@ from bench.latency_figures import Figures, samples_of, slice_ends
 from bench.our_replicator import environment, our_replicator
 from bench.row import LIMIT, Row
 from bench.running import running
+from bench.watching import until_begun
 
 _PARTITIONS = 4
 _P99_LIMITS = {200: 60.0}
@@ -88,7 +92,8 @@ class _Trial:
         load = Load(0, f"measured{self._name}", _PARTITIONS)
         await make_topic(self._pair.source, load.topic, load.partitions)
         async with self._copier(self._pair, load, self._name) as copying:
-            await _topic_made(self._pair.destination, copying)
+            await _wake(self._pair.source, load.topic)
+            await until_begun(self._pair.destination, copying.topic, copying.process, _DEADLINE)
             times = await self._flow(load, copying, round(self._rate * (warming + seconds)))
             clock_offset = time.perf_counter() - time.time()
             ends = slice_ends(copying.process.log_file.read_text(), clock_offset)
@@ -132,13 +137,15 @@ async def _succeeds(process: OwnedProcess, timeout: float) -> None:
         raise process.failure(f"ended with status {status}")
 
 
-async def _topic_made(cluster: Cluster, copying: Copying) -> None:
-    async with kafka_cluster(cluster, Side.DESTINATION) as destination:
-
-        async def made() -> bool:
-            return copying.topic in (await destination.metadata([copying.topic])).topics
-
-        await copying.process.wait_until(made, _DEADLINE, f"make topic {copying.topic}")
+async def _wake(cluster: Cluster, topic: str) -> None:
+    """Writes a record that the receiver passes over: whoever has copied it has started."""
+    failures: list[KafkaError] = []
+    producer = Producer(cluster.client_configuration())
+    producer.produce(topic, None, partition=0, on_delivery=lambda e, _: failures.extend([e] if e else []))
+    unwritten = await asyncio.to_thread(producer.flush, _DEADLINE)
+    if failures or unwritten:
+        reason = failures[0].str() if failures else f"no answer within {_DEADLINE:g} s"
+        raise ProcessFailed(f"topic {topic} does not take a record: {reason}")
 
 
 def _told(figures: Figures) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Receives the copies of the sender's records, and notes when: a program of its own, at ``read_committed``.
 
 Prints ``ready`` once it reads, and ends when all have come: then its file holds, for each record in turn, when it was
-sent and when it was received first, as two integers of nanoseconds.
+sent and when it was received first, as two integers of nanoseconds. A record without a value only woke whoever copies,
+and is passed over.
 """
 
 import argparse
@@ -38,7 +39,9 @@ def receive(consumer: Consumer, count: int) -> "array[int]":
         if message.error() is not None:
             raise KafkaException(message.error())
         newest = now / 1e9
-        stamp = Stamp.of(message.value() or b"")
+        if (value := message.value()) is None:
+            continue
+        stamp = Stamp.of(value)
         if not times[2 * stamp.number]:
             times[2 * stamp.number], times[2 * stamp.number + 1] = stamp.sent, now
             missing -= 1

@@ -107,6 +107,21 @@ async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProces
     return timeline
 
 
+async def until_begun(cluster: Cluster, topic: str, copying: OwnedProcess, timeout: float) -> None:
+    """Returns when some of ``topic``, which need not exist yet, is seen.
+
+    Raises:
+        ProcessFailed: the process that copies ended, or ``timeout`` seconds passed, before that.
+    """
+    async with kafka_cluster(cluster, Side.DESTINATION) as destination:
+        view = _View(destination, topic)
+
+        async def begun() -> bool:
+            return bool(await view.offsets())
+
+        await copying.wait_until(begun, timeout, f"copy a record to topic {topic}")
+
+
 class _View:
     """What can be seen of a topic that may not exist yet."""
 
@@ -115,12 +130,17 @@ class _View:
         self._topic = topic
         self._metadata: Metadata | None = None
 
-    async def offsets(self) -> int:
-        """The sum of its last stable offsets; 0 while there is no topic.
+    async def offsets(self) -> int | None:
+        """The sum of its last stable offsets; 0 while there is no topic, None when there is no answer now."""
+        try:
+            return await self._offsets()
+        except ApplianceError as error:
+            if not error.retriable:
+                raise
+            self._metadata = None  # somebody else may lead it
+            return None
 
-        Raises:
-            BrokerBusy, Unreachable: no answer now.
-        """
+    async def _offsets(self) -> int:
         known = self._metadata or await self._cluster.metadata([self._topic])
         if self._topic not in known.topics:
             return 0
@@ -128,21 +148,12 @@ class _View:
         partitions = [(self._topic, number) for number in range(len(known.topics[self._topic].leaders))]
         return sum((await list_offsets(self._cluster, known, partitions, Bound.STABLE_END)).values())
 
-    def forget(self) -> None:
-        """Ask anew who leads it."""
-        self._metadata = None
-
 
 async def _look_until_settled(view: _View, timeline: Timeline, copying: OwnedProcess) -> None:
     while not timeline.settled(time.perf_counter()):
         copying.require_running()
-        try:
-            offsets = await view.offsets()
-        except ApplianceError as error:
-            if not error.retriable:
-                raise
-            view.forget()
-        else:
+        offsets = await view.offsets()
+        if offsets is not None:
             timeline.looked(time.perf_counter(), offsets)
         if timeline.stalled(time.perf_counter()):
             raise copying.failure(f"copied nothing for {_STALLED_SECONDS:g} s: {timeline}")

@@ -1,11 +1,13 @@
 """From the records' times to the rows."""
 
 from array import array
+from unittest.mock import Mock
 
 import pytest
 
 from bench.latency import rows
 from bench.latency_figures import Figures, Sample, percentile, samples_of, slice_ends
+from bench.latency_receiver import receive
 from bench.latency_record import Stamp
 from bench.row import Row
 
@@ -24,6 +26,13 @@ def test_a_value_says_its_number_and_when_it_was_sent_and_is_as_long_as_its_fill
     value = Stamp(7, 123_456_789).value(b"x" * 500)
     assert len(value) == 500
     assert Stamp.of(value) == Stamp(7, 123_456_789)
+
+
+def test_the_record_that_woke_whoever_copies_is_not_among_those_received() -> None:
+    values = [None, *(Stamp(number, 1_000 + number).value(b"") for number in range(2))]
+    messages = [Mock(**{"value.return_value": value, "error.return_value": None}) for value in values]
+    times = receive(Mock(**{"poll.side_effect": messages}), count=2)
+    assert times[::2].tolist() == [1_000, 1_001]
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.50, 50), (0.99, 99), (0.001, 1), (1.0, 100)])
