@@ -28,6 +28,8 @@ from bench.clusters import kafka_cluster
 
 _DEADLINE = 600.0
 _STALLED_SECONDS = 60.0
+_UNBEGUN_SECONDS = 180.0
+"""More than any of the programs needs to start on a busy machine: the slowest take a minute."""
 _INTERVAL = 0.04
 _SETTLED_SECONDS = 1.5
 
@@ -41,9 +43,13 @@ class Look(NamedTuple):
 
 @dataclass(slots=True)
 class Timeline:
-    """How a copy of ``records`` came to be seen: ``looks`` are the last that saw nothing, and each that saw more."""
+    """How a copy of ``records`` came to be seen, watched since ``since``.
+
+    ``looks`` are the last that saw nothing, and each that saw more.
+    """
 
     records: int
+    since: float
     looks: list[Look] = field(default_factory=lambda: [Look(math.nan, 0)])
 
     def __str__(self) -> str:
@@ -61,8 +67,14 @@ class Timeline:
         return self.offsets >= self.records and now - self.ended > _SETTLED_SECONDS
 
     def stalled(self, now: float) -> bool:
-        """Whether some of the copy was seen, and no more of it for so long that no more will come."""
-        return 0 < self.offsets < self.records and now - self.ended > _STALLED_SECONDS
+        """Whether nothing of the copy, or no more of it, was seen for so long that no more will come."""
+        newest = self.ended if self.offsets else self.since
+        return self.offsets < self.records and now - newest > self.patience
+
+    @property
+    def patience(self) -> float:
+        """How long nothing may come: longer as long as the copy has not begun."""
+        return _STALLED_SECONDS if self.offsets else _UNBEGUN_SECONDS
 
     @property
     def offsets(self) -> int:
@@ -93,9 +105,9 @@ async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProces
     """Looks at ``topic``, which need not exist yet, until it is settled; begin before the first record comes.
 
     Raises:
-        ProcessFailed: the process that copies ended, copied no more, or was not done in time.
+        ProcessFailed: the process that copies ended, did not begin, copied no more, or was not done in time.
     """
-    timeline = Timeline(records)
+    timeline = Timeline(records, time.perf_counter())
     try:
         async with (
             kafka_cluster(cluster, Side.DESTINATION) as destination,
@@ -156,5 +168,5 @@ async def _look_until_settled(view: _View, timeline: Timeline, copying: OwnedPro
         if offsets is not None:
             timeline.looked(time.perf_counter(), offsets)
         if timeline.stalled(time.perf_counter()):
-            raise copying.failure(f"copied nothing for {_STALLED_SECONDS:g} s: {timeline}")
+            raise copying.failure(f"copied nothing for {timeline.patience:g} s: {timeline}")
         await asyncio.sleep(_INTERVAL)

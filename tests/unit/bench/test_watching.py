@@ -4,7 +4,7 @@ from bench.watching import Timeline
 
 
 def looked(*looks: tuple[float, int]) -> Timeline:
-    timeline = Timeline(records=100)
+    timeline = Timeline(records=100, since=0.0)
     for now, offsets in looks:
         timeline.looked(now, offsets)
     return timeline
@@ -26,14 +26,14 @@ def test_a_copy_that_one_look_saw_whole_took_the_time_since_the_look_before() ->
 
 
 def test_it_is_not_settled_while_offsets_are_fewer_than_records() -> None:
-    timeline = Timeline(records=100)
+    timeline = Timeline(records=100, since=0.0)
     timeline.looked(0.0, 0)
     timeline.looked(1.0, 99)
     assert not timeline.settled(now=1000.0)
 
 
 def test_it_is_not_settled_while_offsets_still_grow_since_some_of_them_are_markers() -> None:
-    timeline = Timeline(records=100)
+    timeline = Timeline(records=100, since=0.0)
     timeline.looked(0.0, 0)
     timeline.looked(1.0, 101)
     assert not timeline.settled(now=1.1)
@@ -49,6 +49,12 @@ def test_a_copy_of_which_nothing_more_comes_for_a_minute_has_stalled() -> None:
     assert str(timeline) == "50 offsets of 100 records"
 
 
-def test_neither_before_the_first_record_nor_after_the_last_has_a_copy_stalled() -> None:
-    assert not looked((0.0, 0)).stalled(now=1000.0)
+def test_a_copy_that_does_not_begin_within_three_minutes_has_stalled_though_it_is_looked_at() -> None:
+    timeline = looked((0.0, 0), (175.0, 0))
+    assert not timeline.stalled(now=179.0)
+    assert timeline.stalled(now=181.0)
+    assert not looked((0.0, 0), (175.0, 0), (179.0, 1)).stalled(now=181.0)
+
+
+def test_after_its_last_record_no_copy_has_stalled() -> None:
     assert not looked((0.0, 0), (1.0, 100)).stalled(now=1000.0)
