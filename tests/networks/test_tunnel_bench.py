@@ -9,7 +9,7 @@ from tests.support.bench import bench
 def test_tunnel_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
     options = ["--rounds", "1", "--seconds", "0.2", "--connections", "20", "--json"]
     with bench(tmp_path, "tunnel", *options) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=180)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]
     assert [(row["name"], row["peer_name"]) for row in rows] == [

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from bench.counting import count
-from tests.support.bench import bench
+from tests.support.bench import DEADLINE, bench
 
 SECONDS = 30.0
 
@@ -24,7 +24,7 @@ def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path:
     against = ["--against", "record-by-record", "limit"]
     options = ["--records", "20000", "--warming", "0", "--runs", "1", "--idle-seconds", "1"]
     with bench(temporary, "replicate", *against, *options, "--json", "--plot", str(picture)) as process:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     result = json.loads(out)
     assert [(row["name"], row["peer_name"]) for row in result["rows"]] == [
@@ -45,7 +45,7 @@ def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_who
     workloads = ["fours", "transactions", "compacted"]
     options = ["--against", "record-by-record", "--records", "10000", "--warming", "0", "--runs", "1"]
     with bench(tmp_path, "replicate", "--workload", *workloads, *options, "--json") as process:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     assert [row["name"] for row in json.loads(out)["rows"]] == [
         "batches of 4 records",
@@ -56,7 +56,7 @@ def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_who
 
 def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:
     with bench(tmp_path, "recovery", "--runs", "1", "--json") as process:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]
     assert [(row["name"].rpartition(" ")[2], row["unit"], row["peer_name"]) for row in rows] == [

@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-from tests.support.bench import bench
+from tests.support.bench import DEADLINE, bench
 
 
 def test_spark_prints_every_way_beside_two_tasks(tmp_path: Path) -> None:
     with bench(tmp_path, "spark", "--records", "20000", "--runs", "1", "--warming", "0", "--json") as process:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]
     assert [row["name"] for row in rows] == ["speed of 1 task", "speed of 4 tasks", "speed of cluster"]

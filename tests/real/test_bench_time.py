@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-from tests.support.bench import bench
+from tests.support.bench import DEADLINE, bench
 
 
 def test_wan_prints_our_figures_beside_the_peers_and_the_lines(tmp_path: Path) -> None:
     options = ["--partitions", "2", "--records", "50000", "--runs", "1", "--round-trip", "40", "--json"]
     with bench(tmp_path, "wan", *options) as process:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]
     assert [(row["name"], row["unit"], row["peer_name"]) for row in rows] == [
@@ -24,7 +24,7 @@ def test_wan_prints_our_figures_beside_the_peers_and_the_lines(tmp_path: Path) -
 def test_latency_prints_our_figures_beside_the_peers_and_the_limits(tmp_path: Path) -> None:
     times = ["--brokers-warming", "2", "--warming", "1", "--seconds", "12", "--slice-seconds", "2"]
     with bench(tmp_path, "latency", "--rates", "200", "--runs", "1", *times, "--json") as process:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]
     assert [(row["name"], row["unit"], row["peer_name"]) for row in rows] == [
@@ -40,7 +40,7 @@ def test_latency_prints_our_figures_beside_the_peers_and_the_limits(tmp_path: Pa
 
 def test_backlog_prints_our_memory_beside_the_limit_and_beside_itself(tmp_path: Path) -> None:
     with bench(tmp_path, "backlog", "--gigabytes", "0.4", "--json") as process:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]
     assert [(row["name"], row["unit"], row["peer_name"]) for row in rows] == [

@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-from tests.support.bench import bench
+from tests.support.bench import DEADLINE, bench
 
 
 def test_topics_prints_our_figures_beside_the_limits_and_beside_few(tmp_path: Path) -> None:
     with bench(tmp_path, "topics", "--topics", "20", "--seconds", "1", "--alone", "--json") as process:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err
     rows = json.loads(out)["rows"]
     assert [(row["name"], row["peer_name"]) for row in rows] == [
