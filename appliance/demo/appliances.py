@@ -8,7 +8,7 @@ from appliance.demo.process import OwnedProcess
 from appliance.demo.tasks import to_the_end
 from appliance.errors import ProcessFailed
 
-_READY_SECONDS = 30.0
+_READY_SECONDS = 120.0
 
 
 class Appliances:

@@ -3,7 +3,6 @@
 import asyncio
 import ipaddress
 import signal
-import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -83,7 +82,7 @@ async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(or
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
-async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_ends_in_seconds(orders: Link) -> None:
+async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_ends_its_slice_early(orders: Link) -> None:
     orders.produce("orders", 1000)
     async with orders.tunnel():
         async with orders.running("replicate", LOG_LEVEL="debug") as replicator:
@@ -92,12 +91,11 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
             assert not [secret for secret in orders.secrets if secret in shown]
             assert not [path for path in open_to_others(orders.directory) if holds(path, orders.secrets)]
         orders.produce("orders", 1000)
-        async with orders.running("replicate") as replicator:
+        async with orders.running("replicate", SLICE_SECONDS="3600") as replicator:
             await until_copied(orders, "orders", 2000)
-            began = time.monotonic()
             psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
             assert await replicator.wait(SECONDS) == 0
-            assert time.monotonic() - began < SECONDS / 2
+            assert not [line for line in lines(replicator) if "did not end in time" in line]
             # Case 5: PySpark said with a stack trace that its Java machine had ended.
             assert not [line for line in lines(replicator) if "Traceback" in line or " ERROR " in line]
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)

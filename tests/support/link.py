@@ -24,7 +24,8 @@ from appliance.settings.secret import Secret
 from appliance.settings.target import Target, normal_host
 from appliance.settings.values import DnsSettings
 
-SECONDS = 40.0
+SECONDS = 120.0
+"""After which something hangs: Python, Java and Spark may have to start in it, on a machine that is busy."""
 ORANGE_KEY = ApiKey("ORANGE", Secret("orange-api-secret"))
 GRAPE_KEY = ApiKey("GRAPE", Secret("grape-api-secret"))
 
