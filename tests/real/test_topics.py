@@ -3,11 +3,10 @@
 import asyncio
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
 
 from appliance.replicator.discovery import Scout
 from appliance.settings.values import OnGap, Start, TopicSettings
-from tests.support.administration import configuration, configure, partitions
+from tests.support.administration import configuration, configure, grow, partitions
 from tests.support.engine import Engine, Pair
 from tests.support.records import produce
 from tests.support.rows import SECONDS
@@ -37,8 +36,7 @@ async def test_copies_are_made_and_grown_and_found_in_one_look(pair: Pair) -> No
         found = await scout(engine).look()
         assert {replica.source_topic for replica in found.replicas} == set(topics)
         await engine.copy_all()
-        admin = AdminClient(pair.orange.client_configuration())
-        admin.create_partitions([NewPartitions(topics[0], 6)])[topics[0]].result(SECONDS)
+        grow(pair.orange, topics[0], 6)
         found = await scout(engine).look()
         assert len([replica for replica in found.replicas if replica.source_topic == topics[0]]) == 6
 
@@ -64,8 +62,7 @@ async def test_a_grown_topic_is_copied_whole(pair: Pair) -> None:
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-    admin = AdminClient(pair.orange.client_configuration())
-    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(SECONDS)
+    grow(pair.orange, topic, 3)
     for partition in range(3):
         produce(pair.producer(), topic, 10, partition)
     async with pair.engine() as engine:
@@ -142,8 +139,7 @@ async def test_partitions_that_are_added_while_their_lanes_are_warm_are_copied_w
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-        admin = AdminClient(pair.orange.client_configuration())
-        admin.create_partitions([NewPartitions(topic, 6)])[topic].result(SECONDS)
+        grow(pair.orange, topic, 6)
         _write_everywhere(pair, topic, 6)
         await engine.assign()
         await engine.copy_all()

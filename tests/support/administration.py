@@ -1,6 +1,7 @@
 """What an operator does to topics, with an independent client."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 from confluent_kafka import TopicPartition
@@ -14,6 +15,8 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     ConfigSource,
+    NewPartitions,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -22,6 +25,34 @@ from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ApiKey
 
 _SECONDS = 40.0
+
+
+def make_topic(cluster: Cluster, new: NewTopic) -> None:
+    """Make a topic; returns when the cluster tells who leads each of its partitions."""
+    admin = AdminClient(cluster.client_configuration())
+    admin.create_topics([new])[new.topic].result(_SECONDS)
+    _until_led(admin, new.topic, new.num_partitions)
+
+
+def grow(cluster: Cluster, topic: str, count: int) -> None:
+    """Give a topic so many partitions; returns when the cluster tells who leads each of them."""
+    admin = AdminClient(cluster.client_configuration())
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(_SECONDS)
+    _until_led(admin, topic, count)
+
+
+def _until_led(admin: AdminClient, topic: str, count: int) -> None:
+    """The controller answers when it has written down what it decided; the brokers learn it a moment later."""
+    deadline = time.monotonic() + _SECONDS
+    while _led(admin, topic) < count:
+        assert time.monotonic() < deadline, f"{topic} has not {count} partitions with a leader"
+        time.sleep(0.02)
+
+
+def _led(admin: AdminClient, topic: str) -> int:
+    """How many partitions of a topic have a leader."""
+    known = admin.list_topics(timeout=_SECONDS).topics.get(topic)
+    return sum(partition.leader >= 0 for partition in known.partitions.values()) if known else 0
 
 
 def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:

@@ -11,10 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AdminClient,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.demo.cluster import Cluster
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
@@ -42,6 +39,7 @@ from appliance.settings.values import (
     Start,
     TopicSettings,
 )
+from tests.support.administration import make_topic
 from tests.support.rows import SECONDS, Row, end, read_rows
 
 Answer = TypeVar("Answer")
@@ -84,17 +82,14 @@ class Pair:
     def topic(self, name: str, partitions: int = 1, **configs: str) -> str:
         """Make a source topic."""
         full = f"{name}-{self.tag}"
-        admin = AdminClient(self.orange.client_configuration())
-        admin.create_topics([NewTopic(full, partitions, 1, config=configs)])[full].result(SECONDS)
+        make_topic(self.orange, NewTopic(full, partitions, 1, config=configs))
         return full
 
     def topic_on(self, name: str, leader: int, follower: int) -> str:
         """Make a source topic that may lose what it holds: its follower may come to lead without it."""
         full = f"{name}-{self.tag}"
         configs = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-        new = NewTopic(full, 1, replica_assignment=[[leader, follower]], config=configs)
-        admin = AdminClient(self.orange.client_configuration())
-        admin.create_topics([new])[full].result(SECONDS)
+        make_topic(self.orange, NewTopic(full, 1, replica_assignment=[[leader, follower]], config=configs))
         return full
 
     def delete(self, topic: str) -> None:
@@ -108,8 +103,7 @@ class Pair:
     def make_copy(self, topic: str, partitions: int, **configs: str) -> None:
         """Make a copy's topic before the replicator does."""
         copy = self.naming.destination(topic)
-        admin = AdminClient(self.grape.client_configuration())
-        admin.create_topics([NewTopic(copy, partitions, 1, config=configs)])[copy].result(SECONDS)
+        make_topic(self.grape, NewTopic(copy, partitions, 1, config=configs))
 
     def producer(self, **configuration: str | int | bool) -> Producer:
         return Producer({**self.orange.client_configuration(), "linger.ms": 5, **configuration})

@@ -23,6 +23,7 @@ from appliance.dns.server import DnsServer
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, normal_host
 from appliance.settings.values import DnsSettings
+from tests.support.administration import make_topic
 
 SECONDS = 120.0
 """After which something hangs: Python, Java and Spark may have to start in it, on a machine that is busy."""
@@ -119,8 +120,7 @@ class Link:
             yield source, destination
 
     def make_topic(self, cluster: Cluster, name: str, partitions: int = 1, **configs: str) -> None:
-        admin = AdminClient(cluster.client_configuration())
-        admin.create_topics([NewTopic(name, partitions, 1, config=configs)])[name].result(SECONDS)
+        make_topic(cluster, NewTopic(name, partitions, 1, config=configs))
 
     def topics(self, cluster: Cluster) -> set[str]:
         """What topics a cluster has, Kafka's own left out."""
