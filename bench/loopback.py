@@ -1,12 +1,20 @@
-"""Where programs of the benchmarks listen."""
+"""Where programs of the benchmarks and of the tests listen."""
 
+import os
 import socket
+from ipaddress import IPv4Address
 
 LOOPBACK = "127.0.0.1"
+OWN_ADDRESS = str(IPv4Address("127.192.0.0") + os.getpid())
+"""An address of loopback that is this process's alone.
+
+A port that is free there stays so until whoever it is for listens: no other process asks for any port of this address,
+and no outgoing connection takes one, since those come from LOOPBACK.
+"""
 
 
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.create_server((LOOPBACK, 0)) as probe:
+def free_port(address: str = LOOPBACK) -> int:
+    """A port that nobody listens on now."""
+    with socket.create_server((address, 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -11,7 +11,7 @@ from appliance.demo.process import OwnedProcess
 from bench.clusters import Pair
 from bench.copying import Copying
 from bench.filling import Load
-from bench.loopback import LOOPBACK, free_port
+from bench.loopback import OWN_ADDRESS, free_port
 from bench.our_replicator import env_text, environment, our_replicator
 
 WORKERS = 2
@@ -40,4 +40,5 @@ async def _start(directory: Path, env_file: Path, name: str, options: Sequence[s
 
 
 def _cluster_settings() -> dict[str, str]:
-    return {"SPARK_MASTER": f"spark://{LOOPBACK}:{free_port()}", "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33)}
+    master = f"spark://{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}"
+    return {"SPARK_MASTER": master, "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33)}

@@ -20,6 +20,7 @@ from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan, Node
 from appliance.settings.target import Target
 from appliance.settings.values import SecurityProtocol
+from bench.loopback import OWN_ADDRESS
 from tests.faults.kafka_proxy import KafkaProxy, Tripwire
 from tests.faults.proxy import Proxy, Tls
 from tests.faults.supervised import Supervised
@@ -61,7 +62,7 @@ async def network(directory: Path) -> AsyncIterator[Network]:
     """All of it, ready."""
     async with link(directory, _ORANGE, _GRAPE) as made, contextlib.AsyncExitStack() as undo:
         tripwire = Tripwire()
-        wire = Proxy(Target("127.0.0.1", 0), Target("127.0.0.1", made.tunnel_port))
+        wire = Proxy(Target(OWN_ADDRESS, 0), Target(OWN_ADDRESS, made.tunnel_port))
         for proxy in [wire, *_before_brokers(made.grape, tripwire)]:
             undo.push_async_callback(proxy.close)
             await proxy.start()

@@ -17,9 +17,10 @@ from appliance.doctor.step import Verdict
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side
+from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.administration import denied, permit
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
-from tests.support.link import GRAPE, ORANGE, SECONDS, Link, faults, free_port, lines, link
+from tests.support.link import GRAPE, ORANGE, SECONDS, Link, faults, lines, link
 from tests.support.rows import read_rows
 from tests.support.scripted_broker import scripted_broker
 
@@ -114,7 +115,7 @@ async def test_a_transaction_is_begun_and_aborted_and_no_record_is_written(path:
 async def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether_the_path_is_whole(path: Link) -> None:
     async with (
         path.running("doctor", "destination", "--json") as whole,
-        path.running("doctor", "source", TUNNEL_PORT=str(free_port())) as broken,
+        path.running("doctor", "source", TUNNEL_PORT=str(free_port(OWN_ADDRESS))) as broken,
     ):
         assert (await whole.wait(SECONDS), await broken.wait(SECONDS)) == (0, 1)
         answer = json.loads("\n".join(lines(whole)))
@@ -127,7 +128,7 @@ async def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether
 
 
 async def test_a_shim_that_does_not_run_is_told(path: Link) -> None:
-    shim = f"127.0.0.1:{free_port()}"
+    shim = f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}"
     report = await examined(path, DNS_LISTEN=shim)
     assert_breaks_at(report, "source: DNS", "does not answer", f"nobody answers at DNS_LISTEN={shim}: start `appliance")
     behind = [result.name for result in report.results if result.finding.verdict is Verdict.NOT_REACHED]
@@ -256,7 +257,7 @@ async def test_a_positions_topic_that_forgets_or_may_not_be_read_is_told(path: L
 
 
 async def test_the_destinations_steps_go_on_where_the_source_is_not_reached(path: Link) -> None:
-    report = await examined(path, TUNNEL_PORT=str(free_port()))
+    report = await examined(path, TUNNEL_PORT=str(free_port(OWN_ADDRESS)))
     assert_breaks_at(report, "tunnel port", "connection refused", "closed")
     assert finding(report, "destination: transactions").verdict is Verdict.PASSED
 

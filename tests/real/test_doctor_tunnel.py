@@ -17,11 +17,11 @@ from appliance.settings.values import Side
 from appliance.tunnel.certificates import authority_key
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
+from bench.loopback import OWN_ADDRESS, free_port
 from tests.support import ssh
 from tests.support.authority import DAY, Authority, write_files
 from tests.support.doctor import diagnosis, finding, with_verdict
 from tests.support.gateway import gateway_variables
-from tests.support.link import free_port
 from tests.support.settings import write_settings
 from tests.support.tls import identity, running_server
 from tests.support.tunnel import HOST, LINK, SECRET, target_server
@@ -29,6 +29,8 @@ from tests.support.tunnel import HOST, LINK, SECRET, target_server
 OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
 HOURS = DAY / 24
 UNUSED = Target(HOST, 9093)
+CLOSED = {"SOURCE_SIDE_TUNNEL_IP": OWN_ADDRESS, "TUNNEL_LISTEN": OWN_ADDRESS}
+"""Where nobody listens, since nobody takes a port that is free there."""
 SHORT = Deadlines(dial=0.3, handshake=0.3, last_word=0.1)
 
 
@@ -37,8 +39,8 @@ def variables(port, **changed):
     away = {
         "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
         "TUNNEL_LISTEN": "127.0.0.1",
-        "DESTINATION_BROKER_SERVERS": f"127.0.0.1:{free_port()}",
-        "DNS_LISTEN": f"127.0.0.1:{free_port()}",
+        "DESTINATION_BROKER_SERVERS": f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}",
+        "DNS_LISTEN": f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}",
         "REPLICA_TOPICS_SOURCE_REGEX": "orders",
         "REPLICA_TOPICS_DEST_SUFFIX": "copy",
     }
@@ -73,7 +75,7 @@ async def test_a_file_that_the_settings_name_belongs_to_them(tmp_path):
 
 @pytest.mark.parametrize("side", Side)
 async def test_a_clock_that_is_before_the_settings_were_written_is_behind(tmp_path, side, monkeypatch):
-    path = write_settings(tmp_path / "setenv.sh", variables(free_port()))
+    path = write_settings(tmp_path / "setenv.sh", variables(free_port(OWN_ADDRESS), **CLOSED))
     monkeypatch.setattr("tests.support.doctor.write_settings", lambda *_: path)
     os.utime(path, (time.time() + 86400,) * 2)
     report = await diagnosis(tmp_path, {}, side, SHORT)
@@ -82,10 +84,10 @@ async def test_a_clock_that_is_before_the_settings_were_written_is_behind(tmp_pa
 
 
 async def test_a_closed_port_is_told_on_both_vms(tmp_path):
-    step, found = await broken(tmp_path, free_port())
+    step, found = await broken(tmp_path, free_port(OWN_ADDRESS), **CLOSED)
     assert (step, found.remedy.partition(":")[0]) == ("tunnel port", "closed")
     assert "start `appliance source` on the source VM" in found.remedy
-    step, found = await broken(tmp_path, free_port(), Side.SOURCE)
+    step, found = await broken(tmp_path, free_port(OWN_ADDRESS), Side.SOURCE, **CLOSED)
     assert (step, "start `appliance source` on this VM" in found.remedy) == ("tunnel port", True)
 
 
@@ -224,5 +226,5 @@ async def test_a_tunnel_by_ssh_is_tried_too(tmp_path, side):
     async with target_server(web_server) as port:
         step, found = await broken(tmp_path, port, side, **by_ssh)
         assert (step, "another program" in found.remedy) == ("tunnel port", True)
-    step, found = await broken(tmp_path, free_port(), side, **by_ssh)
+    step, found = await broken(tmp_path, free_port(OWN_ADDRESS), side, **CLOSED, **by_ssh)
     assert (step, "start `appliance source`" in found.remedy) == ("tunnel port", True)

@@ -25,9 +25,10 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.connection import Resolve
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, DnsSettings, SaslMechanism, SecurityProtocol, Side
+from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.exposition import Samples, samples
 from tests.support.guest import Guest, free_port_pair
-from tests.support.link import ORANGE_KEY, SECONDS, Link, free_port, lines
+from tests.support.link import ORANGE_KEY, SECONDS, Link, lines
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -200,7 +201,7 @@ async def test_both_ends_show_that_they_are_well_and_what_they_have_carried(netw
 async def test_a_key_that_the_cluster_refuses_is_told_apart_from_a_tunnel_that_is_away_and_both_pass(
     network: Network,
 ) -> None:
-    shim = f"127.0.0.1:{free_port()}"
+    shim = f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}"
     wrong = {"SOURCE_API_SECRET": "wrong", "DNS_LISTEN": shim, "TUNNEL_ENDPOINT_NETWORK": "127.32.0.0/16"}
     async with network.link.running("destination", **(network.changed() | wrong)) as stranger:
         answer = await until_health(stranger, 503, "credentials")

@@ -13,6 +13,7 @@ import pytest
 
 from appliance.demo.process import OwnedProcess
 from appliance.errors import ProcessFailed
+from bench.loopback import OWN_ADDRESS, free_port
 
 CHECKOUT = Path(__file__).parents[2]
 IGNORES_SIGTERM = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); "
@@ -56,14 +57,13 @@ async def test_a_line_that_is_awaited_is_returned(tmp_path):
 
 
 async def test_a_port_that_is_awaited_accepts_connections(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as chosen:
-        port = chosen.getsockname()[1]
+    port = free_port(OWN_ADDRESS)
     process = await OwnedProcess.start(
-        "web server", [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(port)], tmp_path / "web.log"
+        "web server", [sys.executable, "-m", "http.server", "--bind", OWN_ADDRESS, str(port)], tmp_path / "web.log"
     )
     try:
-        await process.wait_for_port("127.0.0.1", port, timeout=10)
-        socket.create_connection(("127.0.0.1", port)).close()
+        await process.wait_for_port(OWN_ADDRESS, port, timeout=10)
+        socket.create_connection((OWN_ADDRESS, port)).close()
     finally:
         await process.stop()
 

@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
+from bench.loopback import OWN_ADDRESS
 from tests.support.administration import configure, delete_before
 from tests.support.link import SECONDS, Link, faults, lines, link, shown_by
 from tests.support.rows import read_rows
@@ -69,7 +70,7 @@ async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(or
             await destination.wait_for_line("ready", SECONDS)
             await until_copied(orders, "orders", 100)
             endpoints = ipaddress.IPv4Network("127.64.0.0/10")
-            home = {ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127.0.5.1")}
+            home = {ipaddress.IPv4Address(address) for address in ("127.0.0.1", "127.0.5.1", OWN_ADDRESS)}
             met = peers(replicator)
             assert any(address in endpoints for address in met)
             assert {address for address in met if address not in endpoints} <= home

@@ -5,9 +5,9 @@ import contextlib
 import socket
 
 from appliance.settings.target import Target
+from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
-from tests.support.link import free_port
 from tests.support.tls import running_client, running_server
 from tests.support.tunnel import HOST, echo, target_server
 
@@ -53,15 +53,15 @@ async def everybody_is_here(query):
 
 async def test_a_source_without_descriptors_keeps_its_connections_says_what_to_raise_and_recovers(tmp_path):
     async with target_server(echo) as broker, scripted_server(everybody_is_here) as resolver:
-        variables = gateway_variables(broker, free_port(), TUNNEL_RESOLVER=str(resolver))
+        variables = gateway_variables(broker, free_port(OWN_ADDRESS), TUNNEL_RESOLVER=str(resolver))
         port = int(variables["TUNNEL_PORT"])
         async with (
             gateway_process("source", variables, tmp_path, DESCRIPTORS) as source,
-            running_client(Target(HOST, broker), port) as (_, endpoint),
+            running_client(Target(HOST, broker), port, server=Target(OWN_ADDRESS, port)) as (_, endpoint),
         ):
             reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
             assert await echoed(reader, writer)
-            with idle_connections("127.0.0.1", port):
+            with idle_connections(OWN_ADDRESS, port):
                 await source.wait_for_line(OUT, 10)
                 assert await echoed(reader, writer)
             await until_echoed("127.0.0.1", endpoint)
@@ -73,10 +73,14 @@ async def test_a_source_without_descriptors_keeps_its_connections_says_what_to_r
 
 
 async def test_a_destination_without_descriptors_does_the_same(tmp_path):
-    async with target_server(echo) as broker, running_server(Target(HOST, broker)) as server:
-        variables = gateway_variables(broker, server.port, DNS_LISTEN=f"127.0.0.1:{free_port()}")
+    async with (
+        target_server(echo) as broker,
+        running_server(Target(HOST, broker), listen=Target(OWN_ADDRESS, 0)) as server,
+    ):
+        dns = free_port(OWN_ADDRESS)
+        variables = gateway_variables(broker, server.port, DNS_LISTEN=f"{OWN_ADDRESS}:{dns}")
         async with gateway_process("destination", variables, tmp_path, DESCRIPTORS) as destination:
-            (address,) = addresses(await resolve(int(variables["DNS_LISTEN"].rpartition(":")[2]), HOST))
+            (address,) = addresses(await resolve(dns, HOST, address=OWN_ADDRESS))
             reader, writer = await asyncio.open_connection(address, broker)
             assert await echoed(reader, writer)
             with idle_connections(address, broker):

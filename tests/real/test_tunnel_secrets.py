@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from appliance.settings.secret import Secret
 from appliance.tunnel.certificates import authority_key
+from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
-from tests.support.link import free_port
 from tests.support.tunnel import HOST, LINK, echo, target_server
 
 TEMPORARY = (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
@@ -78,7 +78,7 @@ def new_files(start: float, directory: Path) -> Iterator[Path]:
 async def page(port: int, path: str) -> str:
     """What a status page shows; nothing where there is none."""
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection(OWN_ADDRESS, port)
     except ConnectionRefusedError:
         return ""
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
@@ -124,9 +124,9 @@ async def everybody_is_here(query):
     return [answer(query, "127.0.0.1")]
 
 
-async def echoed(shim: str, broker: int) -> bool:
+async def echoed(shim: int, broker: int) -> bool:
     """Whether the broker answers at the address that a destination's shim gives."""
-    (address,) = addresses(await resolve(int(shim.rpartition(":")[2]), HOST))
+    (address,) = addresses(await resolve(shim, HOST, address=OWN_ADDRESS))
     reader, writer = await asyncio.open_connection(address, broker)
     try:
         writer.write(b"x")
@@ -139,11 +139,11 @@ async def echoed(shim: str, broker: int) -> bool:
 
 async def test_no_secret_is_in_a_log_an_error_a_process_list_a_page_or_a_file(tmp_path):
     marks, start = Marks.new(), time.time()
-    status = {name: free_port() for name in ("source", "destination", "stranger")}
+    status = {name: free_port(OWN_ADDRESS) for name in ("source", "destination", "stranger")}
     async with target_server(echo) as broker, scripted_server(everybody_is_here) as resolver:
         variables = gateway_variables(
             broker,
-            free_port(),
+            free_port(OWN_ADDRESS),
             SHARED_SECRET=marks.shared,
             SOURCE_API_SECRET=marks.source_api,
             DESTINATION_API_SECRET=marks.destination_api,
@@ -152,9 +152,10 @@ async def test_no_secret_is_in_a_log_an_error_a_process_list_a_page_or_a_file(tm
         )
 
         def end(command, name, **changed):
-            own = {"TUNNEL_STATUS_LISTEN": f"127.0.0.1:{status[name]}", "DNS_LISTEN": f"127.0.0.1:{free_port()}"}
+            shim = free_port(OWN_ADDRESS)
+            own = {"TUNNEL_STATUS_LISTEN": f"{OWN_ADDRESS}:{status[name]}", "DNS_LISTEN": f"{OWN_ADDRESS}:{shim}"}
             own |= {"TUNNEL_ENDPOINT_NETWORK": f"127.{64 + len(name)}.0.0/16"} | changed
-            return own["DNS_LISTEN"], gateway_process(command, variables | own, tmp_path)
+            return shim, gateway_process(command, variables | own, tmp_path)
 
         _, source = end("source", "source", LOG_FORMAT="json")
         shim, destination = end("destination", "destination", SHARED_SECRET_PREVIOUS=marks.previous)
@@ -163,7 +164,7 @@ async def test_no_secret_is_in_a_log_an_error_a_process_list_a_page_or_a_file(tm
             assert await echoed(shim, broker)
             assert not await echoed(strange_shim, broker)
             with contextlib.suppress(ConnectionError):
-                reader, writer = await asyncio.open_connection("127.0.0.1", int(variables["TUNNEL_PORT"]))
+                reader, writer = await asyncio.open_connection(OWN_ADDRESS, int(variables["TUNNEL_PORT"]))
                 writer.write(b"hello\r\n\r\n")
                 await reader.read(-1)
                 writer.close()

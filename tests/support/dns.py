@@ -48,21 +48,21 @@ async def send_udp(port: int, *messages: bytes) -> None:
             await asyncio.get_running_loop().sock_sendall(client, message)
 
 
-async def ask_udp(port: int, *messages: bytes, timeout: float = 10) -> bytes:
+async def ask_udp(port: int, *messages: bytes, timeout: float = 10, address: str = "127.0.0.1") -> bytes:
     """Datagrams there, the first one back; TimeoutError when there is silence."""
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.setblocking(False)
-        client.connect(("127.0.0.1", port))
+        client.connect((address, port))
         for message in messages:
             await loop.sock_sendall(client, message)
         async with asyncio.timeout(timeout):
             return await loop.sock_recv(client, 65535)
 
 
-async def resolve(port: int, name: str, kind: str = "A", udp_size: int = 0) -> DNSRecord:
+async def resolve(port: int, name: str, kind: str = "A", udp_size: int = 0, address: str = "127.0.0.1") -> DNSRecord:
     """The reply by UDP, parsed by dnslib."""
-    return DNSRecord.parse(await ask_udp(port, query(name, kind, udp_size=udp_size)))
+    return DNSRecord.parse(await ask_udp(port, query(name, kind, udp_size=udp_size), address=address))
 
 
 async def ask_tcp(port: int, *messages: bytes) -> list[bytes]:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from appliance.demo.process import OwnedProcess
+from bench.loopback import OWN_ADDRESS
 from tests.support.settings import REQUIRED
 from tests.support.tunnel import HOST, PATIENCE, SECRET
 
@@ -17,15 +18,15 @@ LIMITED = 'ulimit -n "$0" && exec "$@"'
 
 
 def gateway_variables(broker_port: int, tunnel_port: int, **changed: str) -> dict[str, str]:
-    """A setenv.sh of a link on loopback whose one broker is ``HOST`` on ``broker_port``."""
+    """A setenv.sh of a link on loopback, its tunnel at OWN_ADDRESS, whose one broker is ``HOST`` on ``broker_port``."""
     return {
         **REQUIRED,
         "SOURCE_BROKER_SERVERS": f"{HOST}:{broker_port}",
         "SHARED_SECRET": SECRET,
-        "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
+        "SOURCE_SIDE_TUNNEL_IP": OWN_ADDRESS,
         "DESTINATION_SIDE_TUNNEL_IP": "127.0.0.1",
         "TUNNEL_PORT": str(tunnel_port),
-        "TUNNEL_LISTEN": "127.0.0.1",
+        "TUNNEL_LISTEN": OWN_ADDRESS,
         "TUNNEL_TARGET_NETWORKS": "127.0.0.0/8",
         "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
         **changed,

@@ -4,7 +4,6 @@ import contextlib
 import os
 import secrets
 import shlex
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -23,19 +22,13 @@ from appliance.dns.server import DnsServer
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, normal_host
 from appliance.settings.values import DnsSettings
+from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.administration import make_topic
 
 SECONDS = 120.0
 """After which something hangs: Python, Java and Spark may have to start in it, on a machine that is busy."""
 ORANGE_KEY = ApiKey("ORANGE", Secret("orange-api-secret"))
 GRAPE_KEY = ApiKey("GRAPE", Secret("grape-api-secret"))
-
-
-def free_port(address: str = "127.0.0.1") -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(slots=True)
@@ -47,8 +40,8 @@ class Link:
     vpc_dns: DnsServer
     directory: Path
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(33), repr=False)
-    tunnel_port: int = field(default_factory=free_port)
-    shim: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
+    tunnel_port: int = field(default_factory=lambda: free_port(OWN_ADDRESS))
+    shim: str = field(default_factory=lambda: f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}")
     names: dict[str, IPv4Address] = field(default_factory=dict)
     """What the source VPC's DNS knows."""
 
@@ -70,11 +63,11 @@ class Link:
             "DESTINATION_CA_FILE": str(self.grape.ca_file),
             "REPLICA_TOPICS_SOURCE_REGEX": "orders.*",
             "REPLICA_TOPICS_DEST_SUFFIX": "copy",
-            "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
+            "SOURCE_SIDE_TUNNEL_IP": OWN_ADDRESS,
             "DESTINATION_SIDE_TUNNEL_IP": "127.0.0.1",
             "SHARED_SECRET": self.secret,
             "TUNNEL_PORT": str(self.tunnel_port),
-            "TUNNEL_LISTEN": "127.0.0.1",
+            "TUNNEL_LISTEN": OWN_ADDRESS,
             "TUNNEL_RESOLVER": f"127.0.0.1:{self.vpc_dns.port}",
             "TUNNEL_TARGET_NETWORKS": "127.0.0.0/16",
             "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",

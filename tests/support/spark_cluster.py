@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import psutil
 
 from appliance.demo.process import OwnedProcess
-from tests.support.link import SECONDS, Link, free_port
+from bench.loopback import OWN_ADDRESS, free_port
+from tests.support.link import SECONDS, Link
 
 ENDPOINTS = {"127.0.0.2": "127.65.0.0/16", "127.0.0.3": "127.66.0.0/16"}
 """Each host, and the network in which its own gateway gives the source's brokers their addresses."""
@@ -58,7 +59,7 @@ def _runs(process: psutil.Process, word: str) -> bool:
 def settings() -> dict[str, str]:
     """What makes a link's settings those of a cluster of two tasks, whose slices no test awaits the time of."""
     return {
-        "SPARK_MASTER": f"spark://127.0.0.1:{free_port()}",
+        "SPARK_MASTER": f"spark://{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}",
         "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33),
         "TASKS": "2",
         "SLICE_SECONDS": "3600",
@@ -71,7 +72,7 @@ async def spark_cluster(
 ) -> AsyncIterator[SparkCluster]:
     """A worker of one core on each host, with a gateway beside it that only its executors ask."""
     own = {
-        host: {"DNS_LISTEN": f"{host}:{free_port(host)}", "TUNNEL_ENDPOINT_NETWORK": network}
+        host: {"DNS_LISTEN": f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}", "TUNNEL_ENDPOINT_NETWORK": network}
         for host, network in ENDPOINTS.items()
     }
     async with AsyncExitStack() as parts:
