@@ -10,6 +10,7 @@ import psutil
 
 from appliance.demo.process import OwnedProcess
 from appliance.errors import ProcessFailed
+from tests.support.processes import runs
 
 _PAUSE = 0.2
 _A_LONG_TIME = 24 * 60 * 60.0
@@ -80,8 +81,8 @@ class Supervised:
 
     def executors(self) -> list[psutil.Process]:
         """The Python processes in which Spark runs tasks: the forks of its daemon."""
-        pythons = {process.pid: process for process in self.family() if _runs_executors(process)}
-        return [process for process in pythons.values() if process.ppid() in pythons]
+        pythons = {process.pid: process for process in self.family() if runs(process, _EXECUTOR)}
+        return [process for process in pythons.values() if _parent(process) in pythons]
 
     def family(self) -> list[psutil.Process]:
         """The process and all that it has started."""
@@ -104,10 +105,11 @@ class Supervised:
         self._all.append(self._process)
 
 
-def _runs_executors(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return _EXECUTOR in process.cmdline()
-    return False
+def _parent(process: psutil.Process) -> int | None:
+    """Who has started it; nobody, when it has ended."""
+    with contextlib.suppress(psutil.Error):
+        return process.ppid()
+    return None
 
 
 def has_ended(process: psutil.Process) -> bool:

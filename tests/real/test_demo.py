@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.processes import runs
+
 CHECKOUT = Path(__file__).parents[2]
 SECONDS = 240.0
 KEYS = [
@@ -136,7 +138,7 @@ async def test_a_signal_at_any_moment_ends_it_and_leaves_nothing(directory, numb
 async def test_a_process_that_dies_is_named_with_the_end_of_its_log(directory):
     async with demo(directory) as running:
         await running.said("producing the first half")
-        (victim,) = (process for process in running.processes() if "source" in process.cmdline())
+        (victim,) = (process for process in running.processes() if runs(process, "source"))
         victim.kill()
         exit_code, output, errors = await running.ended()
         assert exit_code == 1

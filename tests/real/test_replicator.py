@@ -3,8 +3,7 @@
 import asyncio
 import ipaddress
 import signal
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import psutil
 import pytest
@@ -14,7 +13,9 @@ from appliance.demo.cluster import Cluster
 from appliance.demo.process import OwnedProcess
 from bench.loopback import OWN_ADDRESS
 from tests.support.administration import configure, delete_before
+from tests.support.disclosure import disclosing
 from tests.support.link import SECONDS, Link, faults, lines, link, shown_by
+from tests.support.processes import peers
 from tests.support.rows import read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,20 +47,10 @@ async def copied(cluster: Cluster, topic: str, partition: int = 0) -> int:
     return len(await asyncio.to_thread(read_rows, cluster, topic, partition))
 
 
-def peers(process: OwnedProcess) -> set[ipaddress.IPv4Address]:
-    """To which addresses the process and its children are connected."""
+def family(process: OwnedProcess) -> list[psutil.Process]:
+    """The process and all that it has started."""
     root = psutil.Process(process.pid)
-    connections = [c for p in [root, *root.children(recursive=True)] for c in p.net_connections("inet")]
-    return {ipaddress.IPv4Address(c.raddr.ip.removeprefix("::ffff:")) for c in connections if c.raddr}
-
-
-def open_to_others(directory: Path) -> list[Path]:
-    """The files in it that more than their owner can read."""
-    return [path for path in directory.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
-
-
-def holds(path: Path, secrets: Sequence[str]) -> bool:
-    return any(secret.encode() in path.read_bytes() for secret in secrets)
+    return [root, *root.children(recursive=True)]
 
 
 async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(orders: Link) -> None:
@@ -71,7 +62,7 @@ async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(or
             await until_copied(orders, "orders", 100)
             endpoints = ipaddress.IPv4Network("127.64.0.0/10")
             home = {ipaddress.IPv4Address(address) for address in ("127.0.0.1", "127.0.5.1", OWN_ADDRESS)}
-            met = peers(replicator)
+            met = peers(family(replicator))
             assert any(address in endpoints for address in met)
             assert {address for address in met if address not in endpoints} <= home
         orders.produce("orders", 50)
@@ -90,7 +81,7 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
             await until_copied(orders, "orders", 1)
             shown = shown_by(replicator)
             assert not [secret for secret in orders.secrets if secret in shown]
-            assert not [path for path in open_to_others(orders.directory) if holds(path, orders.secrets)]
+            assert not disclosing(orders.directory, orders.secrets)
         orders.produce("orders", 1000)
         async with orders.running("replicate", SLICE_SECONDS="3600") as replicator:
             await until_copied(orders, "orders", 2000)

@@ -17,7 +17,9 @@ import pytest_asyncio
 
 import appliance
 from appliance.demo.process import OwnedProcess
+from tests.support.disclosure import disclosing
 from tests.support.link import SECONDS, Link, command_lines, faults, lines, link, shown_by
+from tests.support.processes import peers
 from tests.support.rows import read_rows
 from tests.support.spark_cluster import ENDPOINTS, SparkCluster, settings, spark_cluster, start_worker
 
@@ -75,12 +77,6 @@ def slices(replicator: OwnedProcess) -> int:
     return sum("slice copied" in line for line in lines(replicator))
 
 
-def peers(processes: list[psutil.Process]) -> set[ipaddress.IPv4Address]:
-    """To which addresses they are connected."""
-    connections = [c for process in processes for c in process.net_connections("inet")]
-    return {ipaddress.IPv4Address(c.raddr.ip.removeprefix("::ffff:")) for c in connections if c.raddr}
-
-
 async def gone(processes: list[psutil.Process]) -> bool:
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=SECONDS)
     return not alive
@@ -118,8 +114,7 @@ async def test_secrets_are_on_no_command_line_and_in_no_file_that_others_read(or
         assert not [secret for secret in orders.secrets if secret in shown]
         secret = cluster.settings["SPARK_AUTHENTICATE_SECRET"]
         assert not [line for part in parts for line in command_lines(part) if secret in line]
-        files = [path for path in orders.directory.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
-        assert not [path for path in files if secret.encode() in path.read_bytes()]
+        assert not disclosing(orders.directory, [secret])
 
 
 async def test_an_executor_that_is_killed_is_replaced(orders: Link) -> None:

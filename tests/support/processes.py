@@ -1,0 +1,24 @@
+"""What the machine shows of processes that may end while they are looked at."""
+
+import contextlib
+import ipaddress
+from collections.abc import Iterable
+
+import psutil
+
+
+def runs(process: psutil.Process, argument: str) -> bool:
+    """Whether that is one of its command line's; no, when it has ended."""
+    with contextlib.suppress(psutil.Error):
+        return argument in process.cmdline()
+    return False
+
+
+def peers(processes: Iterable[psutil.Process]) -> set[ipaddress.IPv4Address]:
+    """To which addresses they are connected; those that have ended are to none."""
+    found: set[ipaddress.IPv4Address] = set()
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            remote = [connection.raddr.ip for connection in process.net_connections("inet") if connection.raddr]
+            found |= {ipaddress.IPv4Address(address.removeprefix("::ffff:")) for address in remote}
+    return found
