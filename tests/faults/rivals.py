@@ -85,7 +85,8 @@ async def task_tried_twice(run: Run, chance: random.Random) -> AsyncIterator[Non
     said = _times_said(run.replicator, _SUPERSEDED)
     older.resume()
     async with asyncio.timeout(SECONDS):
-        while not has_ended(older):
+        # It has told the replicator, which tells the log.
+        while not has_ended(older) or _times_said(run.replicator, _SUPERSEDED) == said:
             await asyncio.sleep(_POLL)
     assert _times_said(run.replicator, _SUPERSEDED) == said + 1
 

@@ -217,28 +217,48 @@ class Engine:
         if not self.copiers:
             await self.prepare()
         await self.copy_until(asyncio.create_task(self._caught_up(), name="caught-up"))
+        await self._until_decided()
 
     async def until_stopped(self, topic: str, partition: int = 0) -> PartitionStopped:
-        """Copy until the partition has stopped, and that is remembered; why."""
+        """Copy until the partition has stopped, that is remembered, and every other one is at its end; why."""
         key, subject = (topic, partition), f"{topic}-{partition}"
 
         async def stopped() -> None:
             while not (held := (await self.positions()).get(key)) or not held.stopped:
                 await asyncio.sleep(0.05)
+            await self._caught_up(besides=key)
 
         await self.copy_until(asyncio.create_task(stopped()))
+        await self._until_decided()
         fault = self.faults[subject]
         assert isinstance(fault, PartitionStopped)
         assert (await self.positions())[key].stopped == str(fault)
         return fault
 
-    async def _caught_up(self) -> None:
-        while not all(self._at_end(copier, replica) for copier in self.copiers for replica in copier.replicas):
+    async def _caught_up(self, besides: Partition | None = None) -> None:
+        owned = [(copier, replica) for copier in self.copiers for replica in copier.replicas]
+        awaited = [(copier, replica) for copier, replica in owned if _original(replica) != besides]
+        while not all(self._at_end(copier, replica) for copier, replica in awaited):
             await asyncio.sleep(0.02)
 
     def _at_end(self, copier: Copier, replica: Replica) -> bool:
-        held = copier.lane.memory.positions.get((replica.source_topic, replica.partition))
+        held = copier.lane.memory.positions.get(_original(replica))
         return held is not None and held.next_offset >= end(self.pair.orange, replica.source_topic, replica.partition)
+
+    async def _until_decided(self) -> None:
+        """A commit is answered before its markers are written, and readers see it a moment later."""
+        async with asyncio.timeout(SECONDS):
+            while not await _known(self._decided):
+                await asyncio.sleep(0.02)
+
+    async def _decided(self) -> bool:
+        """Whether nothing is open in the copies and the positions."""
+        written = [(self.pair.naming.positions_topic, lane) for lane in range(LANES)]
+        for copier in self.copiers:
+            written += [(replica.destination_topic, replica.partition) for replica in copier.replicas]
+        metadata = await self.destination.metadata(sorted({topic for topic, _ in written}))
+        stable_ends = await list_offsets(self.destination, metadata, written, Bound.STABLE_END)
+        return stable_ends == await list_offsets(self.destination, metadata, written, Bound.END)
 
     async def positions(self) -> dict[tuple[str, int], Position]:
         """What the destination remembers, read as a new process would."""
@@ -262,6 +282,10 @@ class Engine:
                 functools.partial(peek_memory, self.destination, self.pair.naming.positions_topic, lane, memory)
             )
         return memories
+
+
+def _original(replica: Replica) -> Partition:
+    return replica.source_topic, replica.partition
 
 
 async def _known(ask: Callable[[], Awaitable[Answer]]) -> Answer:
