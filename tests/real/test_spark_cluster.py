@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -82,23 +83,36 @@ async def gone(processes: list[psutil.Process]) -> bool:
     return not alive
 
 
-def owners(replicator: OwnedProcess) -> dict[int, object]:
-    """Who has each lane and since when, as the replicator's console tells it."""
+async def owners(replicator: OwnedProcess) -> dict[int, object]:
+    """Who has each lane and since when, as the replicator's console sees it in a look that begins after this call."""
+    snapshot = await asyncio.to_thread(status, replicator)
+    async with asyncio.timeout(LONG):
+        for _ in range(2):  # the first look that ends may have begun before
+            before = snapshot["at"]
+            while snapshot["at"] == before:
+                await asyncio.sleep(0.1)
+                snapshot = await asyncio.to_thread(status, replicator)
+    return {lane["lane"]: lane["owner"] for lane in snapshot["lanes"]}
+
+
+def status(replicator: OwnedProcess) -> dict[str, Any]:
+    """The newest snapshot of the replicator's console, which makes one every few seconds."""
     (address,) = (line.rpartition("address=")[2] for line in lines(replicator) if "console: listening" in line)
     with urllib.request.urlopen(f"http://{address}/status", timeout=SECONDS) as answer:
-        return {lane["lane"]: lane["owner"] for lane in json.load(answer)["lanes"]}
+        snapshot: dict[str, Any] = json.load(answer)
+        return snapshot
 
 
 async def test_each_host_copies_through_the_gateway_beside_it_and_keeps_its_lanes(orders: Link) -> None:
     async with copying(orders, SLICE_SECONDS="2") as (cluster, replicator):
-        held, copiers = owners(replicator), [cluster.copiers(host) for host in ENDPOINTS]
+        held, copiers = await owners(replicator), [cluster.copiers(host) for host in ENDPOINTS]
         before = faults(replicator)
         for _ in range(3):
             ended = slices(replicator)
             await all_copied(orders)
             while slices(replicator) <= ended:
                 await asyncio.sleep(0.1)
-        assert owners(replicator) == held
+        assert await owners(replicator) == held
         assert [cluster.copiers(host) for host in ENDPOINTS] == copiers
         assert faults(replicator) == before
         for host, network in ENDPOINTS.items():
@@ -158,7 +172,8 @@ async def test_the_lanes_of_a_host_that_falls_silent_are_taken_and_it_copies_not
             process.suspend()
         await all_copied(orders)
         for process in silent:
-            process.resume()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
         await all_copied(orders)
 
 
