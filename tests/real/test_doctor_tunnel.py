@@ -31,7 +31,8 @@ HOURS = DAY / 24
 UNUSED = Target(HOST, 9093)
 CLOSED = {"SOURCE_SIDE_TUNNEL_IP": OWN_ADDRESS, "TUNNEL_LISTEN": OWN_ADDRESS}
 """Where nobody listens, since nobody takes a port that is free there."""
-SHORT = Deadlines(dial=0.3, handshake=0.3, last_word=0.1)
+SILENCE = 0.3
+"""Seconds for the step that is not answered; the others have as long as they need."""
 
 
 def variables(port, **changed):
@@ -47,9 +48,9 @@ def variables(port, **changed):
     return gateway_variables(9093, port) | away | changed
 
 
-async def broken(tmp_path, port, side=Side.DESTINATION, **changed):
+async def broken(tmp_path, port, side=Side.DESTINATION, deadlines=None, **changed):
     """The first step that fails in the tunnel's way, its text, and what stood before it."""
-    report = await diagnosis(tmp_path, variables(port, **changed), side, SHORT)
+    report = await diagnosis(tmp_path, variables(port, **changed), side, deadlines)
     step = with_verdict(report, Verdict.FAILED)[0]
     names = [result.name for result in report.results]
     later = names[names.index(step) + 1 : names.index("destination: DNS") if side is Side.DESTINATION else 4]
@@ -78,7 +79,7 @@ async def test_a_clock_that_is_before_the_settings_were_written_is_behind(tmp_pa
     path = write_settings(tmp_path / "setenv.sh", variables(free_port(OWN_ADDRESS), **CLOSED))
     monkeypatch.setattr("tests.support.doctor.write_settings", lambda *_: path)
     os.utime(path, (time.time() + 86400,) * 2)
-    report = await diagnosis(tmp_path, {}, side, SHORT)
+    report = await diagnosis(tmp_path, {}, side)
     assert with_verdict(report, Verdict.FAILED)[0] == "clock"
     assert "NTP" in finding(report, "clock").remedy
 
@@ -100,7 +101,7 @@ async def test_a_filtered_port_is_told_with_the_rule_that_lets_in(tmp_path):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(silent.getsockname())
-        step, found = await broken(tmp_path, silent.getsockname()[1])
+        step, found = await broken(tmp_path, silent.getsockname()[1], deadlines=Deadlines(dial=SILENCE))
     assert (step, found.remedy.partition(":")[0]) == ("tunnel port", "filtered")
     assert f"let TCP port {silent_port(found)} in" in found.remedy
     assert "DESTINATION_SIDE_TUNNEL_IP=" in found.remedy
@@ -124,7 +125,8 @@ async def silence(reader, _writer):
 @pytest.mark.parametrize("side", Side)
 async def test_another_program_at_the_port_is_told(tmp_path, handler, side):
     async with target_server(handler) as port:
-        step, found = await broken(tmp_path, port, side)
+        deadlines = Deadlines(handshake=SILENCE) if handler is silence else None
+        step, found = await broken(tmp_path, port, side, deadlines)
     assert step == "tunnel port"
     assert ("another program has TUNNEL_PORT" if side is Side.SOURCE else "wrong machine") in found.remedy
 
@@ -184,7 +186,7 @@ async def test_a_server_that_is_hours_behind_is_clock_skew_and_no_wrong_secret(t
 async def test_clocks_that_differ_by_less_are_measured(tmp_path, monkeypatch, skew, verdict):
     monkeypatch.setattr("appliance.tunnel.server.time", lambda: time.time() + skew)
     async with running_server(UNUSED) as server:
-        found = finding(await diagnosis(tmp_path, variables(server.port), deadlines=SHORT), "mutual TLS")
+        found = finding(await diagnosis(tmp_path, variables(server.port)), "mutual TLS")
     assert found.verdict is verdict
     assert ("ahead" if skew > 0 else "behind") in found.detail
     assert ("clock skew" in found.remedy) is (verdict is not Verdict.PASSED)
@@ -193,7 +195,7 @@ async def test_clocks_that_differ_by_less_are_measured(tmp_path, monkeypatch, sk
 async def test_the_secret_before_is_good_enough_while_it_is_being_changed(tmp_path):
     changing = {"SHARED_SECRET": OTHER_SECRET, "SHARED_SECRET_PREVIOUS": SECRET}
     async with running_server(UNUSED) as server:
-        report = await diagnosis(tmp_path, variables(server.port, **changing), deadlines=SHORT)
+        report = await diagnosis(tmp_path, variables(server.port, **changing))
     assert finding(report, "mutual TLS").verdict is Verdict.PASSED
 
 
@@ -206,7 +208,7 @@ async def test_a_source_vm_with_its_identity_in_files_knows_that_something_liste
         "TUNNEL_KEY_FILE": str(files.key),
     }
     async with running_server(UNUSED) as server:
-        report = await diagnosis(tmp_path, variables(server.port, **named), Side.SOURCE, SHORT)
+        report = await diagnosis(tmp_path, variables(server.port, **named), Side.SOURCE)
     assert finding(report, "tunnel port").verdict is Verdict.PASSED
     assert finding(report, "mutual TLS").verdict is Verdict.SKIPPED
     step, found = await broken(tmp_path, server.port, Side.SOURCE, **named)

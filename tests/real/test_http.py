@@ -15,6 +15,8 @@ from appliance.http import TEXT, HttpServer, Page
 from appliance.settings.target import Target
 
 LARGE = b"x" * 5_000_000
+PATIENCE = 60.0
+"""Seconds after which a test that hangs fails."""
 
 
 async def pages(path: str) -> Page:
@@ -22,19 +24,27 @@ async def pages(path: str) -> Page:
     return Page(200, TEXT, found) if found else Page(404, TEXT, b"there is /small, /large\n")
 
 
+@contextlib.asynccontextmanager
+async def serving(deadline: float) -> AsyncIterator[Target]:
+    server = HttpServer(pages, deadline)
+    try:
+        yield await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
+    finally:
+        await server.close()
+
+
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[Target]:
-    server = HttpServer(pages, deadline=1.0)
-    address = await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
-    yield address
-    await server.close()
+    """One that nobody is too slow for."""
+    async with serving(PATIENCE) as address:
+        yield address
 
 
 async def get(server: Target, path: str, method: str = "GET") -> tuple[int, bytes, str | None]:
     def ask() -> tuple[int, bytes, str | None]:
         request = urllib.request.Request(f"http://{server}{path}", method=method)
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return answer.status, answer.read(), answer.headers["Content-Type"]
         except urllib.error.HTTPError as error:
             return error.code, error.read(), error.headers["Allow"]
@@ -49,7 +59,7 @@ async def raw(server: Target, request: bytes) -> bytes:
         with contextlib.suppress(ConnectionError):
             writer.write(request)
             await writer.drain()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 return await reader.read()
     finally:
         writer.close()
@@ -93,21 +103,22 @@ async def test_one_request_is_served_on_a_connection_and_then_it_ends(server: Ta
     assert b"connection: close" in twice.lower()
 
 
-async def test_a_client_that_says_nothing_or_takes_nothing_is_cut_off(server: Target) -> None:
-    assert await raw(server, b"GET /small HT") == b""
-    reader, writer = await asyncio.open_connection(server.host, server.port, limit=1024)
-    writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-    await asyncio.sleep(1.5)
-    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-        await reader.readexactly(len(LARGE))
-    writer.close()
+async def test_a_client_that_says_nothing_or_takes_nothing_is_cut_off() -> None:
+    async with serving(deadline=1.0) as server:
+        assert await raw(server, b"GET /small HT") == b""
+        reader, writer = await asyncio.open_connection(server.host, server.port, limit=1024)
+        writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.sleep(1.5)
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(len(LARGE))
+        writer.close()
 
 
 async def test_a_crowd_is_cut_and_the_next_is_served(server: Target) -> None:
     crowd = [await asyncio.open_connection(server.host, server.port) for _ in range(80)]
     for _, writer in crowd:
         writer.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not (await raw(server, b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 200"):
             await asyncio.sleep(0.05)
 
