@@ -107,6 +107,12 @@ class Network:
         """The same as a client on the destination VM finds them."""
         return await self.told_by(target, StubResolver(Target.parse(self.link.shim)).addresses)
 
+    async def until_told(self, target: Target, expected: dict[int, Target]) -> None:
+        """Returns when the broker there lists these; it learns of the others, and that it is let in, by and by."""
+        async with asyncio.timeout(SECONDS):
+            while await self.through_the_shim(target) != expected:
+                await asyncio.sleep(0.1)
+
     async def seconds_to_open(self, target: Target) -> float:
         """How long after the cluster itself lists a broker there its endpoint is open, whoever has asked for it."""
         async with asyncio.timeout(SECONDS):
@@ -225,11 +231,11 @@ async def test_a_broker_that_joins_or_moves_is_reached_within_seconds_and_one_ou
     outside = Target(f"b2.{DOMAIN}", free_port_pair(network.outsider.address)[0])
     await asyncio.gather(guest.start(joined), network.outsider.start(outside))
     assert await network.seconds_to_open(joined) < WITHIN
-    assert (await network.through_the_shim(joined))[1] == joined
+    await network.until_told(joined, {0: network.seed, 1: joined, 2: outside})
 
     await guest.move(moved)
     assert await network.seconds_to_open(moved) < WITHIN
-    assert await network.through_the_shim(moved) == {0: network.seed, 1: moved, 2: outside}
+    await network.until_told(moved, {0: network.seed, 1: moved, 2: outside})
 
     line = await destination.wait_for_line("source broker refused", SECONDS)
     assert f"broker={outside} " in line
