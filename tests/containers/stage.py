@@ -15,7 +15,7 @@ from appliance.demo.setenv import process_environment
 from tests.containers.engine import Engine, engine
 from tests.containers.sites import SIDES, Machines, Side, machines
 
-SECONDS = 90.0
+SECONDS = 240.0
 
 Copied = list[list[object]]
 """The records of each partition, in their order: time, key, value and headers."""

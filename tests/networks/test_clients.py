@@ -10,6 +10,8 @@ from tests.networks.tunnel import Tunnel
 pytestmark = pytest.mark.usefixtures("tunnel")
 
 RECORDS = [f"key-{number}:value {number}" for number in range(200)]
+SECONDS = "8"
+"""In which kcat is refused: it tries again and again until they are over."""
 
 
 @pytest.mark.parametrize(("name", "mechanism"), WAYS)
@@ -40,11 +42,11 @@ def test_the_clients_learn_the_brokers_own_names_and_ports(stage: Stage) -> None
 def test_a_name_that_the_brokers_certificate_does_not_hold_is_refused_by_the_client(stage: Stage) -> None:
     access = through_tunnel(stage, server=IMPOSTOR)
     with pytest.raises(RuntimeError, match="certificate verify failed"):
-        access.say("kcat", "-F", access.file(access.librdkafka()), "-L", "-m", "2")
+        access.say("kcat", "-F", access.file(access.librdkafka()), "-L", "-m", SECONDS)
 
 
 def test_a_wrong_password_is_refused_by_the_broker(stage: Stage) -> None:
     wrong = through_tunnel(stage).librdkafka() | {"sasl.password": "wrong"}
     access = through_tunnel(stage)
     with pytest.raises(RuntimeError, match="Authentication failed"):
-        access.say("kcat", "-F", access.file(wrong), "-L", "-m", "2")
+        access.say("kcat", "-F", access.file(wrong), "-L", "-m", SECONDS)
