@@ -22,6 +22,11 @@ from appliance.settings.target import Target
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
 """Finds the addresses of a host name; raises NameUnresolved or Unreachable."""
 
+_TOGETHER_BYTES = 64 * 1024
+_MANY = 8
+_REST = 0.002
+"""While more than so many answers are due, what comes within so many seconds is read at once: each look costs."""
+
 CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 30.0
 
@@ -69,7 +74,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._broken: ApplianceError | None = None
-        self._size = bytearray(SIZE.size)
+        self._together = bytearray(_TOGETHER_BYTES)
         self._frame: bytearray | None = None
         self._filled = 0
         self._began = 0.0
@@ -127,27 +132,50 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=4 * 1024 * 1024)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Where the next bytes go: the size first, then a frame made for it, so that nothing is copied twice."""
-        return memoryview(self._frame if self._frame is not None else self._size)[self._filled :]
+        """Where the next bytes go: into the frame that has begun, so that they need not be copied, or all together."""
+        return memoryview(self._together if self._frame is None else self._frame)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come."""
+        if self._broken is not None:
+            return
         self._filled += nbytes
         if self._frame is None:
-            if self._filled < SIZE.size:
-                return
-            self._start_frame()
+            self._split()
         elif self._filled == len(self._frame):
             frame, self._frame, self._filled = self._frame, None, 0
             self._answered(frame)
+        if len(self._pending) > _MANY:
+            self._rest()
 
-    def _start_frame(self) -> None:
-        (size,) = SIZE.unpack(self._size)
-        if not SIZE.size <= size <= FRAME_MAX:
-            self._break(PeerError(f"{self.target} does not speak Kafka's protocol on this port: frame size {size}"))
-            return
-        self._frame, self._filled = bytearray(size), 0
-        self._began = time.monotonic()
+    def _split(self) -> None:
+        """Take the whole frames out of what has come together, and begin the next."""
+        data, end = self._together, self._filled
+        at = self._filled = 0
+        while end - at >= SIZE.size and self._broken is None:
+            (size,) = SIZE.unpack_from(data, at)
+            if not SIZE.size <= size <= FRAME_MAX:
+                self._break(PeerError(f"{self.target} does not speak Kafka's protocol on this port: frame size {size}"))
+                return
+            self._began = time.monotonic()
+            frame = data[at + SIZE.size : min(at + SIZE.size + size, end)]
+            at += SIZE.size + size
+            if at > end:
+                self._filled = len(frame)
+                self._frame = frame.ljust(size, b"\0")
+                return
+            self._answered(frame)
+        self._filled = end - at
+        data[: end - at] = data[at:end]
+
+    def _rest(self) -> None:
+        assert self._transport is not None
+        self._transport.pause_reading()
+        asyncio.get_running_loop().call_later(_REST, self._read_on)
+
+    def _read_on(self) -> None:
+        if self._broken is None and self._transport is not None:
+            self._transport.resume_reading()
 
     def _answered(self, frame: bytearray) -> None:
         if not self._pending:
