@@ -23,9 +23,11 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 """Finds the addresses of a host name; raises NameUnresolved or Unreachable."""
 
 _TOGETHER_BYTES = 64 * 1024
+"""Up to so many are read at once before it is known what they are."""
+
 _MANY = 8
 _REST = 0.002
-"""While more than so many answers are due, what comes within so many seconds is read at once: each look costs."""
+"""While more than so many answers are due, what comes within so many seconds is read together: each look costs."""
 
 CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 30.0
@@ -145,7 +147,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         elif self._filled == len(self._frame):
             frame, self._frame, self._filled = self._frame, None, 0
             self._answered(frame)
-        if len(self._pending) > _MANY:
+        if self._frame is None and len(self._pending) > _MANY:
             self._rest()
 
     def _split(self) -> None:
@@ -192,7 +194,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             pending.fail(error)
 
     def eof_received(self) -> bool:
-        """The broker has closed its side; so do we."""
+        """The broker has closed its side; so do we. By TLS answers that came just before may be lost with it."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -33,7 +33,7 @@ class Outgoing:
     ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one.
     """
 
-    data: memoryview | bytes | bytearray
+    data: memoryview | bytes
     records: int
     first_offset: int
     next_offset: int

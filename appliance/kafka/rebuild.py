@@ -6,6 +6,7 @@ and tells what is corrupt from what is merely unusual.
 """
 
 import collections
+import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -14,10 +15,10 @@ from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, D
 
 from appliance.kafka.batch import CODEC_MASK, HEADER_SIZE, Batch
 from appliance.kafka.lz4 import BLOCK_BYTES, without_codec
-from appliance.kafka.records import Record, pack, packed, unpack
+from appliance.kafka.records import Record, batch_of, pack, unpack
 
 _UNBOUNDED = 2**31 - 1
-_AT_ONCE = 64
+_AT_ONCE = 128
 _TIMESTAMP, _KEY, _VALUE, _HEADERS = map(operator.attrgetter, ("timestamp", "key", "value", "headers"))
 
 
@@ -68,23 +69,30 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         count += len(records)
     if not count:
         return None
+    if len(data) != builder.size():
+        raise BufferError("what the library built empty is not what it has appended to")
     payload = memoryview(data)[HEADER_SIZE:]
-    return Rebuilt(packed(payload, _codec(batches), count, base_timestamp, newest), count, first_offset, newest)
+    return Rebuilt(batch_of(payload, _codec(batches), count, base_timestamp, newest), count, first_offset, newest)
 
 
 def _read(batches: Sequence[Batch], position: int) -> Iterator[list[DefaultRecord]]:
-    """The records from ``position`` on; those of small batches together, so that whoever loops over them loops long."""
+    """The records from ``position`` on, some at a time, but not as few as a small batch has: each round costs."""
     room = memoryview(bytearray(BLOCK_BYTES))
     records: list[DefaultRecord] = []
     for batch in batches:
-        records += DefaultRecordBatch(without_codec(batch, room))
-        if batch.header.base_offset < position:
-            records = [record for record in records if record.offset >= position]
-        if len(records) >= _AT_ONCE:
-            yield records
-            records = []
+        # A chain, since the library's reader begins anew for whoever asks for an iterator of it again.
+        reader = itertools.chain(DefaultRecordBatch(without_codec(batch, room)))
+        while few := [*itertools.islice(reader, _AT_ONCE)]:
+            records += few if few[0].offset >= position else _from(position, few)
+            if len(records) >= _AT_ONCE:
+                yield records
+                records = []
     if records:
         yield records
+
+
+def _from(position: int, records: Sequence[DefaultRecord]) -> list[DefaultRecord]:
+    return [record for record in records if record.offset >= position]
 
 
 def _plain(batches: Sequence[Batch], position: int) -> Rebuilt | None:

@@ -90,10 +90,10 @@ def unpack(batch: Batch, position: int) -> list[Record]:
 def pack(records: Sequence[Record], codec_bits: int) -> bytes:
     """The records as one batch without holes, from base offset 0, to be restamped; their order stays."""
     payload = memoryview(_payload(records, range(len(records))))
-    return packed(payload, codec_bits, len(records), records[0].timestamp, _newest(records))
+    return batch_of(payload, codec_bits, len(records), records[0].timestamp, _newest(records))
 
 
-def packed(payload: memoryview, codec_bits: int, count: int, base_timestamp: int, max_timestamp: int) -> bytes:
+def batch_of(payload: memoryview, codec_bits: int, count: int, base_timestamp: int, max_timestamp: int) -> bytes:
     """A batch without holes, from base offset 0, of ``count`` encoded records; its CRC is left for ``restamp``."""
     kept = _COMPRESS[codec_bits](payload)
     header = _header(0, len(kept), codec_bits, count, count - 1, base_timestamp, max_timestamp)

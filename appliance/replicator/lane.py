@@ -240,7 +240,7 @@ class Lane:
             raise
 
     async def _send(
-        self, batches: Collection[tuple[Partition, memoryview | bytes | bytearray, int]]
+        self, batches: Collection[tuple[Partition, memoryview | bytes, int]]
     ) -> list[asyncio.Future[ProduceResponse]]:
         """One Produce for each leader."""
         producer, metadata = self._producer, self._metadata

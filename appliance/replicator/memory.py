@@ -113,7 +113,7 @@ def encode_owner(lane: int, owner: Owner, now: int) -> Record:
     return _record({"lane": lane}, dataclasses.asdict(owner), now)
 
 
-def packed(records: Sequence[Record]) -> Iterator[tuple[bytes | bytearray, int]]:
+def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
     """The records as batches, each with its number of records: none is larger than any broker takes.
 
     Several in one batch are compressed: what they say differs little.

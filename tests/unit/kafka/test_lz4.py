@@ -52,9 +52,9 @@ def test_the_codec_reads_what_is_written(part: bytes, times: int) -> None:
 
 def test_what_does_not_shrink_is_stored_in_blocks_that_are_none_too_large() -> None:
     data = Random(0).randbytes(3 * BLOCK_BYTES)
-    frame = written(memoryview(data))
-    assert codec.lz4_decode(frame) == data
-    assert len(frame) == len(MAGIC) + 3 + 3 * (4 + BLOCK_BYTES) + 4
+    stored = written(memoryview(data))
+    assert codec.lz4_decode(stored) == data
+    assert len(stored) == len(MAGIC) + 3 + 3 * (4 + BLOCK_BYTES) + 4
 
 
 def test_a_frame_that_is_written_is_like_that_of_a_java_producer() -> None:

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +43,9 @@ def test_the_compiled_way_and_the_plain_way_write_the_same_records(
         batches.append(only(batch))
         offset += len(part)
     position = data.draw(st.integers(0, offset))
-    compiled, plain = rebuild._compiled(batches, position), rebuild._plain(batches, position)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rebuild, "_AT_ONCE", data.draw(st.integers(1, 10)))
+        compiled, plain = rebuild._compiled(batches, position), rebuild._plain(batches, position)
     if compiled is None or plain is None:
         assert compiled is plain
         return
