@@ -32,7 +32,7 @@ from bench.latency_figures import Figures, samples_of, slice_ends
 from bench.our_replicator import environment, our_replicator
 from bench.row import LIMIT, Row
 from bench.running import running
-from bench.watching import until_begun
+from bench.watching import UNBEGUN_SECONDS, until_begun
 
 _PARTITIONS = 4
 _P99_LIMITS = {200: 60.0}
@@ -93,7 +93,7 @@ class _Trial:
         await make_topic(self._pair.source, load.topic, load.partitions)
         async with self._copier(self._pair, load, self._name) as copying:
             await _wake(self._pair.source, load.topic)
-            await until_begun(self._pair.destination, copying.topic, copying.process, _DEADLINE)
+            await until_begun(self._pair.destination, copying.topic, copying.process, UNBEGUN_SECONDS)
             times = await self._flow(load, copying, round(self._rate * (warming + seconds)))
             clock_offset = time.perf_counter() - time.time()
             ends = slice_ends(copying.process.log_file.read_text(), clock_offset)

@@ -8,8 +8,8 @@ LOOPBACK = "127.0.0.1"
 OWN_ADDRESS = str(IPv4Address("127.192.0.0") + os.getpid())
 """An address of loopback that is this process's alone.
 
-A port that is free there stays so until whoever it is for listens: no other process asks for any port of this address,
-and no outgoing connection takes one, since those come from LOOPBACK.
+A port that is free there stays so until whoever it is for listens: no other process asks for a port of this address,
+though one that listens on all addresses may get it, and no outgoing connection takes one: those come from LOOPBACK.
 """
 
 

@@ -1,7 +1,6 @@
 """What the replicator starts, and what it leaves on disk: neither outlives it, however it ends."""
 
 import asyncio
-import contextlib
 import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,12 +15,13 @@ from bench.copying import Copying
 from bench.filling import Load
 from bench.our_replicator import our_replicator
 from tests.support.engine import Pair
+from tests.support.processes import runs
 from tests.support.records import produce
 from tests.support.rows import SECONDS, read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-SOON = 60.0
+SOON = 30.0
 """Only somebody who hangs needs so long: what is just starting finds out once it has started."""
 JAVA = "org.apache.spark.deploy.SparkSubmit"
 DAEMON = "appliance.replicator.daemon"
@@ -46,13 +46,6 @@ def start(pair: Pair, topic: str, tmp_path: Path) -> Start:
 def temporary(directory: Path) -> list[Path]:
     """What there is besides the settings and the log."""
     return [path for path in directory.iterdir() if path.suffix not in (".sh", ".log")]
-
-
-def runs(process: psutil.Process, word: str) -> bool:
-    """Whether the word is in its command line; no, when it has ended."""
-    with contextlib.suppress(psutil.Error):
-        return word in process.cmdline()
-    return False
 
 
 async def family(replicator: OwnedProcess, wanted: str) -> list[psutil.Process]:

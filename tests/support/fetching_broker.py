@@ -35,6 +35,7 @@ _LOST = (
     ErrorCode.fetch_session_topic_id_error,
 )
 _MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_id)
+_WHIMS = ("broke the connection", "had no room for a session", "ended the session", "denied a partition")
 _BATCH = made([(0, b"key", b"v" * 100, []) for _ in range(40)])
 RECORDS = 40
 """How many every batch has: a partition holds batches without end."""
@@ -57,7 +58,7 @@ class FetchingBroker:
     topic: str = "orders"
     topic_id: uuid.UUID = uuid.UUID(int=7)  # noqa: RUF009
     target: Target = field(init=False)
-    misbehaved: dict[str, int] = field(default_factory=dict)
+    misbehaved: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_WHIMS, 0))
     _session: _Session | None = None
 
     @contextlib.asynccontextmanager
@@ -72,7 +73,7 @@ class FetchingBroker:
 
     def _whim(self, name: str, likelihood: float) -> bool:
         taken = self.chance.random() < likelihood
-        self.misbehaved[name] = self.misbehaved.get(name, 0) + taken
+        self.misbehaved[name] += taken
         return taken
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

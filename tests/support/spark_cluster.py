@@ -12,11 +12,12 @@ import psutil
 from appliance.demo.process import OwnedProcess
 from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.link import SECONDS, Link
+from tests.support.processes import runs
 
 ENDPOINTS = {"127.0.0.2": "127.65.0.0/16", "127.0.0.3": "127.66.0.0/16"}
 """Each host, and the network in which its own gateway gives the source's brokers their addresses."""
 
-EXECUTOR = "CoarseGrainedExecutorBackend"
+EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 DAEMON = "appliance.replicator.daemon"
 
 
@@ -35,25 +36,18 @@ class SparkCluster:
 
     def executor(self, host: str) -> psutil.Process:
         """The Java machine in which the host's worker runs our tasks."""
-        (found,) = (process for process in self.started_by(host) if _runs(process, EXECUTOR))
+        (found,) = (process for process in self.started_by(host) if runs(process, EXECUTOR))
         return found
 
     def copiers(self, host: str) -> list[psutil.Process]:
         """The Python processes on the host that copy: forks of a daemon."""
-        daemons = [process for process in self.started_by(host) if _runs(process, DAEMON)]
+        daemons = [process for process in self.started_by(host) if runs(process, DAEMON)]
         return [copier for daemon in daemons for copier in daemon.children()]
 
     def executors(self) -> list[psutil.Process]:
         """The executors of both hosts, and all that they have started."""
         found = [self.executor(host) for host in self.workers]
         return [*found, *(process for executor in found for process in executor.children(recursive=True))]
-
-
-def _runs(process: psutil.Process, word: str) -> bool:
-    """Whether the word is in its command line; no, when it has ended."""
-    with contextlib.suppress(psutil.Error):
-        return any(word in argument for argument in process.cmdline())
-    return False
 
 
 def settings() -> dict[str, str]:
