@@ -76,7 +76,7 @@ async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pa
     copy = pair.naming.destination(topic)
 
     async def ten_are_there() -> None:
-        while end(pair.grape, copy, 0) < 10:
+        while len(pair.rows(pair.grape, copy, 1)[0]) < 10:
             await asyncio.sleep(0.02)
         await asyncio.sleep(0.5)  # time enough for what must not come
 

@@ -12,8 +12,9 @@ Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | No
 
 
 def end(cluster: Cluster, topic: str, partition: int) -> int:
-    """The high watermark."""
-    consumer = Consumer({**cluster.client_configuration(), "group.id": "watermarks"})
+    """The high watermark, past what is open or has just been decided, too."""
+    configuration = {"group.id": "watermarks", "isolation.level": "read_uncommitted"}
+    consumer = Consumer({**cluster.client_configuration(), **configuration})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), SECONDS)[1])
     finally:
