@@ -8,7 +8,7 @@ and tells what is corrupt from what is merely unusual.
 import collections
 import itertools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
@@ -76,23 +76,21 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
 
 
 def _read(batches: Sequence[Batch], position: int) -> Iterator[list[DefaultRecord]]:
-    """The records from ``position`` on, some at a time, but not as few as a small batch has: each round costs."""
+    """The records from ``position`` on, some at a time: so that loops are long, and a large batch is never whole."""
+    records = itertools.chain.from_iterable(_readers(batches, position))
+    while some := [*itertools.islice(records, _AT_ONCE)]:
+        yield some
+
+
+def _readers(batches: Sequence[Batch], position: int) -> Iterator[Iterable[DefaultRecord]]:
     room = memoryview(bytearray(BLOCK_BYTES))
-    records: list[DefaultRecord] = []
     for batch in batches:
-        # A chain, since the library's reader begins anew for whoever asks for an iterator of it again.
-        reader = itertools.chain(DefaultRecordBatch(without_codec(batch, room)))
-        while few := [*itertools.islice(reader, _AT_ONCE)]:
-            records += few if few[0].offset >= position else _from(position, few)
-            if len(records) >= _AT_ONCE:
-                yield records
-                records = []
-    if records:
-        yield records
+        reader = DefaultRecordBatch(without_codec(batch, room))
+        yield reader if batch.header.base_offset >= position else _from(position, reader)
 
 
-def _from(position: int, records: Sequence[DefaultRecord]) -> list[DefaultRecord]:
-    return [record for record in records if record.offset >= position]
+def _from(position: int, records: Iterable[DefaultRecord]) -> Iterator[DefaultRecord]:
+    return (record for record in records if record.offset >= position)
 
 
 def _plain(batches: Sequence[Batch], position: int) -> Rebuilt | None:
