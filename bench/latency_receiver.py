@@ -20,6 +20,23 @@ _POLL_SECONDS = 0.5
 _PATIENCE = 60.0
 
 
+class Received:
+    """When each of ``count`` records was sent and received, and how many are ``missing``."""
+
+    def __init__(self, count: int) -> None:
+        self.times = array("q", bytes(16 * count))
+        self.missing = count
+
+    def take(self, value: bytes | None, now: int) -> None:
+        """One was received, perhaps not for the first time."""
+        if value is None:
+            return
+        stamp = Stamp.of(value)
+        if not self.times[2 * stamp.number]:
+            self.times[2 * stamp.number], self.times[2 * stamp.number + 1] = stamp.sent, now
+            self.missing -= 1
+
+
 def receive(consumer: Consumer, count: int) -> "array[int]":
     """Until all of so many have come; twice as many times.
 
@@ -27,25 +44,19 @@ def receive(consumer: Consumer, count: int) -> "array[int]":
         KafkaException: the consumer met an error.
         TimeoutError: nothing came for a minute.
     """
-    times = array("q", bytes(16 * count))
-    missing, newest = count, time.perf_counter()
-    while missing:
+    received, newest = Received(count), time.perf_counter()
+    while received.missing:
         message = consumer.poll(_POLL_SECONDS)
         now = time.perf_counter_ns()
         if message is None:
             if now / 1e9 - newest > _PATIENCE:
-                raise TimeoutError(f"{missing} of {count} records did not come")
+                raise TimeoutError(f"{received.missing} of {count} records did not come")
             continue
         if message.error() is not None:
             raise KafkaException(message.error())
         newest = now / 1e9
-        if (value := message.value()) is None:
-            continue
-        stamp = Stamp.of(value)
-        if not times[2 * stamp.number]:
-            times[2 * stamp.number], times[2 * stamp.number + 1] = stamp.sent, now
-            missing -= 1
-    return times
+        received.take(message.value(), now)
+    return received.times
 
 
 def main() -> int:

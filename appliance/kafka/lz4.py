@@ -24,15 +24,16 @@ BLOCK_BYTES = 64 * 1024
 """The largest block that is read or written here, in bytes when it is not compressed."""
 
 _LZ4 = 3
+_MAGIC = b"\x04\x22\x4d\x18"
 _LEAD = struct.Struct("<6sxI")
 _BLOCK_AT = HEADER_SIZE + _LEAD.size
 _CHECKSUM_BYTES = {
-    b"\x04\x22\x4d\x18" + bytes((flags, largest)): size
+    _MAGIC + bytes((flags, largest)): size
     for flags, size in ((0x60, 0), (0x70, 4))
     for largest in (0x40, 0x50, 0x60, 0x70)
 }
 """By magic, flags and largest block."""
-_START = b"\x04\x22\x4d\x18\x60\x40\x82"
+_START = _MAGIC + b"\x60\x40\x82"
 """Of a frame of independent blocks of up to 64 KiB, with its checksum."""
 _END_MARK = b"\0\0\0\0"
 _BLOCK_SIZE = struct.Struct("<I")

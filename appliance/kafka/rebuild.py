@@ -15,7 +15,7 @@ from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, D
 
 from appliance.kafka.batch import CODEC_MASK, HEADER_SIZE, Batch
 from appliance.kafka.lz4 import BLOCK_BYTES, without_codec
-from appliance.kafka.records import Record, batch_of, pack, unpack
+from appliance.kafka.records import Record, batch_of, newest, pack, unpack
 
 _UNBOUNDED = 2**31 - 1
 _AT_ONCE = 128
@@ -55,14 +55,14 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
     )
     # Built while it is empty, it gives the bytes that it appends to: built later, it would compute a CRC for nothing.
     data = builder.build()
-    count, first_offset, base_timestamp, newest = 0, -1, -1, -1
+    count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
     for records in _read(batches, position):
         timestamps = [*map(_TIMESTAMP, records)]
         if min(timestamps) < 0:
             return _plain(batches, position)  # the writer takes a first timestamp of -1 for none
         if not count:
             first_offset, base_timestamp = records[0].offset, timestamps[0]
-        newest = max(newest, *timestamps)
+        max_timestamp = max(max_timestamp, *timestamps)
         numbers = range(count, count + len(records))
         fields = map(_KEY, records), map(_VALUE, records), map(_HEADERS, records)
         collections.deque(map(builder.append, numbers, timestamps, *fields), maxlen=0)  # a loop in C
@@ -72,7 +72,8 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
     if len(data) != builder.size():
         raise BufferError("what the library built empty is not what it has appended to")
     payload = memoryview(data)[HEADER_SIZE:]
-    return Rebuilt(batch_of(payload, _codec(batches), count, base_timestamp, newest), count, first_offset, newest)
+    whole = batch_of(payload, _codec(batches), count, base_timestamp, max_timestamp)
+    return Rebuilt(whole, count, first_offset, max_timestamp)
 
 
 def _read(batches: Sequence[Batch], position: int) -> Iterator[list[DefaultRecord]]:
@@ -126,8 +127,7 @@ def _records(batches: Sequence[Batch], position: int) -> list[Record]:
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:
-    newest = max(record.timestamp for record in records)
-    return Rebuilt(pack(records, codec_bits), len(records), records[0].offset, newest)
+    return Rebuilt(pack(records, codec_bits), len(records), records[0].offset, newest(records))
 
 
 def _codec(batches: Sequence[Batch]) -> int:

@@ -90,7 +90,7 @@ def unpack(batch: Batch, position: int) -> list[Record]:
 def pack(records: Sequence[Record], codec_bits: int) -> bytes:
     """The records as one batch without holes, from base offset 0, to be restamped; their order stays."""
     payload = memoryview(_payload(records, range(len(records))))
-    return batch_of(payload, codec_bits, len(records), records[0].timestamp, _newest(records))
+    return batch_of(payload, codec_bits, len(records), records[0].timestamp, newest(records))
 
 
 def batch_of(payload: memoryview, codec_bits: int, count: int, base_timestamp: int, max_timestamp: int) -> bytes:
@@ -105,7 +105,7 @@ def placed(records: Sequence[Record]) -> Batch:
     base = records[0].offset
     deltas = [record.offset - base for record in records]
     payload = _payload(records, deltas)
-    header = _header(base, len(payload), 0, len(records), deltas[-1], records[0].timestamp, _newest(records))
+    header = _header(base, len(payload), 0, len(records), deltas[-1], records[0].timestamp, newest(records))
     data = bytearray(HEADER.pack(*header) + payload)
     stamp_crc(data)
     return Batch(Header._make(HEADER.unpack_from(data)), memoryview(data))
@@ -116,7 +116,8 @@ def _payload(records: Sequence[Record], deltas: Sequence[int]) -> bytes:
     return b"".join(_encoded(record, delta, base) for record, delta in zip(records, deltas, strict=True))
 
 
-def _newest(records: Sequence[Record]) -> int:
+def newest(records: Sequence[Record]) -> int:
+    """The records' newest timestamp, in milliseconds."""
     return max(record.timestamp for record in records)
 
 

@@ -10,7 +10,7 @@ import psutil
 
 from appliance.demo.process import OwnedProcess
 from appliance.errors import ProcessFailed
-from tests.support.processes import runs
+from tests.support.processes import family, runs
 
 _PAUSE = 0.2
 _A_LONG_TIME = 24 * 60 * 60.0
@@ -86,8 +86,7 @@ class Supervised:
 
     def family(self) -> list[psutil.Process]:
         """The process and all that it has started."""
-        process = psutil.Process(self.process.pid)
-        return [process, *process.children(recursive=True)]
+        return family(self.process.pid)
 
     def _signal_all(self, number: signal.Signals) -> None:
         for process in self.family():

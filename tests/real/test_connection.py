@@ -24,6 +24,8 @@ AROUND_64_KIB = range(65_530, 65_540)
 SECONDS = 30.0
 
 Cut = Callable[[bytes], Iterable[bytes]]
+Tls = tuple[ssl.SSLContext, ssl.SSLContext]
+"""A server's and a client's context."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,7 @@ async def as_loopback(host: str) -> tuple[str, ...]:
 
 
 @contextlib.asynccontextmanager
-async def answering(
-    cut: Cut, asked: int, answered: int, tls: tuple[ssl.SSLContext, ssl.SSLContext] | None
-) -> AsyncIterator[Target]:
+async def answering(cut: Cut, asked: int, answered: int, tls: Tls | None) -> AsyncIterator[Target]:
     """A broker that reads so many requests of a connection, answers the first, in pieces, and closes it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,9 +75,7 @@ async def answering(
 
 
 @contextlib.asynccontextmanager
-async def connected(
-    cut: Cut, asked: int, answered: int, tls: tuple[ssl.SSLContext, ssl.SSLContext] | None = None
-) -> AsyncIterator[BrokerConnection]:
+async def connected(cut: Cut, asked: int, answered: int, tls: Tls | None = None) -> AsyncIterator[BrokerConnection]:
     async with asyncio.timeout(SECONDS), answering(cut, asked, answered, tls) as target:
         connection = await connect(target, as_loopback, "test", tls[1] if tls else None)
         try:
@@ -87,8 +85,7 @@ async def connected(
 
 
 @pytest.fixture(params=["plain text", "TLS"])
-def tls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext] | None:
-    """A server's and a client's context."""
+def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Tls | None:
     if request.param == "plain text":
         return None
     authority = Authority()
@@ -114,9 +111,7 @@ def anywhere(data: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("cut", [whole, anywhere])
-async def test_every_answer_reaches_whoever_asked_in_one_piece(
-    cut: Cut, tls: tuple[ssl.SSLContext, ssl.SSLContext] | None
-) -> None:
+async def test_every_answer_reaches_whoever_asked_in_one_piece(cut: Cut, tls: Tls | None) -> None:
     chance = random.Random(1)
     sizes = [chance.choice([4, 5, 60, 60, 60, 3000, *AROUND_64_KIB, 300_000]) for _ in range(400)]
     async with connected(cut, len(sizes), len(sizes), tls) as connection:
@@ -132,7 +127,7 @@ async def test_an_answer_that_comes_byte_by_byte_is_one_answer() -> None:
 
 
 async def test_a_connection_that_ends_answers_what_was_answered_and_fails_the_rest(
-    tls: tuple[ssl.SSLContext, ssl.SSLContext] | None,
+    tls: Tls | None,
 ) -> None:
     async with connected(whole, 100, 40, tls) as connection:
         answers = [await connection.send(Wanted(60)) for _ in range(100)]

@@ -10,12 +10,11 @@ import pytest
 import pytest_asyncio
 
 from appliance.demo.cluster import Cluster
-from appliance.demo.process import OwnedProcess
 from bench.loopback import OWN_ADDRESS
 from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing
 from tests.support.link import SECONDS, Link, faults, lines, link, shown_by
-from tests.support.processes import peers
+from tests.support.processes import family, peers
 from tests.support.rows import read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -47,12 +46,6 @@ async def copied(cluster: Cluster, topic: str, partition: int = 0) -> int:
     return len(await asyncio.to_thread(read_rows, cluster, topic, partition))
 
 
-def family(process: OwnedProcess) -> list[psutil.Process]:
-    """The process and all that it has started."""
-    root = psutil.Process(process.pid)
-    return [root, *root.children(recursive=True)]
-
-
 async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(orders: Link) -> None:
     orders.produce("orders", 100)
     async with orders.running("source") as source, orders.running("replicate") as replicator:
@@ -62,7 +55,7 @@ async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(or
             await until_copied(orders, "orders", 100)
             endpoints = ipaddress.IPv4Network("127.64.0.0/10")
             home = {ipaddress.IPv4Address(address) for address in ("127.0.0.1", "127.0.5.1", OWN_ADDRESS)}
-            met = peers(family(replicator))
+            met = peers(family(replicator.pid))
             assert any(address in endpoints for address in met)
             assert {address for address in met if address not in endpoints} <= home
         orders.produce("orders", 50)

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -22,6 +21,7 @@ from appliance.tunnel.certificates import authority_key
 from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
+from tests.support.processes import family
 from tests.support.tunnel import HOST, LINK, echo, target_server
 
 TEMPORARY = (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
@@ -89,9 +89,9 @@ async def page(port: int, path: str) -> str:
 
 def process_list(pid: int) -> str:
     """What the machine shows of a process and its children; of the environment, its owner alone reads it."""
-    family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    assert all(Path(f"/proc/{one.pid}/environ").stat().st_mode & 0o077 == 0 for one in family)
-    return "\n".join(Path(f"/proc/{one.pid}/{name}").read_text() for one in family for name in ("cmdline", "environ"))
+    shown = family(pid)
+    assert all(Path(f"/proc/{one.pid}/environ").stat().st_mode & 0o077 == 0 for one in shown)
+    return "\n".join(Path(f"/proc/{one.pid}/{name}").read_text() for one in shown for name in ("cmdline", "environ"))
 
 
 async def failed_start(directory: Path, text: str) -> str:

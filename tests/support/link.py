@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
 
-import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -24,9 +23,9 @@ from appliance.settings.target import Target, normal_host
 from appliance.settings.values import DnsSettings
 from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.administration import make_topic
+from tests.support.processes import family
+from tests.support.rows import SECONDS
 
-SECONDS = 120.0
-"""After which something hangs: Python, Java and Spark may have to start in it, on a machine that is busy."""
 ORANGE_KEY = ApiKey("ORANGE", Secret("orange-api-secret"))
 GRAPE_KEY = ApiKey("GRAPE", Secret("grape-api-secret"))
 
@@ -163,15 +162,13 @@ async def link(
 
 def shown_by(process: OwnedProcess) -> str:
     """What it has printed, and what the machine shows of it and of its children."""
-    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    names = [Path(f"/proc/{one.pid}/{name}") for one in family for name in ("cmdline", "environ")]
+    names = [Path(f"/proc/{one.pid}/{name}") for one in family(process.pid) for name in ("cmdline", "environ")]
     return "\n".join(_text(path) for path in (process.log_file, *names))
 
 
 def command_lines(process: OwnedProcess) -> list[str]:
     """What the machine shows to everybody of it and of its children."""
-    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    return [_text(Path(f"/proc/{one.pid}/cmdline")) for one in family]
+    return [_text(Path(f"/proc/{one.pid}/cmdline")) for one in family(process.pid)]
 
 
 def _text(path: Path) -> str:

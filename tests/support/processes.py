@@ -7,6 +7,12 @@ from collections.abc import Iterable
 import psutil
 
 
+def family(pid: int) -> list[psutil.Process]:
+    """The process and all that it has started."""
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
 def runs(process: psutil.Process, argument: str) -> bool:
     """Whether that is one of its command line's; no, when it has ended."""
     with contextlib.suppress(psutil.Error):

@@ -5,7 +5,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from appliance.demo.cluster import Cluster
 
 SECONDS = 120.0
-"""After which something hangs, even where the whole replicator has to start first."""
+"""After which something hangs: Python, Java and Spark may have to start in it, on a machine that is busy."""
 
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]
 """What must be the same on both sides of a record: partition, key, value, headers, timestamp with its type."""

@@ -1,13 +1,12 @@
 """From the records' times to the rows."""
 
 from array import array
-from unittest.mock import Mock
 
 import pytest
 
 from bench.latency import rows
 from bench.latency_figures import Figures, Sample, percentile, samples_of, slice_ends
-from bench.latency_receiver import receive
+from bench.latency_receiver import Received
 from bench.latency_record import Stamp
 from bench.row import Row
 
@@ -30,9 +29,11 @@ def test_a_value_says_its_number_and_when_it_was_sent_and_is_as_long_as_its_fill
 
 def test_the_record_that_woke_whoever_copies_is_not_among_those_received() -> None:
     values = [None, *(Stamp(number, 1_000 + number).value(b"") for number in range(2))]
-    messages = [Mock(**{"value.return_value": value, "error.return_value": None}) for value in values]
-    times = receive(Mock(**{"poll.side_effect": messages}), count=2)
-    assert times[::2].tolist() == [1_000, 1_001]
+    received = Received(2)
+    for value in values:
+        received.take(value, now=2_000)
+    assert received.times.tolist() == [1_000, 2_000, 1_001, 2_000]
+    assert received.missing == 0
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.50, 50), (0.99, 99), (0.001, 1), (1.0, 100)])
