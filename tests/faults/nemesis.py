@@ -22,7 +22,7 @@ from tests.faults.kafka_proxy import Api, Moment
 from tests.faults.network import Network
 from tests.faults.run import Run
 from tests.faults.supervised import Supervised, has_ended
-from tests.support.link import SECONDS
+from tests.support.patience import PATIENCE
 
 Injection = Callable[[Run, random.Random], AbstractAsyncContextManager[None]]
 
@@ -51,7 +51,7 @@ def _killed(part: "Part") -> Injection:
         family = part(run).family()
         part(run).kill()
         yield
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while not all(map(has_ended, family)):
                 await asyncio.sleep(0.1)
 
@@ -106,7 +106,7 @@ def _broker_killed(side: "Side") -> Injection:
 async def _elect_preferred_leaders(cluster: Cluster) -> None:
     """Leaders move while all brokers live; asked again until the one that was away is in sync."""
     admin = AdminClient(cluster.client_configuration())
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while not await asyncio.to_thread(_elected, admin):
             await asyncio.sleep(0.5)
 
@@ -114,8 +114,8 @@ async def _elect_preferred_leaders(cluster: Cluster) -> None:
 def _elected(admin: AdminClient) -> bool:
     """Whether every partition is led by the first of its replicas now."""
     with contextlib.suppress(KafkaException):
-        admin.elect_leaders(ElectionType.PREFERRED, None).result(SECONDS)
-    topics = admin.list_topics(timeout=SECONDS).topics.values()
+        admin.elect_leaders(ElectionType.PREFERRED, None).result(PATIENCE)
+    topics = admin.list_topics(timeout=PATIENCE).topics.values()
     return all(partition.leader == partition.replicas[0] for topic in topics for partition in topic.partitions.values())
 
 
@@ -144,7 +144,7 @@ def _reset(api: Api, moment: Moment) -> Injection:
     @contextlib.asynccontextmanager
     async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
         run.network.tripwire.arm(api, moment)
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             await run.network.tripwire.sprung.wait()
         yield
 
@@ -155,7 +155,7 @@ def _crashed(point: CrashPoint) -> Injection:
     @contextlib.asynccontextmanager
     async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
         file = arm(run.directory, point)
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while file.exists():
                 await asyncio.sleep(0.02)
         yield

@@ -24,7 +24,8 @@ from bench.loopback import OWN_ADDRESS
 from tests.faults.kafka_proxy import KafkaProxy, Tripwire
 from tests.faults.proxy import Proxy, Tls
 from tests.faults.supervised import Supervised
-from tests.support.link import GRAPE_KEY, ORANGE_KEY, SECONDS, Link, link
+from tests.support.link import GRAPE_KEY, ORANGE_KEY, Link, link
+from tests.support.patience import PATIENCE
 
 BROKERS = 3
 _ORANGE = ClusterPlan.secure("orange", size=BROKERS, first_address="127.0.31.1", api_keys=(ORANGE_KEY,))
@@ -71,7 +72,7 @@ async def network(directory: Path) -> AsyncIterator[Network]:
         for end in (server, client):
             undo.push_async_callback(end.close)
             await end.start()
-            await end.process.wait_for_line("ready", SECONDS)
+            await end.process.wait_for_line("ready", PATIENCE)
         yield Network(made, wire, tripwire, server, client)
 
 
@@ -80,12 +81,12 @@ def make_topics(cluster: Cluster, partitions: Mapping[str, int]) -> None:
     admin = AdminClient(cluster.client_configuration())
     wanted = [NewTopic(topic, count, BROKERS) for topic, count in partitions.items()]
     for made in admin.create_topics(wanted).values():
-        made.result(SECONDS)
+        made.result(PATIENCE)
 
 
 def topics(cluster: Cluster) -> set[str]:
     """The names of the topics that it has."""
-    return set(AdminClient(cluster.client_configuration()).list_topics(timeout=SECONDS).topics)
+    return set(AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics)
 
 
 def _before_brokers(grape: Cluster, tripwire: Tripwire) -> list[KafkaProxy]:

@@ -14,7 +14,8 @@ import psutil
 from tests.faults.injection.switches import CrashPoint, arm
 from tests.faults.run import RECOVERY, Run
 from tests.faults.supervised import Supervised, has_ended
-from tests.support.link import SECONDS, lines
+from tests.support.link import lines
+from tests.support.patience import PATIENCE
 
 _FENCED = 1
 """The exit code of a replicator that another has taken over from."""
@@ -78,13 +79,13 @@ async def task_tried_twice(run: Run, chance: random.Random) -> AsyncIterator[Non
     note = run.directory / "double"
     note.unlink(missing_ok=True)
     arm(run.directory, chance.choice(_MIDWAY), note)
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         older = await _stopped(note)
     await run.goes_on()
     yield
     said = _times_said(run.replicator, _SUPERSEDED)
     older.resume()
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         # It has told the replicator, which tells the log.
         while not has_ended(older) or _times_said(run.replicator, _SUPERSEDED) == said:
             await asyncio.sleep(_POLL)

@@ -16,7 +16,7 @@ from tests.faults.network import Network, make_topics, topics
 from tests.faults.observer import Observer
 from tests.faults.supervised import Supervised
 from tests.faults.workload import Workload
-from tests.support.link import SECONDS
+from tests.support.patience import PATIENCE
 
 RECOVERY = 120.0
 """Seconds within which everything that was written has to be copied, once a fault is healed."""
@@ -178,7 +178,7 @@ class Run:
         """Give the live observer time to see what is there; if it does not, the checker will say so."""
         last = {place: progress[-1:] for place, progress in there.progress.items()}
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(PATIENCE):
                 while self._destination.counts() != there.counts() or last != {
                     place: progress[-1:] for place, progress in self._destination.progress.items()
                 }:

@@ -13,8 +13,7 @@ from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from bench.counting import count
 from tests.support.bench import DEADLINE, bench
-
-SECONDS = 30.0
+from tests.support.patience import PATIENCE
 
 
 def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path: Path) -> None:
@@ -81,10 +80,10 @@ def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path, 
         next(line for line in process.stderr if "topic filled" in line)
         started = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
-        process.communicate(timeout=SECONDS)
+        process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number
     assert len(started) >= 2
-    assert psutil.wait_procs(started, timeout=SECONDS)[1] == []
+    assert psutil.wait_procs(started, timeout=PATIENCE)[1] == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -92,12 +91,12 @@ async def test_aborted_records_and_transaction_markers_are_not_counted(tmp_path:
     async with Cluster(ClusterPlan.plain("counted", address="127.0.23.1"), tmp_path) as cluster:
         client = cluster.client_configuration()
         admin = AdminClient(client)
-        admin.create_topics([NewTopic("some", num_partitions=2, replication_factor=1)])["some"].result(SECONDS)
+        admin.create_topics([NewTopic("some", num_partitions=2, replication_factor=1)])["some"].result(PATIENCE)
         producer = Producer({**client, "transactional.id": "one"})
-        producer.init_transactions(SECONDS)
+        producer.init_transactions(PATIENCE)
         for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
             producer.begin_transaction()
             for number in range(10):
                 producer.produce("some", b"value", partition=number % 2)
-            end(SECONDS)
+            end(PATIENCE)
         assert await count(cluster, "some", partitions=2) == 20

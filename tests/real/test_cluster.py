@@ -26,11 +26,11 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
+from tests.support.patience import PATIENCE
 
 SECRET = b"orange-secret"
 USER = ApiKey("ORANGE1", Secret(SECRET.decode()))
 OTHER = ApiKey("ORANGE2", Secret("another-secret"))
-SECONDS = 30.0
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -42,7 +42,7 @@ def orange(size: int, vpc_port: int = 0) -> ClusterPlan:
 def make_topic(cluster: Cluster, name: str, partitions: int) -> None:
     topic = NewTopic(name, num_partitions=partitions, replication_factor=cluster.plan.replicas)
     admin = AdminClient(cluster.client_configuration())
-    admin.create_topics([topic])[name].result(SECONDS)
+    admin.create_topics([topic])[name].result(PATIENCE)
 
 
 def produce(cluster: Cluster, topic: str, values: list[bytes]) -> None:
@@ -54,23 +54,23 @@ def produce(cluster: Cluster, topic: str, values: list[bytes]) -> None:
     producer = Producer({**cluster.client_configuration(), "enable.idempotence": True})
     for value in values:
         producer.produce(topic, value, on_delivery=delivered)
-    assert producer.flush(SECONDS) == 0
+    assert producer.flush(PATIENCE) == 0
     assert failures == []
 
 
 def consume(cluster: Cluster, topic: str, count: int) -> list[bytes]:
     """The first ``count`` values of the topic."""
     with contextlib.closing(Consumer(cluster.client_configuration() | {"group.id": "unused"})) as consumer:
-        partitions = consumer.list_topics(topic, SECONDS).topics[topic].partitions
+        partitions = consumer.list_topics(topic, PATIENCE).topics[topic].partitions
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
-        messages = consumer.consume(count, SECONDS)
+        messages = consumer.consume(count, PATIENCE)
     assert [message.error() for message in messages if message.error()] == []
     return [message.value() for message in messages]
 
 
 def brokers_listed(configuration: dict[str, str]) -> set[Target]:
     admin = AdminClient({**configuration, "log_level": 0})
-    return {Target(broker.host, broker.port) for broker in admin.list_topics(timeout=SECONDS).brokers.values()}
+    return {Target(broker.host, broker.port) for broker in admin.list_topics(timeout=PATIENCE).brokers.values()}
 
 
 def assert_refused(configuration: dict[str, str], code: int) -> None:
@@ -80,7 +80,7 @@ def assert_refused(configuration: dict[str, str], code: int) -> None:
     with pytest.raises(KafkaException):
         admin.list_topics(timeout=1)
     while code not in [error.code() for error in errors]:
-        assert admin.poll(SECONDS), errors
+        assert admin.poll(PATIENCE), errors
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -160,7 +160,7 @@ async def test_a_user_made_while_the_cluster_runs_logs_in_by_scram(three):
     credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     upsertion = UserScramCredentialUpsertion("SCRAM1", credential, b"scram-secret")
     admin = AdminClient(three.client_configuration())
-    admin.alter_user_scram_credentials([upsertion])["SCRAM1"].result(SECONDS)
+    admin.alter_user_scram_credentials([upsertion])["SCRAM1"].result(PATIENCE)
     scram = three.client_configuration(ApiKey("SCRAM1", Secret("scram-secret"))) | {"sasl.mechanism": "SCRAM-SHA-512"}
     assert brokers_listed(scram) == set(three.home_targets)
 
@@ -206,7 +206,7 @@ async def test_nothing_is_left_when_a_cluster_has_stopped(tmp_path):
 async def test_nothing_is_left_when_a_start_is_cancelled(tmp_path, caplog):
     caplog.set_level(logging.INFO, "appliance.demo")
     starting = asyncio.create_task(Cluster(orange(1), tmp_path).start())
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while not (launches := [record.fields for record in caplog.records if record.message == "broker launched"]):
             await asyncio.sleep(0.01)
     starting.cancel()
@@ -220,8 +220,8 @@ async def test_nothing_is_left_when_a_start_is_cancelled(tmp_path, caplog):
 async def test_two_clusters_of_one_plan_run_side_by_side(tmp_path):
     async with Cluster(orange(1), tmp_path / "one") as one, Cluster(orange(1), tmp_path / "two") as two:
         make_topic(one, "only-in-one", partitions=1)
-        assert "only-in-one" in AdminClient(one.client_configuration()).list_topics(timeout=SECONDS).topics
-        assert "only-in-one" not in AdminClient(two.client_configuration()).list_topics(timeout=SECONDS).topics
+        assert "only-in-one" in AdminClient(one.client_configuration()).list_topics(timeout=PATIENCE).topics
+        assert "only-in-one" not in AdminClient(two.client_configuration()).list_topics(timeout=PATIENCE).topics
 
 
 async def test_a_vpc_port_that_is_taken_is_named_before_any_broker_starts(tmp_path):

@@ -17,11 +17,11 @@ from appliance.kafka.wire import SIZE, check_correlation
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from tests.support.authority import Authority
+from tests.support.patience import PATIENCE
 
 HOST = "tunnel.example"
 REQUEST = struct.Struct(">iii")
 AROUND_64_KIB = range(65_530, 65_540)
-SECONDS = 30.0
 
 Cut = Callable[[bytes], Iterable[bytes]]
 Tls = tuple[ssl.SSLContext, ssl.SSLContext]
@@ -76,7 +76,7 @@ async def answering(cut: Cut, asked: int, answered: int, tls: Tls | None) -> Asy
 
 @contextlib.asynccontextmanager
 async def connected(cut: Cut, asked: int, answered: int, tls: Tls | None = None) -> AsyncIterator[BrokerConnection]:
-    async with asyncio.timeout(SECONDS), answering(cut, asked, answered, tls) as target:
+    async with asyncio.timeout(PATIENCE), answering(cut, asked, answered, tls) as target:
         connection = await connect(target, as_loopback, "test", tls[1] if tls else None)
         try:
             yield connection

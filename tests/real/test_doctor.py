@@ -20,7 +20,8 @@ from appliance.settings.values import Side
 from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.administration import denied, permit
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
-from tests.support.link import GRAPE, ORANGE, SECONDS, Link, faults, lines, link
+from tests.support.link import GRAPE, ORANGE, Link, faults, lines, link
+from tests.support.patience import PATIENCE
 from tests.support.rows import read_rows
 from tests.support.scripted_broker import scripted_broker
 
@@ -57,7 +58,7 @@ async def path(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
             made.make_topic(made.orange, topic, 2)
         permit_what_is_needed(made)
         for process in (source, destination):
-            await process.wait_for_line("ready", SECONDS)
+            await process.wait_for_line("ready", PATIENCE)
         yield made
 
 
@@ -90,7 +91,7 @@ def positions_topic(on: Link, **configs: str) -> Iterator[None]:
         yield
     finally:
         admin = AdminClient(on.grape.client_configuration())
-        admin.delete_topics([POSITIONS])[POSITIONS].result(SECONDS)
+        admin.delete_topics([POSITIONS])[POSITIONS].result(PATIENCE)
 
 
 async def test_a_whole_path_is_whole_and_nothing_is_left_behind(path: Link) -> None:
@@ -117,7 +118,7 @@ async def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether
         path.running("doctor", "destination", "--json") as whole,
         path.running("doctor", "source", TUNNEL_PORT=str(free_port(OWN_ADDRESS))) as broken,
     ):
-        assert (await whole.wait(SECONDS), await broken.wait(SECONDS)) == (0, 1)
+        assert (await whole.wait(PATIENCE), await broken.wait(PATIENCE)) == (0, 1)
         answer = json.loads("\n".join(lines(whole)))
         table = "\n".join(lines(broken))
     assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 19)
@@ -301,7 +302,7 @@ async def test_a_replicator_with_the_rights_it_needs_is_not_disturbed(path: Link
 
 
 async def until_copied(on: Link, count: int) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while "orders.copy" not in on.topics(on.grape):
             await asyncio.sleep(0.1)
         while len(await asyncio.to_thread(read_rows, on.grape, "orders.copy", 0)) < count:

@@ -8,8 +8,9 @@ import pytest
 from appliance.settings.values import OnGap
 from tests.support.administration import configure, delete_before
 from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import SECONDS, end
+from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -48,18 +49,18 @@ async def test_committed_transactions_are_copied_and_aborted_ones_are_not(pair: 
     topic = pair.topic("transactions", 2)
     producers = [pair.producer(**{"transactional.id": f"{topic}-{n}"}) for n in range(2)]
     for producer in producers:
-        producer.init_transactions(SECONDS)
+        producer.init_transactions(PATIENCE)
     for turn in range(6):
         for producer in producers:
             producer.begin_transaction()
         for partition in range(2):
             for producer in producers:
                 produce(producer, topic, 20, partition)
-        producers[0].commit_transaction(SECONDS)
+        producers[0].commit_transaction(PATIENCE)
         if turn % 2:
-            producers[1].commit_transaction(SECONDS)
+            producers[1].commit_transaction(PATIENCE)
         else:
-            producers[1].abort_transaction(SECONDS)
+            producers[1].abort_transaction(PATIENCE)
     async with pair.engine() as engine:
         await engine.copy_all()
     assert [len(rows) for rows in pair.compare(topic, 2)] == [180, 180]
@@ -69,7 +70,7 @@ async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pa
     topic = pair.topic("open")
     produce(pair.producer(), topic, 10)
     opened = pair.producer(**{"transactional.id": topic})
-    opened.init_transactions(SECONDS)
+    opened.init_transactions(PATIENCE)
     opened.begin_transaction()
     produce(opened, topic, 10)
     produce(pair.producer(), topic, 10)
@@ -84,7 +85,7 @@ async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pa
         await engine.prepare()
         await engine.copy_until(asyncio.create_task(ten_are_there()))
         assert len(pair.rows(pair.grape, copy, 1)[0]) == 10
-        opened.commit_transaction(SECONDS)
+        opened.commit_transaction(PATIENCE)
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 30
 
@@ -105,7 +106,7 @@ async def test_times_long_ago_and_far_ahead_are_kept(pair: Pair) -> None:
     producer = pair.producer()
     for timestamp in (1, 1_000_000_000_000, 4_000_000_000_000):
         producer.produce(topic, b"v", timestamp=timestamp)
-    producer.flush(SECONDS)
+    producer.flush(PATIENCE)
     async with pair.engine() as engine:
         await engine.copy_all()
     assert [row[4][1] for row in pair.compare(topic)[0]] == [1, 1_000_000_000_000, 4_000_000_000_000]
@@ -218,7 +219,7 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
     produce(pair.producer(), topic, 10)
     large = pair.producer()
     large.produce(topic, bytes(range(256)) * 200, partition=0)
-    large.flush(SECONDS)
+    large.flush(PATIENCE)
     produce(pair.producer(), topic, 10)
     produce(pair.producer(), topic, 50, partition=1)
     async with pair.engine() as engine:
@@ -242,6 +243,6 @@ async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_
         produce(pair.producer(), topic, 5, partition)
     async with pair.engine() as engine:
         await engine.prepare()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await engine.copy_all()
     pair.compare(topic, 12)

@@ -11,7 +11,8 @@ import pytest
 from appliance.settings.target import Target
 from tests.faults.kafka_proxy import Api, KafkaProxy, Moment, Tripwire
 from tests.faults.proxy import Proxy
-from tests.support.tunnel import PATIENCE, Handler, echo, target_server
+from tests.support.patience import PATIENCE
+from tests.support.tunnel import Handler, echo, target_server
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -22,8 +22,8 @@ from appliance.replicator.fetcher import Fetcher
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import Portion
 from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -44,7 +44,7 @@ def wanted(found: Topic, partition: int, position: int = 0) -> Wanted:
 
 async def opened(engine: Engine, topic: str) -> tuple[Topic, BrokerConnection, FetchSession]:
     """A session in which every partition of a new topic is wanted, once its leader has nothing more to say of them."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while topic not in (metadata := await engine.source.metadata([topic])).topics:
             await asyncio.sleep(0.02)
         found = metadata.topics[topic]
@@ -90,7 +90,7 @@ def fetcher_of(engine: Engine) -> Fetcher:
 
 async def in_a_session(engine: Engine) -> Session:
     """Which one the engine's only fetcher has, once it has one."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while not engine.intake._fetchers or fetcher_of(engine)._session._epoch == 0:
             await asyncio.sleep(0.01)
     session = fetcher_of(engine)._session
@@ -185,7 +185,7 @@ async def read_by(engine: Engine, topic: str) -> list[Replica]:
 
 async def taken_until(engine: Engine, arrivals: Arrivals, records: int) -> list[Portion]:
     taken: list[Portion] = []
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while sum(portion.records for portion in taken) < records:
             await arrivals.wait()
             arrivals.clear()
@@ -201,7 +201,7 @@ async def test_a_partition_whose_buffer_is_full_is_not_sent_again_and_again(pair
         full, other = await read_by(engine, topic)
         engine.intake.read(full, 0, -1, stuck, Limits())
         engine.intake.read(other, 0, -1, arrivals, Limits())
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while not engine.intake.full(stuck):
                 stuck.clear()
                 await stuck.wait()

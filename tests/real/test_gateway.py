@@ -17,6 +17,7 @@ from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.target import Target
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.exposition import samples
+from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED, SECRET
 from tests.support.tunnel import echo, logged, target_server
 
@@ -72,11 +73,11 @@ async def running(run, settings, ready):
     stopping = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(run(settings, stopping))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             fields = await ready.get()
         yield fields
         stopping.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await task
 
 
@@ -117,13 +118,13 @@ async def test_a_broker_is_reached_by_its_own_name_and_port(ready, name, transpo
 
 async def read(log, where, path):
     """The body of a page; ``where`` is the end's place among those that said in the log where they serve."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while log.messages.count("status listening") <= where:
             await asyncio.sleep(0.02)
     told = [record.fields["address"] for record in log.records if record.getMessage() == "status listening"]
     reader, writer = await asyncio.open_connection("127.0.0.1", port_in(told[where]))
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
     writer.close()
     assert head.startswith(b"HTTP/1.1 ")
@@ -150,7 +151,7 @@ async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog)
 
 async def test_what_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready, caplog):
     async with both_sides(ready, "tls") as (port, shim):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while "protocol" not in (page := await read(caplog, 1, "/health")):
                 await asyncio.sleep(0.02)
         assert "check SOURCE_SECURITY_PROTOCOL=SASL_SSL" in page

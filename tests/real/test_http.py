@@ -13,10 +13,9 @@ import pytest_asyncio
 from appliance.errors import SettingsError
 from appliance.http import TEXT, HttpServer, Page
 from appliance.settings.target import Target
+from tests.support.patience import PATIENCE
 
 LARGE = b"x" * 5_000_000
-PATIENCE = 60.0
-"""Seconds after which a test that hangs fails."""
 
 
 async def pages(path: str) -> Page:
@@ -140,7 +139,7 @@ async def test_closing_ends_what_is_being_served() -> None:
     reader, writer = await asyncio.open_connection(address.host, address.port)
     await asyncio.sleep(0.05)
     await server.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(ConnectionError):
             assert await reader.read() == b""
     writer.close()

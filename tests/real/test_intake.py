@@ -12,8 +12,8 @@ from appliance.replicator.plan import Replica
 from appliance.settings.secret import Secret
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
 from tests.support.fetching_broker import RECORDS, FetchingBroker
+from tests.support.patience import PATIENCE
 
-SECONDS = 30.0
 ENOUGH = 1_500 * RECORDS
 
 
@@ -74,7 +74,7 @@ async def test_whatever_breaks_each_partition_is_read_in_order_without_a_hole(se
             Secret(""),
             None,
         )
-        async with KafkaCluster(settings, as_is, "test") as source, asyncio.timeout(SECONDS):
+        async with KafkaCluster(settings, as_is, "test") as source, asyncio.timeout(PATIENCE):
             intake = Intake(source, lambda *fault: faults.append(fault))
             reading = Reading(broker, intake, chance)
             while sum(reading.position.values()) < ENOUGH or not all(broker.misbehaved.values()):

@@ -28,7 +28,8 @@ from appliance.settings.values import ClusterSettings, DnsSettings, SaslMechanis
 from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.exposition import Samples, samples
 from tests.support.guest import Guest, free_port_pair
-from tests.support.link import ORANGE_KEY, SECONDS, Link, lines
+from tests.support.link import ORANGE_KEY, Link, lines
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -77,7 +78,7 @@ class Network:
         for command in ("source", "destination"):
             await self.start_again(command)
         for process in self._ends.values():
-            await process.wait_for_line("ready", SECONDS)
+            await process.wait_for_line("ready", PATIENCE)
 
     async def start_again(self, command: str) -> None:
         """One of the ends in place of that which was killed."""
@@ -109,17 +110,17 @@ class Network:
 
     async def until_told(self, target: Target, expected: dict[int, Target]) -> None:
         """Returns when the broker there lists these; it learns of the others, and that it is let in, by and by."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while await self.through_the_shim(target) != expected:
                 await asyncio.sleep(0.1)
 
     async def seconds_to_open(self, target: Target) -> float:
         """How long after the cluster itself lists a broker there its endpoint is open, whoever has asked for it."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while target not in (await self.told_by(self.seed, _at_home)).values():
                 await asyncio.sleep(0.1)
         listed = time.monotonic()
-        await self.destination.wait_for_line(f"endpoint open target={target} ", SECONDS)
+        await self.destination.wait_for_line(f"endpoint open target={target} ", PATIENCE)
         return time.monotonic() - listed
 
     @property
@@ -134,7 +135,7 @@ async def _at_home(_host: str) -> tuple[str, ...]:
 
 def _get(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -142,14 +143,14 @@ def _get(url: str) -> tuple[int, str]:
 
 async def page(process: OwnedProcess, path: str) -> tuple[int, str]:
     """What an end of the tunnel serves."""
-    line = await process.wait_for_line("status listening", SECONDS)
+    line = await process.wait_for_line("status listening", PATIENCE)
     (address,) = re.findall(r"address=(\S+)", line)
     return await asyncio.to_thread(_get, f"http://{address}{path}")
 
 
 async def until_health(process: OwnedProcess, status: int, *words: str) -> dict[str, Any]:
     """Ask an end for its health until it answers so, and its text has the words."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found, body = await page(process, "/health")
             if found == status and all(word in body for word in words):
@@ -237,7 +238,7 @@ async def test_a_broker_that_joins_or_moves_is_reached_within_seconds_and_one_ou
     assert await network.seconds_to_open(moved) < WITHIN
     await network.until_told(moved, {0: network.seed, 1: moved, 2: outside})
 
-    line = await destination.wait_for_line("source broker refused", SECONDS)
+    line = await destination.wait_for_line("source broker refused", PATIENCE)
     assert f"broker={outside} " in line
     assert "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN" in line
     answer = await until_health(network.destination, 503, f"broker {outside} is refused")

@@ -14,6 +14,7 @@ import pytest
 from appliance.demo.process import OwnedProcess
 from appliance.errors import ProcessFailed
 from bench.loopback import OWN_ADDRESS, free_port
+from tests.support.patience import PATIENCE
 
 CHECKOUT = Path(__file__).parents[2]
 IGNORES_SIGTERM = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); "
@@ -51,7 +52,7 @@ def gone(pid: int) -> bool:
 async def test_a_line_that_is_awaited_is_returned(tmp_path):
     process = await start(tmp_path, f"print('starting'); print('ready on 7', flush=True); {WAITS}")
     try:
-        assert await process.wait_for_line(r"ready on \d", timeout=10) == "ready on 7"
+        assert await process.wait_for_line(r"ready on \d", timeout=PATIENCE) == "ready on 7"
     finally:
         await process.kill()
 
@@ -62,7 +63,7 @@ async def test_a_port_that_is_awaited_accepts_connections(tmp_path):
         "web server", [sys.executable, "-m", "http.server", "--bind", OWN_ADDRESS, str(port)], tmp_path / "web.log"
     )
     try:
-        await process.wait_for_port(OWN_ADDRESS, port, timeout=10)
+        await process.wait_for_port(OWN_ADDRESS, port, timeout=PATIENCE)
         socket.create_connection((OWN_ADDRESS, port)).close()
     finally:
         await process.stop()
@@ -85,7 +86,7 @@ async def test_a_process_that_is_not_ready_in_time_is_reported_with_what_it_did_
 
 async def test_a_second_process_with_the_same_log_is_not_judged_by_the_first_ones_lines(tmp_path):
     first = await start(tmp_path, "print('ready')")
-    await first.wait(timeout=10)
+    await first.wait(timeout=PATIENCE)
     second = await start(tmp_path, WAITS)
     try:
         with pytest.raises(ProcessFailed):
@@ -97,7 +98,7 @@ async def test_a_second_process_with_the_same_log_is_not_judged_by_the_first_one
 async def test_a_program_that_does_not_exist_is_named(tmp_path):
     process = await OwnedProcess.start("nothing", ["no-such-program"], tmp_path / "nothing.log")
     with pytest.raises(ProcessFailed, match="no-such-program: No such file or directory"):
-        await process.wait_for_line("ready", timeout=10)
+        await process.wait_for_line("ready", timeout=PATIENCE)
 
 
 async def test_case_11_what_is_printed_before_we_look_again_is_not_missed(tmp_path, monkeypatch):
@@ -110,36 +111,36 @@ async def test_case_11_what_is_printed_before_we_look_again_is_not_missed(tmp_pa
     (tmp_path / "program.log").write_text("a predecessor's line\n")
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start_and_be_slow)
     process = await start(tmp_path, "print('at once')")
-    assert await process.wait_for_line("line|at once", timeout=10) == "at once"
+    assert await process.wait_for_line("line|at once", timeout=PATIENCE) == "at once"
 
 
 async def test_stop_asks_first(tmp_path):
     code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('up', flush=True); "
     process = await start(tmp_path, code + "time.sleep(600)")
-    await process.wait_for_line("up", timeout=10)
+    await process.wait_for_line("up", timeout=PATIENCE)
     await process.stop()
-    assert await process.wait(timeout=1) == 7
+    assert await process.wait(timeout=PATIENCE) == 7
 
 
 async def test_stop_kills_a_process_that_is_deaf(tmp_path):
     process = await start(tmp_path, IGNORES_SIGTERM + "time.sleep(600)")
-    await process.wait_for_line("deaf", timeout=10)
+    await process.wait_for_line("deaf", timeout=PATIENCE)
     await process.stop(grace=0.1)
-    assert await process.wait(timeout=1) == -signal.SIGKILL
+    assert await process.wait(timeout=PATIENCE) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("parent", [HAS_A_CHILD, HAS_A_CHILD_IN_ANOTHER_GROUP], ids=["same group", "another group"])
 @pytest.mark.parametrize("end", [OwnedProcess.stop, OwnedProcess.kill])
 async def test_a_process_takes_its_children_along(tmp_path, end, parent):
     process = await start(tmp_path, parent + WAITS)
-    child = int(await process.wait_for_line(r"^\d+$", timeout=10))
+    child = int(await process.wait_for_line(r"^\d+$", timeout=PATIENCE))
     await end(process)
     assert await asyncio.to_thread(gone, child)
 
 
 async def test_a_stop_that_is_cancelled_still_kills(tmp_path):
     process = await start(tmp_path, IGNORES_SIGTERM + "time.sleep(600)")
-    await process.wait_for_line("deaf", timeout=10)
+    await process.wait_for_line("deaf", timeout=PATIENCE)
     stopping = asyncio.create_task(process.stop(grace=600), name="stop")
     await asyncio.sleep(0)
     stopping.cancel()

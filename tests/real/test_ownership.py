@@ -10,8 +10,8 @@ from appliance.replicator.memory import Owner
 from appliance.replicator.patience import until_free
 from appliance.replicator.states import LaneState
 from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -60,7 +60,7 @@ async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pai
         await newer.copy_all()
         assert older.copiers[0].lane.state is LaneState.COPYING
         stopping = asyncio.Event()
-        await asyncio.wait_for(older.copiers[0].run(stopping), SECONDS)
+        await asyncio.wait_for(older.copiers[0].run(stopping), PATIENCE)
         assert older.copiers[0].lane.state is LaneState.FENCED
         assert newer.run in str(older.faults[f"lane {older.copiers[0].lane.index}"])
 
@@ -114,7 +114,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
             return owner
 
         monkeypatch.setattr(copier.lane, "owner", look_slowly)
-        await asyncio.wait_for(running, SECONDS)
+        await asyncio.wait_for(running, PATIENCE)
         assert copier.lane.state is LaneState.FENCED
         await newer.copy_all()
     assert len(pair.compare(topic)[0]) == 11
@@ -136,7 +136,7 @@ async def test_case_7_a_lane_that_could_not_find_out_who_has_it_asks_again(
             raise Unreachable("the destination")
 
         monkeypatch.setattr(copier.lane, "taken_by", out_of_reach)
-        await asyncio.wait_for(copier.run(asyncio.Event()), SECONDS)
+        await asyncio.wait_for(copier.run(asyncio.Event()), PATIENCE)
         assert newer.run in str(older.faults[f"lane {copier.lane.index}"])
 
 

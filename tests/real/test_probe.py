@@ -8,13 +8,14 @@ import pytest
 from appliance.http import TEXT, HttpServer, Page
 from appliance.render.probe import probe
 from appliance.settings.target import Target
+from tests.support.patience import PATIENCE
 
 
 async def outcome(port: int) -> int | None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", probe(port), stderr=asyncio.subprocess.DEVNULL, env={"http_proxy": "http://127.0.0.1:1"}
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         return await process.wait()
 
 

@@ -13,7 +13,8 @@ from appliance.demo.cluster import Cluster
 from bench.loopback import OWN_ADDRESS
 from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing
-from tests.support.link import SECONDS, Link, faults, lines, link, shown_by
+from tests.support.link import Link, faults, lines, link, shown_by
+from tests.support.patience import PATIENCE
 from tests.support.processes import family, peers
 from tests.support.rows import read_rows
 
@@ -37,7 +38,7 @@ def orders(shared: Link) -> Link:
 
 
 async def until_copied(on: Link, topic: str, count: int, partition: int = 0) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while await copied(on.grape, f"{topic}.copy", partition) < count:
             await asyncio.sleep(0.1)
 
@@ -49,9 +50,9 @@ async def copied(cluster: Cluster, topic: str, partition: int = 0) -> int:
 async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(orders: Link) -> None:
     orders.produce("orders", 100)
     async with orders.running("source") as source, orders.running("replicate") as replicator:
-        await source.wait_for_line("ready", SECONDS)
+        await source.wait_for_line("ready", PATIENCE)
         async with orders.running("destination") as destination:
-            await destination.wait_for_line("ready", SECONDS)
+            await destination.wait_for_line("ready", PATIENCE)
             await until_copied(orders, "orders", 100)
             endpoints = ipaddress.IPv4Network("127.64.0.0/10")
             home = {ipaddress.IPv4Address(address) for address in ("127.0.0.1", "127.0.5.1", OWN_ADDRESS)}
@@ -59,7 +60,7 @@ async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(or
             assert any(address in endpoints for address in met)
             assert {address for address in met if address not in endpoints} <= home
         orders.produce("orders", 50)
-        await replicator.wait_for_line("appliance destination", SECONDS)
+        await replicator.wait_for_line("appliance destination", PATIENCE)
         await asyncio.sleep(2)
         assert await copied(orders.grape, "orders.copy") == 100
         async with orders.running("destination"):
@@ -79,7 +80,7 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
         async with orders.running("replicate", SLICE_SECONDS="3600") as replicator:
             await until_copied(orders, "orders", 2000)
             psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
-            assert await replicator.wait(SECONDS) == 0
+            assert await replicator.wait(PATIENCE) == 0
             assert not [line for line in lines(replicator) if "did not end in time" in line]
             # Case 5: PySpark said with a stack trace that its Java machine had ended.
             assert not [line for line in lines(replicator) if "Traceback" in line or " ERROR " in line]
@@ -93,20 +94,20 @@ async def test_a_wrong_secret_at_one_end_is_named_at_both_and_nothing_is_written
         orders.running("source", **(wrong if wrong_end == "source" else {})) as source,
         orders.running("destination", **(wrong if wrong_end == "destination" else {})) as destination,
     ):
-        await source.wait_for_line("ready", SECONDS)
-        await destination.wait_for_line("ready", SECONDS)
+        await source.wait_for_line("ready", PATIENCE)
+        await destination.wait_for_line("ready", PATIENCE)
         async with orders.running("replicate") as replicator:
-            line = await replicator.wait_for_line("no broker of the source cluster answers", SECONDS)
+            line = await replicator.wait_for_line("no broker of the source cluster answers", PATIENCE)
             assert "appliance destination" in line
-            assert "SHARED_SECRET" in await destination.wait_for_line("SHARED_SECRET", SECONDS)
-            assert "SHARED_SECRET" in await source.wait_for_line("SHARED_SECRET", SECONDS)
+            assert "SHARED_SECRET" in await destination.wait_for_line("SHARED_SECRET", PATIENCE)
+            assert "SHARED_SECRET" in await source.wait_for_line("SHARED_SECRET", PATIENCE)
     assert orders.topics(orders.grape) == set()
 
 
 @pytest.mark.parametrize("side", ["SOURCE", "DESTINATION"])
 async def test_a_wrong_api_key_ends_it_with_one_line_and_nothing_is_written(orders: Link, side: str) -> None:
     async with orders.tunnel(), orders.running("replicate", **{f"{side}_API_SECRET": "wrong"}) as replicator:
-        assert await replicator.wait(SECONDS) == 1
+        assert await replicator.wait(PATIENCE) == 1
     (line,) = faults(replicator)
     assert f"{side}_API_KEY=" in line
     assert f"{side}_API_SECRET" in line
@@ -117,18 +118,18 @@ async def test_a_wrong_api_key_ends_it_with_one_line_and_nothing_is_written(orde
 async def test_a_broker_that_nobody_answers_for_is_named_and_asked_again(orders: Link) -> None:
     nowhere = {"DESTINATION_BROKER_SERVERS": "127.0.5.9:9"}
     async with orders.tunnel(), orders.running("replicate", **nowhere) as replicator:
-        line = await replicator.wait_for_line("no broker of the destination cluster answers", SECONDS)
+        line = await replicator.wait_for_line("no broker of the destination cluster answers", PATIENCE)
         assert "127.0.5.9:9" in line
         assert "DESTINATION_BROKER_SERVERS" in line
         psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
-        assert await replicator.wait(SECONDS) == 0
+        assert await replicator.wait(PATIENCE) == 0
     assert sum("no broker of the destination" in line for line in lines(replicator)) == 1
 
 
 async def test_a_certificate_that_nobody_trusted_signed_names_the_ca_file(orders: Link) -> None:
     other = {"SOURCE_CA_FILE": str(orders.grape.ca_file)}
     async with orders.tunnel(), orders.running("replicate", **other) as replicator:
-        assert await replicator.wait(SECONDS) == 1
+        assert await replicator.wait(PATIENCE) == 1
     (line,) = faults(replicator)
     assert "SOURCE_CA_FILE" in line
 
@@ -141,7 +142,7 @@ async def test_settings_that_cannot_be_used_are_named_before_anything_runs(
     orders: Link, variable: str, value: str
 ) -> None:
     async with orders.running("replicate", **{variable: value}) as replicator:
-        assert await replicator.wait(SECONDS) == 2
+        assert await replicator.wait(PATIENCE) == 2
     (line,) = lines(replicator)
     assert f"{variable}={value}" in line
     assert orders.topics(orders.grape) == set()
@@ -149,7 +150,7 @@ async def test_settings_that_cannot_be_used_are_named_before_anything_runs(
 
 async def test_a_regex_that_matches_nothing_is_named_and_a_topic_that_comes_later_is_copied(orders: Link) -> None:
     async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_SOURCE_REGEX="late.*") as replicator:
-        await replicator.wait_for_line("REPLICA_TOPICS_SOURCE_REGEX=late.* matches no topic", SECONDS)
+        await replicator.wait_for_line("REPLICA_TOPICS_SOURCE_REGEX=late.* matches no topic", PATIENCE)
         orders.make_topic(orders.orange, "late")
         orders.produce("late", 10)
         await until_copied(orders, "late", 10)
@@ -162,7 +163,7 @@ async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_to
     orders.produce("orders", 10)
     orders.produce("orders-eu", 10)
     async with orders.tunnel(), orders.running("replicate") as replicator:
-        line = await replicator.wait_for_line("orders.copy has 1 partitions", SECONDS)
+        line = await replicator.wait_for_line("orders.copy has 1 partitions", PATIENCE)
         assert "give orders.copy 2 partitions" in line
         await until_copied(orders, "orders-eu", 10)
     assert await copied(orders.grape, "orders.copy") == 0
@@ -180,8 +181,8 @@ async def test_a_new_topic_is_copied_while_a_slice_of_an_hour_runs(orders: Link)
 async def test_start_latest_copies_what_comes_after_and_later_topics_whole(orders: Link) -> None:
     orders.produce("orders", 10)
     async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_START="latest") as replicator:
-        await replicator.wait_for_line("topics to copy", SECONDS)
-        async with asyncio.timeout(SECONDS):
+        await replicator.wait_for_line("topics to copy", PATIENCE)
+        async with asyncio.timeout(PATIENCE):
             while await copied(orders.grape, POSITIONS, 0) == 0:  # one task, one lane
                 await asyncio.sleep(0.1)
         orders.produce("orders", 5)
@@ -198,12 +199,12 @@ async def test_what_has_stopped_goes_on_by_the_operators_word_while_the_replicat
     orders.produce("orders", 1, value=bytes(range(256)) * 200)
     orders.produce("orders", 10)
     async with orders.tunnel(), orders.running("replicate") as replicator:
-        line = await replicator.wait_for_line("MESSAGE_TOO_LARGE", SECONDS)
+        line = await replicator.wait_for_line("MESSAGE_TOO_LARGE", PATIENCE)
         assert "orders-0 offset 10 is refused" in line
         await until_copied(orders, "orders", 10)
         configure(orders.grape, "orders.copy", **{"max.message.bytes": "200000"})
         async with orders.running("resume", "--topic", "orders") as resumed:
-            assert await resumed.wait(SECONDS) == 0
+            assert await resumed.wait(PATIENCE) == 0
             assert "orders-0 goes on from offset 10" in "".join(lines(resumed))
         await until_copied(orders, "orders", 21)
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
@@ -217,9 +218,9 @@ async def test_the_operator_leaves_a_gap_and_it_is_written_down(orders: Link) ->
         orders.produce("orders", 10)
         delete_before(orders.orange, "orders", 0, 15)
         async with orders.running("replicate") as replicator:
-            await replicator.wait_for_line("offsets 10 to 14 were deleted at the source", SECONDS)
+            await replicator.wait_for_line("offsets 10 to 14 were deleted at the source", PATIENCE)
             async with orders.running("resume", "--topic", "orders", "--from", "earliest") as resumed:
-                assert await resumed.wait(SECONDS) == 0
+                assert await resumed.wait(PATIENCE) == 0
             await until_copied(orders, "orders", 15)
     remembered = [row[2] or b"" for row in read_rows(orders.grape, POSITIONS, 0)]  # one task, one lane
     (gap,) = [value for value in remembered if b'"cause"' in value]

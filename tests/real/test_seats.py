@@ -12,8 +12,7 @@ from appliance.replicator.seat_tls import seat_tls
 from appliance.replicator.seating import STOP, Hello, Notice, Seat, decode_seat, encode_hello
 from appliance.replicator.seats import SeatServer
 from appliance.settings.values import Side
-
-SECONDS = 10.0
+from tests.support.patience import PATIENCE
 
 
 def seat(number: int) -> Seat:
@@ -27,7 +26,7 @@ def unheard(notice: Notice) -> None:
 
 @contextlib.asynccontextmanager
 async def server(*, encrypted: bool = False) -> AsyncIterator[SeatServer]:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         seats = SeatServer("127.0.0.1", unheard, encrypted=encrypted)
         await seats.start()
         try:

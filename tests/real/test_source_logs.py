@@ -16,8 +16,9 @@ from appliance.kafka.batch import SEQUENCES
 from appliance.settings.values import SecurityProtocol
 from tests.support.administration import configure
 from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import SECONDS, end
+from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -33,19 +34,19 @@ async def test_a_compacted_log_with_holes_and_emptied_batches_is_copied(pair: Pa
     # A batch in which a tombstone waits for its end has a delete horizon where its first timestamp was (KIP-534).
     topic = pair.topic("compacted", **COMPACTED)
     kept, transactional = pair.producer(), pair.producer(**{"transactional.id": topic})
-    transactional.init_transactions(SECONDS)
+    transactional.init_transactions(PATIENCE)
     transactional.begin_transaction()
     for number in range(200):
         transactional.produce(topic, b"old %d" % number, b"%d" % (number % 150))
-    transactional.commit_transaction(SECONDS)
+    transactional.commit_transaction(PATIENCE)
     for number in range(100):
         kept.produce(topic, None if number % 10 == 0 else b"new %d" % number, b"%d" % number)
-    kept.flush(SECONDS)
-    async with asyncio.timeout(SECONDS):
+    kept.flush(PATIENCE)
+    async with asyncio.timeout(PATIENCE):
         while await asyncio.to_thread(visible, pair.orange, topic) > 160:
             await asyncio.sleep(0.5)
             kept.produce(topic, b"comes", b"late")  # a segment is rolled, and those before it cleaned, when one comes
-            kept.flush(SECONDS)
+            kept.flush(PATIENCE)
     configure(pair.orange, topic, **{"cleanup.policy": "delete", "segment.ms": None})
     async with pair.engine() as engine:
         await engine.copy_all()
@@ -133,7 +134,7 @@ def visible(cluster: Cluster, topic: str) -> int:
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         count = 0
-        while (message := consumer.poll(SECONDS)) is not None and message.error() is None:
+        while (message := consumer.poll(PATIENCE)) is not None and message.error() is None:
             count += 1
         return count
     finally:
@@ -143,7 +144,7 @@ def visible(cluster: Cluster, topic: str) -> int:
 def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
     """Returns when a topic's partition 0 is led by a node."""
     admin = AdminClient(cluster.client_configuration())
-    deadline = time.monotonic() + SECONDS
-    while admin.list_topics(topic, SECONDS).topics[topic].partitions[0].leader != node:
+    deadline = time.monotonic() + PATIENCE
+    while admin.list_topics(topic, PATIENCE).topics[topic].partitions[0].leader != node:
         assert time.monotonic() < deadline, f"node {node} does not lead {topic}"
         time.sleep(0.1)

@@ -19,7 +19,8 @@ import pytest_asyncio
 import appliance
 from appliance.demo.process import OwnedProcess
 from tests.support.disclosure import disclosing
-from tests.support.link import SECONDS, Link, command_lines, faults, lines, link, shown_by
+from tests.support.link import Link, command_lines, faults, lines, link, shown_by
+from tests.support.patience import PATIENCE
 from tests.support.processes import peers
 from tests.support.rows import read_rows
 from tests.support.spark_cluster import ENDPOINTS, SparkCluster, settings, spark_cluster, start_worker
@@ -35,7 +36,7 @@ LONG = 90.0
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
     async with link(tmp_path_factory.mktemp("link")) as made, made.running("source") as source:
-        await source.wait_for_line("ready", SECONDS)
+        await source.wait_for_line("ready", PATIENCE)
         yield made
 
 
@@ -52,7 +53,7 @@ async def copying(on: Link, **others: str) -> AsyncIterator[tuple[SparkCluster, 
     """A cluster, and a replicator with these ``others`` among its settings that has copied by both of its workers."""
     variables = settings() | others
     async with spark_cluster(on, variables) as cluster, on.running("destination") as gateway:
-        await gateway.wait_for_line("ready", SECONDS)
+        await gateway.wait_for_line("ready", PATIENCE)
         async with on.running("replicate", **variables) as replicator:
             async with asyncio.timeout(LONG):
                 while not all(cluster.copiers(host) for host in ENDPOINTS):
@@ -79,7 +80,7 @@ def slices(replicator: OwnedProcess) -> int:
 
 
 async def gone(processes: list[psutil.Process]) -> bool:
-    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=SECONDS)
+    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=PATIENCE)
     return not alive
 
 
@@ -98,7 +99,7 @@ async def owners(replicator: OwnedProcess) -> dict[int, object]:
 def status(replicator: OwnedProcess) -> dict[str, Any]:
     """The newest snapshot of the replicator's console, which makes one every few seconds."""
     (address,) = (line.rpartition("address=")[2] for line in lines(replicator) if "console: listening" in line)
-    with urllib.request.urlopen(f"http://{address}/status", timeout=SECONDS) as answer:
+    with urllib.request.urlopen(f"http://{address}/status", timeout=PATIENCE) as answer:
         snapshot: dict[str, Any] = json.load(answer)
         return snapshot
 
@@ -199,7 +200,7 @@ async def test_a_worker_of_another_release_is_named(orders: Link, tmp_path: Path
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"}
     variables = settings()
     async with spark_cluster(orders, variables, environment), orders.running("destination") as gateway:
-        await gateway.wait_for_line("ready", SECONDS)
+        await gateway.wait_for_line("ready", PATIENCE)
         async with orders.running("replicate", **variables) as replicator:
             await replicator.wait_for_line(r"a slice failed: .* has release 0\.0\.1 of the appliance", LONG)
 
@@ -209,6 +210,6 @@ async def test_a_worker_that_has_another_secret_gets_nothing_to_do(orders: Link)
     async with AsyncExitStack() as parts, orders.running("destination") as gateway:
         await parts.enter_async_context(orders.running("spark", "master", **variables))
         await start_worker(orders, parts, FIRST, **{**variables, "SPARK_AUTHENTICATE_SECRET": other})
-        await gateway.wait_for_line("ready", SECONDS)
+        await gateway.wait_for_line("ready", PATIENCE)
         async with orders.running("replicate", **variables) as replicator:
             await replicator.wait_for_line("has no core for us", LONG)

@@ -15,9 +15,10 @@ from bench.copying import Copying
 from bench.filling import Load
 from bench.our_replicator import our_replicator
 from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
 from tests.support.processes import runs
 from tests.support.records import produce
-from tests.support.rows import SECONDS, read_rows
+from tests.support.rows import read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -50,7 +51,7 @@ def temporary(directory: Path) -> list[Path]:
 
 async def family(replicator: OwnedProcess, wanted: str) -> list[psutil.Process]:
     """What it has started, as soon as something that runs ``wanted`` is among it."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while True:
             found = psutil.Process(replicator.pid).children(recursive=True)
             if any(runs(process, wanted) for process in found):
@@ -59,7 +60,7 @@ async def family(replicator: OwnedProcess, wanted: str) -> list[psutil.Process]:
 
 
 async def copied(pair: Pair, copying: Copying, count: int) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while len(await asyncio.to_thread(read_rows, pair.grape, copying.topic, 0)) < count:
             await asyncio.sleep(0.1)
 
@@ -104,7 +105,7 @@ async def test_a_replicator_whose_java_machine_has_died_ends_and_says_so(
         await copied(pair, copying, 1)
         (java,) = (process for process in await family(copying.process, JAVA) if runs(process, JAVA))
         java.kill()
-        assert await copying.process.wait(SECONDS) == 1
+        assert await copying.process.wait(PATIENCE) == 1
         assert "SPARK_DRIVER_MEMORY" in copying.process.log_file.read_text().splitlines()[-1]
         assert temporary(tmp_path) == []
 
@@ -114,7 +115,7 @@ async def test_a_terminated_replicator_leaves_no_temporary_file(pair: Pair, star
         await copied(pair, copying, 1)
         assert len(temporary(tmp_path)) == 1
         psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
-        assert await copying.process.wait(SECONDS) == 0
+        assert await copying.process.wait(PATIENCE) == 0
         assert temporary(tmp_path) == []
 
 

@@ -11,6 +11,7 @@ from appliance.settings.target import Target
 from appliance.tunnel.ssh import options
 from appliance.tunnel.ssh.channel import open_channel
 from tests.support.carrying import echoed, exchange
+from tests.support.patience import PATIENCE
 from tests.support.ssh import link_to, logged_in, running_server
 from tests.support.tunnel import HOST, echo, target_server
 
@@ -114,7 +115,7 @@ async def test_an_end_behind_bytes_that_nobody_takes_yet_is_still_an_end():
         channel.send_eof()
         await channel.receive()
         channel.pause()
-        await asyncio.wait_for(told, 5)
+        await asyncio.wait_for(told, PATIENCE)
         rest = Collected()
         channel.attach(rest)
         await rest.over.wait()

@@ -16,7 +16,8 @@ import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from appliance.demo.process import OwnedProcess
-from tests.support.link import SECONDS, Link, faults, link
+from tests.support.link import Link, faults, link
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -40,14 +41,14 @@ async def status(on: Link, *options: str, **changed: str) -> tuple[int, str]:
     """What the command exits with and prints."""
     process = await on.start("status", options=options, **changed)
     try:
-        return await process.wait(SECONDS), process.log_file.read_text()
+        return await process.wait(PATIENCE), process.log_file.read_text()
     finally:
         await process.kill()
 
 
 async def console_of(replicator: OwnedProcess) -> str:
     """Where a replicator's console listens."""
-    line = await replicator.wait_for_line("console: listening", SECONDS)
+    line = await replicator.wait_for_line("console: listening", PATIENCE)
     (address,) = re.findall(r"address=(\S+)", line)
     return str(address)
 
@@ -55,7 +56,7 @@ async def console_of(replicator: OwnedProcess) -> str:
 async def page(address: str, path: str) -> tuple[int, bytes]:
     def ask() -> tuple[int, bytes]:
         try:
-            with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{address}{path}", timeout=PATIENCE) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()
@@ -65,7 +66,7 @@ async def page(address: str, path: str) -> tuple[int, bytes]:
 
 async def until_health(address: str, code: int, state: str) -> dict[str, Any]:
     """Ask until the health endpoint says so."""
-    async with asyncio.timeout(2 * SECONDS):
+    async with asyncio.timeout(2 * PATIENCE):
         while True:
             found, body = await page(address, "/health")
             answer: dict[str, Any] = json.loads(body)
@@ -88,7 +89,7 @@ async def metrics(address: str) -> dict[str, float]:
 
 async def test_health_and_metrics_follow_the_link_through_an_outage_of_the_tunnel(orders: Link) -> None:
     async with orders.running("source") as source, orders.running("replicate") as replicator:
-        await source.wait_for_line("ready", SECONDS)
+        await source.wait_for_line("ready", PATIENCE)
         address = await console_of(replicator)
         assert address.startswith("127.0.0.1:")
         async with orders.running("destination"):
@@ -142,11 +143,11 @@ async def test_status_that_watches_shows_what_comes_until_it_is_told_to_stop(ord
         await until_health(await console_of(replicator), 200, "copied")
         watching = await orders.start("status", options=("--watch", "--json"))
         try:
-            await watching.wait_for_line('"copied": 100', SECONDS)
+            await watching.wait_for_line('"copied": 100', PATIENCE)
             orders.produce("orders", 5)
-            await watching.wait_for_line('"copied": 105', SECONDS)
+            await watching.wait_for_line('"copied": 105', PATIENCE)
             psutil.Process(watching.pid).send_signal(signal.SIGINT)
-            assert await watching.wait(SECONDS) == 0
+            assert await watching.wait(PATIENCE) == 0
         finally:
             await watching.kill()
         assert {json.loads(line)["state"] for line in watching.log_file.read_text().splitlines()} <= {
@@ -163,7 +164,7 @@ async def test_of_two_replicators_the_newer_one_has_the_lanes_and_the_older_says
         async with orders.running("replicate"):
             orders.produce("orders", 10)
             orders.produce("orders", 10, partition=1)
-            assert await older.wait(SECONDS) == 1
+            assert await older.wait(PATIENCE) == 1
             after = json.loads((await status(orders, "--json"))[1])
     runs = [{lane["owner"]["run"] for lane in seen["lanes"] if lane["owner"]} for seen in (before, after)]
     assert len(runs[0]) == len(runs[1]) == 1
@@ -174,9 +175,9 @@ async def test_a_console_port_that_is_taken_is_told_once_and_copying_goes_on(ord
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         async with orders.tunnel(), orders.running("replicate", CONSOLE_LISTEN=listen) as replicator:
-            line = await replicator.wait_for_line("CONSOLE_LISTEN", SECONDS)
+            line = await replicator.wait_for_line("CONSOLE_LISTEN", PATIENCE)
             assert f"CONSOLE_LISTEN: cannot listen on {listen}: address already in use" in line
-            await replicator.wait_for_line("topics to copy", SECONDS)
+            await replicator.wait_for_line("topics to copy", PATIENCE)
             await asyncio.sleep(6)  # it has tried again by then
             assert sum("CONSOLE_LISTEN" in line for line in faults(replicator)) == 1
             taken.close()

@@ -8,8 +8,8 @@ from appliance.replicator.discovery import Scout
 from appliance.settings.values import OnGap, Start, TopicSettings
 from tests.support.administration import configuration, configure, grow, partitions
 from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import SECONDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -49,7 +49,7 @@ async def test_a_changed_configuration_follows(pair: Pair) -> None:
         await watching.look()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.ms": None})
         configure(pair.grape, copy, **{"flush.messages": "100"})
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while configuration(pair.grape, copy)["retention.ms"] != "3600000":
                 await watching.look()
     held = configuration(pair.grape, copy)

@@ -20,6 +20,7 @@ from appliance.tunnel.identity import Identity
 from appliance.tunnel.renewal import Renewal
 from tests.support.authority import Authority, replace, write_files
 from tests.support.gateway import gateway_variables
+from tests.support.patience import PATIENCE
 from tests.support.tls import running_client, running_server
 from tests.support.tunnel import HOST, echo, target_server, tunnel_settings
 
@@ -65,13 +66,13 @@ async def taken(end):
     """The block changes files; afterwards ``end`` has taken them."""
     before = end.context
     yield
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while end.context is before:
             await asyncio.sleep(0.01)
 
 
 async def told(caplog, text):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not any(text in message for message in caplog.messages):
             await asyncio.sleep(0.01)
 
@@ -191,7 +192,7 @@ async def test_a_secret_is_changed_in_three_steps_and_each_costs_a_moment_at_mos
             async with (
                 running_server(target, end=source) as server,
                 running_client(target, server.port, destination) as (_, endpoint),
-                asyncio.timeout(2),
+                asyncio.timeout(PATIENCE),
             ):
                 while not await works(endpoint):
                     await asyncio.sleep(0.02)

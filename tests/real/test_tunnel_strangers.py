@@ -22,6 +22,7 @@ from appliance.tunnel.strangers import STRANGERS_OF_ONE_MAX
 from appliance.tunnel.tls import TlsLayer
 from tests.support import flood
 from tests.support.authority import DAY, Authority
+from tests.support.patience import PATIENCE
 from tests.support.tls import Trusting, ask_connect, connect_request, identity, running_client, running_server
 from tests.support.tunnel import HOST, LINK, SECRET, Resolver, echo, target_server, tunnel_settings
 
@@ -131,7 +132,7 @@ async def test_a_handshake_that_comes_byte_by_byte_has_no_more_time_than_one_tha
 
         dripping = asyncio.create_task(drip())
         with contextlib.suppress(ConnectionError):
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(10):
                 await reader.read(-1)
         dripping.cancel()
         writer.transport.abort()
@@ -184,7 +185,7 @@ async def test_ten_thousand_idle_connections_from_one_address_stop_nobody_who_ca
                 assert await comes_through(server.port, target, "127.0.0.1")
                 assert await comes_through(server.port, target, "127.0.0.3")
                 assert len(resolver.asked) == 3
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 while not await comes_through(server.port, target, "127.0.0.2"):
                     await asyncio.sleep(0.05)
             writer.close()

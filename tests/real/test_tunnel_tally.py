@@ -7,8 +7,9 @@ from appliance.settings.values import Side
 from appliance.tunnel import breaker
 from appliance.tunnel.tally import Refusal, Tally
 from tests.support.dns import dead_port
+from tests.support.patience import PATIENCE
 from tests.support.tls import identity, link_to, running_client, running_server
-from tests.support.tunnel import PATIENCE, echo
+from tests.support.tunnel import echo
 
 ENDED = "COMPLETE"
 

@@ -12,8 +12,8 @@ from appliance.demo.comparison import Difference, Differences, Kind
 from appliance.demo.report import Report
 from appliance.demo.verification import Verdict, verify
 from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
 
-SECONDS = 30.0
 RECORDS = [b"%d" % number for number in range(10)]
 WHEN = int(time.time() * 1000)
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 def make_topic(client: Mapping[str, str], topic: str, partitions: int) -> None:
     admin = AdminClient({**client})
     for future in admin.create_topics([NewTopic(topic, partitions)]).values():
-        future.result(SECONDS)
+        future.result(PATIENCE)
 
 
 def produce(client: Mapping[str, str], topic: str, values: Sequence[bytes], partition: int = 0) -> None:
@@ -32,18 +32,18 @@ def produce(client: Mapping[str, str], topic: str, values: Sequence[bytes], part
     producer = Producer({**client, **reports})
     for value in values:
         producer.produce(topic, value, b"key", partition, timestamp=WHEN)
-    assert producer.flush(SECONDS) == 0
+    assert producer.flush(PATIENCE) == 0
     assert failures == []
 
 
 def produce_and_abort(client: Mapping[str, str], topic: str, values: Sequence[bytes]) -> None:
     producer = Producer({**client, "transactional.id": f"{topic}-aborted"})
-    producer.init_transactions(SECONDS)
+    producer.init_transactions(PATIENCE)
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, partition=0)
-    producer.flush(SECONDS)
-    producer.abort_transaction(SECONDS)
+    producer.flush(PATIENCE)
+    producer.abort_transaction(PATIENCE)
 
 
 class Sides:

@@ -13,7 +13,8 @@ from appliance.verify.verdict import NEWEST_RECORDS, Span, State, Verdict
 from appliance.verify.verification import Verification
 from tests.support.administration import delete_before
 from tests.support.engine import Engine, Pair
-from tests.support.rows import SECONDS, Row, end
+from tests.support.patience import PATIENCE
+from tests.support.rows import Row, end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -25,7 +26,7 @@ def produce(pair: Pair, topic: str, count: int, first: int = 0, partition: int =
     for number in range(first, first + count):
         key = None if number % 3 == 0 else b"key %d" % number
         producer.produce(topic, b"value %d" % number * 20, key, partition, headers=[("h", b"%d" % number)])
-    assert producer.flush(SECONDS) == 0
+    assert producer.flush(PATIENCE) == 0
 
 
 def write(cluster: Cluster, topic: str, rows: Sequence[Row], pair: Pair) -> None:
@@ -33,7 +34,7 @@ def write(cluster: Cluster, topic: str, rows: Sequence[Row], pair: Pair) -> None
     producer = pair.producer(**cluster.client_configuration())
     for partition, key, value, headers, (_, timestamp) in rows:
         producer.produce(topic, value, key, partition, headers=headers or [], timestamp=timestamp)
-    assert producer.flush(SECONDS) == 0
+    assert producer.flush(PATIENCE) == 0
 
 
 async def verify(
@@ -61,13 +62,13 @@ async def test_what_the_engine_copied_is_equal_whatever_the_batches(pair: Pair) 
     pair.topic("empty", 3)
     transactions = pair.topic("transactions")
     producer = pair.producer(**{"transactional.id": transactions})
-    producer.init_transactions(SECONDS)
+    producer.init_transactions(PATIENCE)
     for turn in range(6):
         producer.begin_transaction()
         for number in range(20):
             producer.produce(transactions, b"%d of %d" % (number, turn))
-        producer.flush(SECONDS)
-        producer.commit_transaction(SECONDS) if turn % 2 else producer.abort_transaction(SECONDS)
+        producer.flush(PATIENCE)
+        producer.commit_transaction(PATIENCE) if turn % 2 else producer.abort_transaction(PATIENCE)
     async with pair.engine() as engine:
         await engine.copy_all()
         found = await verify(engine)
@@ -101,7 +102,7 @@ async def test_a_link_that_is_running_is_given_the_time_to_catch_up(pair: Pair) 
     async with pair.engine() as engine:
         await engine.copy_all()
         produce(pair, topic, 500, 500)
-        verifying = asyncio.create_task(verify(engine, wait=SECONDS), name="verifying")
+        verifying = asyncio.create_task(verify(engine, wait=PATIENCE), name="verifying")
         await asyncio.sleep(0.3)
         assert not verifying.done()
 
@@ -219,13 +220,13 @@ async def test_of_a_compacted_topic_the_newest_record_of_each_key_is_compared(pa
     def update(value: int, keys: int = 20) -> None:
         for key in range(keys):
             producer.produce(topic, b"%d" % value, b"key %d" % key)
-        assert producer.flush(SECONDS) == 0
+        assert producer.flush(PATIENCE) == 0
 
     async with pair.engine() as engine:
         for value in range(5):
             update(value)
         await engine.copy_all()
-        async with asyncio.timeout(SECONDS):  # either side is compacted when the cleaner finds the time
+        async with asyncio.timeout(PATIENCE):  # either side is compacted when the cleaner finds the time
             while len(pair.rows(pair.orange, topic, 1)[0]) == 100:
                 time.sleep(0.3)
                 update(9, 1)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import SECONDS
 from tests.support.settings import write_settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -37,7 +37,7 @@ def settings(pair: Pair, directory: Path, **changed: str) -> Path:
 async def command(env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     line = [sys.executable, "-m", "appliance.cli", "verify", "--env-file", str(env_file), *arguments]
     return await asyncio.to_thread(
-        subprocess.run, line, capture_output=True, text=True, timeout=SECONDS, env=dict(os.environ), check=False
+        subprocess.run, line, capture_output=True, text=True, timeout=PATIENCE, env=dict(os.environ), check=False
     )
 
 

@@ -16,7 +16,7 @@ from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings
 from tests.support.administration import delete_before
 from tests.support.engine import LANES, Engine, Pair
-from tests.support.rows import SECONDS
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -47,7 +47,7 @@ async def watching(pair: Pair, **changed: str) -> AsyncIterator[Watcher]:
 
 async def until(watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snapshot:
     """Look until the snapshot is as expected: what is committed is seen when its markers are written."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE
     while not expected(snapshot := await watcher.look()):
         assert time.monotonic() < deadline, snapshot
         await asyncio.sleep(0.05)
@@ -64,7 +64,7 @@ def produce(pair: Pair, topic: str, count: int, partition: int = 0, size: int = 
     producer = pair.producer()
     for _ in range(count):
         producer.produce(topic, b"v" * size, partition=partition)
-    assert producer.flush(SECONDS) == 0
+    assert producer.flush(PATIENCE) == 0
 
 
 async def test_before_any_replicator_has_run_nothing_is_copied_and_all_of_it_is_to_be(pair: Pair) -> None:
@@ -92,7 +92,7 @@ async def test_copied_and_lag_are_what_both_clusters_say(pair: Pair) -> None:
         assert [(p.copied, p.lag_records) for p in behind.partitions] == [(20, 30), (20, 0)]
         lag = behind.topics[0].lag_seconds
         assert lag is not None
-        assert 0 < lag < SECONDS
+        assert 0 < lag < PATIENCE
         await engine.copy_all()
         again = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
         assert [p.copied for p in again.partitions] == [50, 20]
@@ -107,13 +107,13 @@ async def test_copied_and_lag_are_what_both_clusters_say(pair: Pair) -> None:
 async def test_markers_and_aborted_records_leave_no_lag(pair: Pair) -> None:
     topic = pair.topic("markers")
     producer = pair.producer(**{"transactional.id": topic})
-    producer.init_transactions(SECONDS)
+    producer.init_transactions(PATIENCE)
     for commit in (True, False):
         producer.begin_transaction()
         for _ in range(5):
             producer.produce(topic, b"v")
-        producer.flush(SECONDS)
-        (producer.commit_transaction if commit else producer.abort_transaction)(SECONDS)
+        producer.flush(PATIENCE)
+        (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.copy_all()
         snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
@@ -162,10 +162,10 @@ async def test_an_open_transaction_is_named_and_gone_when_it_is_over(pair: Pair)
     produce(pair, topic, 10)
     before = time.time() * 1000
     opened = pair.producer(**{"transactional.id": f"till-{pair.tag}"})
-    opened.init_transactions(SECONDS)
+    opened.init_transactions(PATIENCE)
     opened.begin_transaction()
     opened.produce(topic, b"v")
-    opened.flush(SECONDS)
+    opened.flush(PATIENCE)
     produce(pair, topic, 10)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.prepare()
@@ -181,7 +181,7 @@ async def test_an_open_transaction_is_named_and_gone_when_it_is_over(pair: Pair)
         assert (hold.waiting, hold.transaction.producer_id >= 0) == (11, True)
         assert before - 1000 <= hold.transaction.began <= time.time() * 1000
         assert watcher.snapshot.state is State.COPIED  # up to where anything may be copied
-        opened.commit_transaction(SECONDS)
+        opened.commit_transaction(PATIENCE)
         await engine.copy_all()
         snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
     assert (only(snapshot).held, only(snapshot).copied) == (None, 21)
@@ -206,15 +206,15 @@ async def test_positions_that_somebody_leaves_undecided_are_named_with_their_lan
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.copy_all()
         hanging = pair.producer(**{**pair.grape.client_configuration(), "transactional.id": f"hanging-{pair.tag}"})
-        hanging.init_transactions(SECONDS)
+        hanging.init_transactions(PATIENCE)
         hanging.begin_transaction()
         hanging.produce(pair.naming.positions_topic, b"{}", b"{}", partition=1)
-        hanging.flush(SECONDS)
+        hanging.flush(PATIENCE)
         snapshot = await until(watcher, lambda snapshot: any(lane.held for lane in snapshot.lanes))
         (lane,) = [lane for lane in snapshot.lanes if lane.held]
         assert lane.held is not None
         assert (lane.lane, lane.held.transactional_id) == (1, f"hanging-{pair.tag}")
-        hanging.abort_transaction(SECONDS)
+        hanging.abort_transaction(PATIENCE)
         await until(watcher, lambda snapshot: not any(lane.held for lane in snapshot.lanes))
 
 
@@ -226,7 +226,7 @@ async def test_a_positions_topic_that_is_gone_takes_what_it_said_with_it(pair: P
         await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
         positions = pair.naming.positions_topic
         admin = AdminClient(pair.grape.client_configuration())
-        admin.delete_topics([positions])[positions].result(SECONDS)
+        admin.delete_topics([positions])[positions].result(PATIENCE)
         snapshot = await until(watcher, lambda snapshot: snapshot.state is State.NEVER_RUN)
     assert (only(snapshot).copied, snapshot.lanes) == (0, ())
 
@@ -239,7 +239,7 @@ async def test_what_somebody_else_has_written_among_the_positions_is_unknown_and
         await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
         stranger = pair.producer(**pair.grape.client_configuration())
         stranger.produce(pair.naming.positions_topic, b"hello", b"key", partition=0)
-        stranger.flush(SECONDS)
+        stranger.flush(PATIENCE)
         snapshot = await until(watcher, lambda snapshot: snapshot.destination.unknown is not None)
     assert snapshot.destination.unknown is not None
     assert "holds something else" in snapshot.destination.unknown.reason

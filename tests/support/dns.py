@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dnslib import EDNS0, QTYPE, RR, A, DNSRecord
 
 from appliance.settings.target import Target
+from tests.support.patience import PATIENCE
 
 ANY_PORT = Target("127.0.0.1", 0)
 
@@ -48,7 +49,7 @@ async def send_udp(port: int, *messages: bytes) -> None:
             await asyncio.get_running_loop().sock_sendall(client, message)
 
 
-async def ask_udp(port: int, *messages: bytes, timeout: float = 10, address: str = "127.0.0.1") -> bytes:
+async def ask_udp(port: int, *messages: bytes, timeout: float = PATIENCE, address: str = "127.0.0.1") -> bytes:
     """Datagrams there, the first one back; TimeoutError when there is silence."""
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
@@ -70,7 +71,7 @@ async def ask_tcp(port: int, *messages: bytes) -> list[bytes]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(b"".join(struct.pack("!H", len(message)) + message for message in messages))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             return [await read_tcp(reader) for _ in messages]
     finally:
         writer.close()

@@ -40,7 +40,8 @@ from appliance.settings.values import (
     TopicSettings,
 )
 from tests.support.administration import make_topic
-from tests.support.rows import SECONDS, Row, end, read_rows
+from tests.support.patience import PATIENCE
+from tests.support.rows import Row, end, read_rows
 
 Answer = TypeVar("Answer")
 
@@ -135,8 +136,8 @@ class Pair:
 
 def _delete(cluster: Cluster, topic: str) -> None:
     admin = AdminClient(cluster.client_configuration())
-    admin.delete_topics([topic])[topic].result(SECONDS)
-    while topic in admin.list_topics(timeout=SECONDS).topics:
+    admin.delete_topics([topic])[topic].result(PATIENCE)
+    while topic in admin.list_topics(timeout=PATIENCE).topics:
         time.sleep(0.05)
 
 
@@ -173,7 +174,7 @@ class Engine:
         """Look for topics, and give the lanes what there is, as a new slice does; lanes that are warm stay warm."""
         naming = self.pair.naming
         topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, 1)
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             scout = Scout(self.source, self.destination, naming, topics)
             while not (found := await scout.look()).replicas:
                 await asyncio.sleep(0.05)
@@ -196,7 +197,7 @@ class Engine:
             partitions = [(copy, number) for number in range(len(metadata.topics[copy].leaders))]
             return await list_offsets(self.destination, metadata, partitions, Bound.END)
 
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             await _known(ends)
 
     async def copy_until(self, finished: "asyncio.Task[None]") -> None:
@@ -204,7 +205,7 @@ class Engine:
         stopping = asyncio.Event()
         running = [asyncio.create_task(copier.run(stopping), name="copier") for copier in self.copiers]
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(PATIENCE):
                 await finished
         finally:
             stopping.set()
@@ -247,7 +248,7 @@ class Engine:
 
     async def _until_decided(self) -> None:
         """A commit is answered before its markers are written, and readers see it a moment later."""
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while not await _known(self._decided):
                 await asyncio.sleep(0.02)
 
@@ -263,7 +264,7 @@ class Engine:
     async def positions(self) -> dict[tuple[str, int], Position]:
         """What the destination remembers, read as a new process would."""
         known = {key: held for copier in self.copiers for key, held in copier.lane.memory.positions.items()}
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 found = {key: held for memory in await self._memories() for key, held in memory.positions.items()}
                 # A commit is answered before its markers are written, and readers see it a moment later.

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from appliance.demo.process import OwnedProcess
 from bench.loopback import OWN_ADDRESS
+from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED
-from tests.support.tunnel import HOST, PATIENCE, SECRET
+from tests.support.tunnel import HOST, SECRET
 
 LIMITED = 'ulimit -n "$0" && exec "$@"'
 """The script of a shell that lowers the limit of file descriptors, hard and soft, and becomes the command."""

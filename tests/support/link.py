@@ -23,8 +23,8 @@ from appliance.settings.target import Target, normal_host
 from appliance.settings.values import DnsSettings
 from bench.loopback import OWN_ADDRESS, free_port
 from tests.support.administration import make_topic
+from tests.support.patience import PATIENCE
 from tests.support.processes import family
-from tests.support.rows import SECONDS
 
 ORANGE_KEY = ApiKey("ORANGE", Secret("orange-api-secret"))
 GRAPE_KEY = ApiKey("GRAPE", Secret("grape-api-secret"))
@@ -107,8 +107,8 @@ class Link:
     async def tunnel(self) -> AsyncIterator[tuple[OwnedProcess, OwnedProcess]]:
         """Both ends, ready."""
         async with self.running("source") as source, self.running("destination") as destination:
-            await source.wait_for_line("ready", SECONDS)
-            await destination.wait_for_line("ready", SECONDS)
+            await source.wait_for_line("ready", PATIENCE)
+            await destination.wait_for_line("ready", PATIENCE)
             yield source, destination
 
     def make_topic(self, cluster: Cluster, name: str, partitions: int = 1, **configs: str) -> None:
@@ -116,14 +116,14 @@ class Link:
 
     def topics(self, cluster: Cluster) -> set[str]:
         """What topics a cluster has, Kafka's own left out."""
-        listed = AdminClient(cluster.client_configuration()).list_topics(timeout=SECONDS).topics
+        listed = AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics
         return {name for name in listed if not name.startswith("__")}
 
     def produce(self, topic: str, count: int, partition: int = 0, value: bytes = b"") -> None:
         producer = Producer(self.orange.client_configuration())
         for number in range(count):
             producer.produce(topic, value or b"value %d" % number, b"key %d" % number, partition)
-        assert producer.flush(SECONDS) == 0
+        assert producer.flush(PATIENCE) == 0
 
     def clear(self) -> None:
         """Delete every topic of ours on both sides, so that the next test begins with a new link."""
@@ -131,7 +131,7 @@ class Link:
             admin = AdminClient(cluster.client_configuration())
             names = sorted(self.topics(cluster))
             for deletion in admin.delete_topics(names).values() if names else ():
-                deletion.result(SECONDS)
+                deletion.result(PATIENCE)
             while self.topics(cluster):
                 time.sleep(0.05)
 

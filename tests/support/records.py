@@ -4,7 +4,7 @@ import random
 
 from confluent_kafka import Producer
 
-from tests.support.rows import SECONDS
+from tests.support.patience import PATIENCE
 
 
 def produce(producer: Producer, topic: str, count: int, partition: int = 0, size: int = 100) -> None:
@@ -18,4 +18,4 @@ def produce(producer: Producer, topic: str, count: int, partition: int = 0, size
             headers=[("number", b"%d" % number), ("empty", b""), ("number", None)] if number % 2 else None,
             partition=partition,
         )
-    assert producer.flush(SECONDS) == 0
+    assert producer.flush(PATIENCE) == 0

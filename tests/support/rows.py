@@ -3,9 +3,7 @@
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from appliance.demo.cluster import Cluster
-
-SECONDS = 120.0
-"""After which something hangs: Python, Java and Spark may have to start in it, on a machine that is busy."""
+from tests.support.patience import PATIENCE
 
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]
 """What must be the same on both sides of a record: partition, key, value, headers, timestamp with its type."""
@@ -16,7 +14,7 @@ def end(cluster: Cluster, topic: str, partition: int) -> int:
     configuration = {"group.id": "watermarks", "isolation.level": "read_uncommitted"}
     consumer = Consumer({**cluster.client_configuration(), **configuration})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), SECONDS)[1])
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), PATIENCE)[1])
     finally:
         consumer.close()
 
@@ -37,7 +35,7 @@ def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
         while True:
-            message: Message | None = consumer.poll(SECONDS)
+            message: Message | None = consumer.poll(PATIENCE)
             assert message is not None, f"{topic}-{partition} cannot be read to its end"
             if message.error() is not None:
                 assert message.error().name() in ("_PARTITION_EOF", "UNKNOWN_TOPIC_OR_PART"), message.error()

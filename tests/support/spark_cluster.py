@@ -11,7 +11,8 @@ import psutil
 
 from appliance.demo.process import OwnedProcess
 from bench.loopback import OWN_ADDRESS, free_port
-from tests.support.link import SECONDS, Link
+from tests.support.link import Link
+from tests.support.patience import PATIENCE
 from tests.support.processes import runs
 
 ENDPOINTS = {"127.0.0.2": "127.65.0.0/16", "127.0.0.3": "127.66.0.0/16"}
@@ -74,7 +75,7 @@ async def spark_cluster(
         cluster = SparkCluster(variables, own, master, {})
         for host in ENDPOINTS:
             gateway = await parts.enter_async_context(on.running("destination", **own[host]))
-            await gateway.wait_for_line("ready", SECONDS)
+            await gateway.wait_for_line("ready", PATIENCE)
             cluster.workers[host] = await start_worker(on, parts, host, environment, **variables, **own[host])
         yield cluster
 

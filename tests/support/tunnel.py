@@ -17,13 +17,12 @@ from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.ssh.keys import LinkKeys
 from appliance.tunnel.ssh.server import SshServer
 from appliance.tunnel.targets import Resolve
+from tests.support.patience import PATIENCE
 
 SECRET = "loopback-uYw0kTq3sVxG8mJb2nRz5cEa"
 LINK = "orange-grape"
 HOST = "b0.orange.example"
 PATTERN = TargetPattern("pattern.example", 9092)
-PATIENCE = 60.0
-"""Seconds after which a test that hangs fails."""
 LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
