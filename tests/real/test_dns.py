@@ -1,6 +1,7 @@
 """The shim on real sockets: what it answers, what it refuses, and that nothing ends it."""
 
 import asyncio
+import contextlib
 import ipaddress
 import random
 import struct
@@ -16,6 +17,7 @@ from appliance.errors import SettingsError
 from appliance.settings.target import Target
 from appliance.settings.values import DnsSettings
 from tests.support.dns import addresses, ask_tcp, ask_udp, query, read_tcp, resolve, send_udp
+from tests.support.patience import PATIENCE
 
 ANY_PORT = Target("127.0.0.1", 0)
 ADDRESS = ipaddress.IPv4Address("127.64.0.1")
@@ -130,7 +132,8 @@ async def test_an_idle_tcp_connection_is_closed(shim, monkeypatch):
     monkeypatch.setattr(server_module, "IDLE_TIMEOUT", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", shim.port)
     writer.write(b"\x00")
-    assert await reader.read() == b""
+    with contextlib.suppress(ConnectionResetError):  # when the byte has not been read yet
+        assert await reader.read() == b""
     writer.close()
 
 
@@ -161,8 +164,10 @@ async def test_datagrams_beyond_the_bound_are_dropped_not_queued(monkeypatch):
     await server.start()
     first = asyncio.create_task(resolve(server.port, "b0.orange"))
     await held.wait()
-    with pytest.raises(TimeoutError):
-        await ask_udp(server.port, query("b1.orange"), timeout=0.1)
+    await send_udp(server.port, query("b1.orange"))
+    async with asyncio.timeout(PATIENCE):
+        while not server.tally[Outcome.DROPPED]:
+            await asyncio.sleep(0.01)
     release.set()
     assert addresses(await first) == ["127.64.0.1"]
     assert server.tally == {Outcome.DROPPED: 1, Outcome.MAPPED: 1}

@@ -102,10 +102,10 @@ async def test_a_lost_datagram_is_asked_for_again():
 
     async def forgetful(message):
         asked.append(message)
-        return [answer(message, "10.0.0.1")] if len(asked) == 2 else []
+        return [answer(message, "10.0.0.1")] if len(asked) > 1 else []
 
     async with scripted_server(forgetful) as server:
-        assert await StubResolver(server, timeouts=(0.05, 10)).addresses("b0.orange") == ("10.0.0.1",)
+        assert await StubResolver(server, timeouts=(0.05,) * 200).addresses("b0.orange") == ("10.0.0.1",)
 
 
 async def test_a_silent_server_is_unreachable_after_its_tries():
@@ -116,8 +116,8 @@ async def test_a_silent_server_is_unreachable_after_its_tries():
         return []
 
     async with scripted_server(script) as server:
-        with pytest.raises(Unreachable, match=f"{server} does not answer within 0.05 s") as failure:
-            await StubResolver(server, timeouts=(0.05, 0.05, 0.05)).addresses("b0.orange")
+        with pytest.raises(Unreachable, match=f"{server} does not answer within 0.3 s") as failure:
+            await StubResolver(server, timeouts=(0.3, 0.3, 0.3)).addresses("b0.orange")
     assert len(asked) == 3
     assert not isinstance(failure.value, NameUnresolved)
 

@@ -8,6 +8,7 @@ from appliance.settings.target import Target
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.ssh import options
 from tests.support.carrying import echoed, until_echoed
+from tests.support.patience import PATIENCE
 from tests.support.ssh import running_client, running_server
 from tests.support.tunnel import HOST, echo, target_server
 
@@ -25,7 +26,7 @@ async def test_a_server_that_is_silent_is_asked_by_one_connection_and_not_by_eac
     target = Target(HOST, 9093)
     async with (
         target_server(say_nothing) as port,
-        running_client(target, port, deadlines=Deadlines(dial=0.1, handshake=0.2)) as (_, endpoint),
+        running_client(target, port, deadlines=Deadlines(handshake=1)) as (_, endpoint),
     ):
         assert await asyncio.gather(*(echoed(endpoint) for _ in range(20))) == [None] * 20
     assert accepted == 1
@@ -42,7 +43,7 @@ async def test_a_connection_that_dies_takes_its_channels_with_it_and_the_next_ma
             with pytest.raises(ConnectionResetError):
                 await reader.read(-1)
             writer.close()
-            async with running_server(target, port=first.port), asyncio.timeout(10):
+            async with running_server(target, port=first.port), asyncio.timeout(PATIENCE):
                 await until_echoed(endpoint)
 
 
@@ -76,7 +77,7 @@ async def test_a_peer_that_vanishes_is_noticed_by_its_silence(monkeypatch):
             await reader.readexactly(1)
             frozen.set()
             with pytest.raises(ConnectionResetError):
-                await asyncio.wait_for(reader.read(-1), 5)
+                await asyncio.wait_for(reader.read(-1), PATIENCE)
             writer.close()
 
 
@@ -106,4 +107,4 @@ async def test_a_channel_that_is_given_up_is_closed_when_the_server_opens_it_aft
         ):
             assert await echoed(endpoint) is None
             may_resolve.set()
-            await asyncio.wait_for(gone.wait(), 5)
+            await asyncio.wait_for(gone.wait(), PATIENCE)

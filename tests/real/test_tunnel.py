@@ -92,12 +92,12 @@ async def test_a_connection_that_is_silent_after_a_half_close_is_cut(ends):
 async def test_a_connection_that_still_moves_after_a_half_close_is_not(ends):
     async def answer_slowly(reader, writer):
         await reader.read(-1)
-        for _ in range(6):
-            await asyncio.sleep(0.1)
+        for _ in range(8):
+            await asyncio.sleep(0.25)
             writer.write(b"x")
 
-    async with ends.link_to(answer_slowly, Deadlines(linger=0.3)) as link:
-        assert await exchange(link, b"") == b"xxxxxx"
+    async with ends.link_to(answer_slowly, Deadlines(linger=1.5)) as link:
+        assert await exchange(link, b"") == b"xxxxxxxx"
 
 
 async def test_a_connection_that_carries_nothing_for_too_long_is_ended_and_the_log_says_why(ends, caplog):
@@ -113,10 +113,10 @@ async def test_a_connection_that_carries_nothing_for_too_long_is_ended_and_the_l
 async def test_a_connection_that_moves_in_one_direction_is_not_idle(ends):
     async def tick(_reader, writer):
         for _ in range(8):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.25)
             writer.write(b"x")
 
-    async with ends.link_to(tick, idle_seconds=0.3) as link:
+    async with ends.link_to(tick, idle_seconds=1.5) as link:
         reader, writer = await link.connect()
         assert await reader.read(-1) == b"xxxxxxxx"
         writer.close()
