@@ -18,6 +18,7 @@ from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from tests.support.engine import Pair
 from tests.support.ssh import SSH
+from tests.support.stalling import stalling
 from tests.support.tls import TLS
 from tests.support.tunnel import SECRET, Ends, logged
 
@@ -26,10 +27,11 @@ _numbers = itertools.count()
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Each part of the appliance on the event loop that ``bin/appliance`` gives it."""
-    if item.path.name.startswith(_ON_UVLOOP):
-        return {"uvloop": uvloop.new_event_loop}
-    return {"asyncio": asyncio.new_event_loop}
+    """Each part of the appliance on the event loop that ``bin/appliance`` gives it, stalling if asked for."""
+    on_uvloop = item.path.name.startswith(_ON_UVLOOP)
+    name, loop = ("uvloop", uvloop.Loop) if on_uvloop else ("asyncio", asyncio.SelectorEventLoop)
+    seed = item.config.getoption("--stalls")
+    return {name: loop if seed is None else stalling(loop, f"{seed} {item.nodeid}")}
 
 
 @pytest.fixture(params=[TLS, SSH], ids=["tls", "ssh"])

@@ -1,0 +1,33 @@
+"""Event loops that stand still at random, as they do where a machine has other things to do.
+
+A test that passes only at a certain pace fails here sooner or later, and its name and the seed are known then.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+_CHANCE = 0.01
+"""Of each step of a task."""
+_SECONDS = (0.03, 0.06, 0.12, 0.25, 0.5)
+
+
+def stalling(loop: type[asyncio.AbstractEventLoop], seed: str) -> Callable[[], asyncio.AbstractEventLoop]:
+    """What makes loops of this class that stall.
+
+    Args:
+        loop: asyncio's or uvloop's.
+        seed: what chance begins with.
+    """
+    chance = random.Random(seed)
+
+    class Stalling(loop):  # type: ignore[misc, valid-type]
+        def call_soon(self, *arguments: Any, **keywords: Any) -> asyncio.Handle:
+            if chance.random() < _CHANCE:
+                time.sleep(chance.choice(_SECONDS))
+            handle: asyncio.Handle = super().call_soon(*arguments, **keywords)
+            return handle
+
+    return Stalling
