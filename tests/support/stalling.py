@@ -12,6 +12,10 @@ from typing import Any
 _CHANCE = 0.01
 """Of each step of a task."""
 _SECONDS = (0.03, 0.06, 0.12, 0.25, 0.5)
+_SHARE_MAX = 2.0
+"""Stalled seconds for each other one, so that a test of many steps comes to its end."""
+_FREE = 0.5
+"""Stalled seconds that are not counted, so that a test of few steps has its share too."""
 
 
 def stalling(loop: type[asyncio.AbstractEventLoop], seed: str) -> Callable[[], asyncio.AbstractEventLoop]:
@@ -24,10 +28,21 @@ def stalling(loop: type[asyncio.AbstractEventLoop], seed: str) -> Callable[[], a
     chance = random.Random(seed)
 
     class Stalling(loop):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            self._begun, self._stalled = time.monotonic(), 0.0
+            super().__init__()
+
         def call_soon(self, *arguments: Any, **keywords: Any) -> asyncio.Handle:
             if chance.random() < _CHANCE:
-                time.sleep(chance.choice(_SECONDS))
+                self._stall()
             handle: asyncio.Handle = super().call_soon(*arguments, **keywords)
             return handle
+
+        def _stall(self) -> None:
+            others = time.monotonic() - self._begun - self._stalled
+            if self._stalled < _FREE + _SHARE_MAX * others:
+                seconds = chance.choice(_SECONDS)
+                time.sleep(seconds)
+                self._stalled += seconds
 
     return Stalling
