@@ -24,6 +24,7 @@ from bench.loopback import OWN_ADDRESS
 from tests.faults.kafka_proxy import KafkaProxy, Tripwire
 from tests.faults.proxy import Proxy, Tls
 from tests.faults.supervised import Supervised
+from tests.support.administration import make_topic
 from tests.support.link import GRAPE_KEY, ORANGE_KEY, Link, link
 from tests.support.patience import PATIENCE
 
@@ -78,10 +79,8 @@ async def network(directory: Path) -> AsyncIterator[Network]:
 
 def make_topics(cluster: Cluster, partitions: Mapping[str, int]) -> None:
     """Topics on every broker."""
-    admin = AdminClient(cluster.client_configuration())
-    wanted = [NewTopic(topic, count, BROKERS) for topic, count in partitions.items()]
-    for made in admin.create_topics(wanted).values():
-        made.result(PATIENCE)
+    for topic, count in partitions.items():
+        make_topic(cluster, NewTopic(topic, count, BROKERS))
 
 
 def topics(cluster: Cluster) -> set[str]:

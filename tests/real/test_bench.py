@@ -7,11 +7,12 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from bench.counting import count
+from tests.support.administration import make_topic
 from tests.support.bench import DEADLINE, bench
 from tests.support.patience import PATIENCE
 
@@ -90,8 +91,7 @@ def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path, 
 async def test_aborted_records_and_transaction_markers_are_not_counted(tmp_path: Path) -> None:
     async with Cluster(ClusterPlan.plain("counted", address="127.0.23.1"), tmp_path) as cluster:
         client = cluster.client_configuration()
-        admin = AdminClient(client)
-        admin.create_topics([NewTopic("some", num_partitions=2, replication_factor=1)])["some"].result(PATIENCE)
+        make_topic(cluster, NewTopic("some", 2, 1))
         producer = Producer({**client, "transactional.id": "one"})
         producer.init_transactions(PATIENCE)
         for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):

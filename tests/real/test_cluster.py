@@ -26,6 +26,7 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
+from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
 
 SECRET = b"orange-secret"
@@ -37,12 +38,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def orange(size: int, vpc_port: int = 0) -> ClusterPlan:
     return ClusterPlan.secure("orange", size=size, first_address="127.0.1.1", api_keys=(USER, OTHER), vpc_port=vpc_port)
-
-
-def make_topic(cluster: Cluster, name: str, partitions: int) -> None:
-    topic = NewTopic(name, num_partitions=partitions, replication_factor=cluster.plan.replicas)
-    admin = AdminClient(cluster.client_configuration())
-    admin.create_topics([topic])[name].result(PATIENCE)
 
 
 def produce(cluster: Cluster, topic: str, values: list[bytes]) -> None:
@@ -92,13 +87,13 @@ async def three(tmp_path_factory) -> AsyncIterator[Cluster]:
 
 async def test_records_go_through_one_broker_with_tls_and_sasl(tmp_path):
     async with Cluster(orange(1), tmp_path) as cluster:
-        make_topic(cluster, "fruit", partitions=1)
+        make_topic(cluster, NewTopic("fruit", 1, cluster.plan.replicas))
         produce(cluster, "fruit", [b"apple", b"pear"])
         assert consume(cluster, "fruit", 2) == [b"apple", b"pear"]
 
 
 async def test_records_go_through_three_brokers_with_tls_and_sasl(three):
-    make_topic(three, "numbers", partitions=6)
+    make_topic(three, NewTopic("numbers", 6, three.plan.replicas))
     values = [b"%d" % number for number in range(1000)]
     produce(three, "numbers", values)
     assert sorted(consume(three, "numbers", 1000)) == sorted(values)
@@ -107,7 +102,7 @@ async def test_records_go_through_three_brokers_with_tls_and_sasl(three):
 async def test_records_go_through_a_plain_cluster(tmp_path):
     async with Cluster(ClusterPlan.plain("bench", address="127.0.3.1"), tmp_path) as cluster:
         assert cluster.ca_file is None
-        make_topic(cluster, "fruit", partitions=1)
+        make_topic(cluster, NewTopic("fruit", 1, cluster.plan.replicas))
         produce(cluster, "fruit", [b"apple"])
         assert consume(cluster, "fruit", 1) == [b"apple"]
 
@@ -174,7 +169,7 @@ async def test_secrets_and_keys_are_for_their_owner_only(three):
 
 async def test_a_killed_broker_comes_back_with_its_log(tmp_path):
     async with Cluster(orange(1), tmp_path) as cluster:
-        make_topic(cluster, "fruit", partitions=1)
+        make_topic(cluster, NewTopic("fruit", 1, cluster.plan.replicas))
         produce(cluster, "fruit", [b"apple", b"pear"])
         await cluster.kill(0)
         assert not cluster.broker(0).process.running
@@ -184,7 +179,7 @@ async def test_a_killed_broker_comes_back_with_its_log(tmp_path):
 
 async def test_three_brokers_carry_on_with_two(tmp_path):
     async with Cluster(orange(3), tmp_path) as cluster:
-        make_topic(cluster, "fruit", partitions=6)
+        make_topic(cluster, NewTopic("fruit", 6, cluster.plan.replicas))
         await cluster.kill(1)
         produce(cluster, "fruit", [b"apple"] * 100)
         await cluster.restart(1)
@@ -219,7 +214,7 @@ async def test_nothing_is_left_when_a_start_is_cancelled(tmp_path, caplog):
 
 async def test_two_clusters_of_one_plan_run_side_by_side(tmp_path):
     async with Cluster(orange(1), tmp_path / "one") as one, Cluster(orange(1), tmp_path / "two") as two:
-        make_topic(one, "only-in-one", partitions=1)
+        make_topic(one, NewTopic("only-in-one", 1, one.plan.replicas))
         assert "only-in-one" in AdminClient(one.client_configuration()).list_topics(timeout=PATIENCE).topics
         assert "only-in-one" not in AdminClient(two.client_configuration()).list_topics(timeout=PATIENCE).topics
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from appliance.demo.comparison import Difference, Differences, Kind
 from appliance.demo.report import Report
 from appliance.demo.verification import Verdict, verify
+from tests.support.administration import make_topic
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 
@@ -18,12 +19,6 @@ RECORDS = [b"%d" % number for number in range(10)]
 WHEN = int(time.time() * 1000)
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-def make_topic(client: Mapping[str, str], topic: str, partitions: int) -> None:
-    admin = AdminClient({**client})
-    for future in admin.create_topics([NewTopic(topic, partitions)]).values():
-        future.result(PATIENCE)
 
 
 def produce(client: Mapping[str, str], topic: str, values: Sequence[bytes], partition: int = 0) -> None:
@@ -50,14 +45,15 @@ class Sides:
     """A topic of two partitions and what is to pass for its copy."""
 
     def __init__(self, pair: Pair) -> None:
+        self.pair = pair
         self.source, self.destination = pair.orange.client_configuration(), pair.grape.client_configuration()
         self.topic = f"verified-{pair.tag}"
         self.copy = f"{self.topic}.copy"
 
     def make(self) -> None:
-        make_topic(self.source, self.topic, 2)
+        make_topic(self.pair.orange, NewTopic(self.topic, 2))
         produce(self.source, self.topic, RECORDS)
-        make_topic(self.destination, self.copy, 2)
+        make_topic(self.pair.grape, NewTopic(self.copy, 2))
 
     def copied(self, values: Sequence[bytes], partition: int = 0) -> None:
         produce(self.destination, self.copy, values, partition)
@@ -119,7 +115,7 @@ async def test_a_record_in_another_partition_is_lost_there_and_too_many_here(sid
 
 
 async def test_a_topic_without_a_copy_is_lost_as_a_whole(sides):
-    await asyncio.to_thread(make_topic, sides.source, sides.topic, 1)
+    await asyncio.to_thread(make_topic, sides.pair.orange, NewTopic(sides.topic, 1))
     await asyncio.to_thread(produce, sides.source, sides.topic, RECORDS)
     assert (await sides.verdict()).differences.lost == 10
 
@@ -127,5 +123,5 @@ async def test_a_topic_without_a_copy_is_lost_as_a_whole(sides):
 async def test_a_topic_that_nobody_asked_for_is_named(sides):
     await asyncio.to_thread(sides.make)
     stray = f"{sides.topic}.stray"
-    await asyncio.to_thread(make_topic, sides.destination, stray, 1)
+    await asyncio.to_thread(make_topic, sides.pair.grape, NewTopic(stray, 1))
     assert stray in (await sides.verdict()).unasked

@@ -23,27 +23,26 @@ from confluent_kafka.admin import (
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ApiKey
-
-_SECONDS = 40.0
+from tests.support.patience import PATIENCE
 
 
 def make_topic(cluster: Cluster, new: NewTopic) -> None:
     """Make a topic; returns when the cluster tells who leads each of its partitions."""
     admin = AdminClient(cluster.client_configuration())
-    admin.create_topics([new])[new.topic].result(_SECONDS)
+    admin.create_topics([new])[new.topic].result(PATIENCE)
     _until_led(admin, new.topic, new.num_partitions)
 
 
 def grow(cluster: Cluster, topic: str, count: int) -> None:
     """Give a topic so many partitions; returns when the cluster tells who leads each of them."""
     admin = AdminClient(cluster.client_configuration())
-    admin.create_partitions([NewPartitions(topic, count)])[topic].result(_SECONDS)
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(PATIENCE)
     _until_led(admin, topic, count)
 
 
 def _until_led(admin: AdminClient, topic: str, count: int) -> None:
     """The controller answers when it has written down what it decided; the brokers learn it a moment later."""
-    deadline = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + PATIENCE
     while _led(admin, topic) < count:
         assert time.monotonic() < deadline, f"{topic} has not {count} partitions with a leader"
         time.sleep(0.02)
@@ -51,7 +50,7 @@ def _until_led(admin: AdminClient, topic: str, count: int) -> None:
 
 def _led(admin: AdminClient, topic: str) -> int:
     """How many partitions of a topic have a leader."""
-    known = admin.list_topics(timeout=_SECONDS).topics.get(topic)
+    known = admin.list_topics(timeout=PATIENCE).topics.get(topic)
     return sum(partition.leader >= 0 for partition in known.partitions.values()) if known else 0
 
 
@@ -66,14 +65,14 @@ def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     admin = AdminClient(cluster.client_configuration())
     for change in admin.incremental_alter_configs([resource]).values():
-        change.result(_SECONDS)
+        change.result(PATIENCE)
 
 
 def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
     """What is set on a topic itself."""
     admin = AdminClient(cluster.client_configuration())
     (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-    entries = described.result(_SECONDS).values()
+    entries = described.result(PATIENCE).values()
     return {entry.name: entry.value for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
 
 
@@ -81,12 +80,12 @@ def delete_before(cluster: Cluster, topic: str, partition: int, offset: int) -> 
     """Delete a partition's records before an offset, as retention does."""
     admin = AdminClient(cluster.client_configuration())
     for deletion in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
-        deletion.result(_SECONDS)
+        deletion.result(PATIENCE)
 
 
 def partitions(cluster: Cluster, topic: str) -> int:
     """How many partitions a topic has."""
-    listed = AdminClient(cluster.client_configuration()).list_topics(topic, timeout=_SECONDS)
+    listed = AdminClient(cluster.client_configuration()).list_topics(topic, timeout=PATIENCE)
     return len(listed.topics[topic].partitions)
 
 
@@ -107,7 +106,7 @@ def denied(cluster: Cluster, key: ApiKey, kind: ResourceType, prefix: str, opera
         fields = (binding.restype, binding.name, binding.resource_pattern_type, binding.principal, binding.host)
         which = AclBindingFilter(*fields, binding.operation, binding.permission_type)
         for deletion in admin.delete_acls([which]).values():
-            deletion.result(_SECONDS)
+            deletion.result(PATIENCE)
 
 
 def _binding(
@@ -119,4 +118,4 @@ def _binding(
 def _add(cluster: Cluster, bindings: list[AclBinding]) -> None:
     admin = AdminClient(cluster.client_configuration())
     for creation in admin.create_acls(bindings).values():
-        creation.result(_SECONDS)
+        creation.result(PATIENCE)
