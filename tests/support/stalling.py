@@ -25,24 +25,26 @@ def stalling(loop: type[asyncio.AbstractEventLoop], seed: str) -> Callable[[], a
         loop: asyncio's or uvloop's.
         seed: what chance begins with.
     """
-    chance = random.Random(seed)
+    return type("Stalling", (_Stalling, loop), {"chance": random.Random(seed)})
 
-    class Stalling(loop):  # type: ignore[misc, valid-type]
-        def __init__(self) -> None:
-            self._begun, self._stalled = time.monotonic(), 0.0
-            super().__init__()
 
-        def call_soon(self, *arguments: Any, **keywords: Any) -> asyncio.Handle:
-            if chance.random() < _CHANCE:
-                self._stall()
-            handle: asyncio.Handle = super().call_soon(*arguments, **keywords)
-            return handle
+class _Stalling(asyncio.AbstractEventLoop):
+    """Goes before the class of a loop that runs."""
 
-        def _stall(self) -> None:
-            others = time.monotonic() - self._begun - self._stalled
-            if self._stalled < _FREE + _SHARE_MAX * others:
-                seconds = chance.choice(_SECONDS)
-                time.sleep(seconds)
-                self._stalled += seconds
+    chance: random.Random
 
-    return Stalling
+    def __init__(self) -> None:
+        self._begun, self._stalled = time.monotonic(), 0.0
+        super().__init__()
+
+    def call_soon(self, *arguments: Any, **keywords: Any) -> asyncio.Handle:
+        if self.chance.random() < _CHANCE:
+            self._stall()
+        return super().call_soon(*arguments, **keywords)
+
+    def _stall(self) -> None:
+        others = time.monotonic() - self._begun - self._stalled
+        if self._stalled < _FREE + _SHARE_MAX * others:
+            seconds = self.chance.choice(_SECONDS)
+            time.sleep(seconds)
+            self._stalled += seconds
