@@ -14,7 +14,18 @@ from appliance.dns.tally import Outcome
 from appliance.dns.upstream import Upstream
 from appliance.settings.target import Target
 from appliance.settings.values import DnsSettings
-from tests.support.dns import addresses, answer, ask_tcp, dead_port, query, resolve, scripted_server, silence
+from tests.support.dns import (
+    addresses,
+    answer,
+    ask_tcp,
+    dead_port,
+    losing_the_first,
+    noting,
+    query,
+    resolve,
+    scripted_server,
+    silence,
+)
 
 OURS = ipaddress.IPv4Address("127.64.0.1")
 THEIRS = ipaddress.IPv4Address("127.64.0.2")
@@ -143,16 +154,7 @@ async def test_an_upstream_that_only_lies_is_an_upstream_that_does_not_answer():
 
 async def test_a_silent_upstream_is_asked_again_then_given_up():
     by_udp, by_tcp = [], []
-
-    async def note_datagram(message):
-        by_udp.append(message)
-        return []
-
-    async def note_stream(message):
-        by_tcp.append(message)
-        return []
-
-    async with scripted_server(note_datagram, note_stream) as server:
+    async with scripted_server(noting(by_udp), noting(by_tcp)) as server:
         upstream = Upstream(server, timeouts=(0.5, 0.5))
         for tcp in (False, True):
             reply = DNSRecord.parse(await upstream.forward(decode(query("b0.grape", identifier=6)), tcp))
@@ -161,13 +163,7 @@ async def test_a_silent_upstream_is_asked_again_then_given_up():
 
 
 async def test_a_lost_datagram_is_asked_for_again():
-    asked = []
-
-    async def forgetful(message):
-        asked.append(message)
-        return [answer(message, "10.0.0.1")] if len(asked) > 1 else []
-
-    async with scripted_server(forgetful) as server:
+    async with scripted_server(losing_the_first("10.0.0.1")) as server:
         reply = await Upstream(server, timeouts=(0.05,) * 200).forward(decode(query("b0.grape")), by_tcp=False)
     assert addresses(DNSRecord.parse(reply)) == ["10.0.0.1"]
 

@@ -10,7 +10,7 @@ from appliance.dns.stub import StubResolver, system_addresses
 from appliance.errors import NameUnresolved, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import DnsSettings
-from tests.support.dns import answer, dead_port, scripted_server, silence
+from tests.support.dns import answer, dead_port, losing_the_first, noting, scripted_server, silence
 
 
 async def says(code, asked):
@@ -98,24 +98,13 @@ async def test_a_broken_reply_is_the_servers_fault_and_no_fault_of_the_name():
 
 
 async def test_a_lost_datagram_is_asked_for_again():
-    asked = []
-
-    async def forgetful(message):
-        asked.append(message)
-        return [answer(message, "10.0.0.1")] if len(asked) > 1 else []
-
-    async with scripted_server(forgetful) as server:
+    async with scripted_server(losing_the_first("10.0.0.1")) as server:
         assert await StubResolver(server, timeouts=(0.05,) * 200).addresses("b0.orange") == ("10.0.0.1",)
 
 
 async def test_a_silent_server_is_unreachable_after_its_tries():
     asked = []
-
-    async def script(message):
-        asked.append(message)
-        return []
-
-    async with scripted_server(script) as server:
+    async with scripted_server(noting(asked)) as server:
         with pytest.raises(Unreachable, match=f"{server} does not answer within 0.3 s") as failure:
             await StubResolver(server, timeouts=(0.3, 0.3, 0.3)).addresses("b0.orange")
     assert len(asked) == 3

@@ -6,6 +6,7 @@ import socket
 
 from appliance.settings.target import Target
 from bench.loopback import OWN_ADDRESS, free_port
+from tests.support.carrying import until_echoed
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
 from tests.support.tls import running_client, running_server
@@ -22,17 +23,6 @@ OUT = (
 async def echoed(reader, writer, byte=b"x"):
     writer.write(byte)
     return await reader.readexactly(1) == byte
-
-
-async def until_echoed(address, port):
-    """Connect until a byte comes back."""
-    while True:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            reader, writer = await asyncio.open_connection(address, port)
-            if await echoed(reader, writer):
-                writer.close()
-                return
-        await asyncio.sleep(0.02)
 
 
 @contextlib.contextmanager
@@ -64,7 +54,7 @@ async def test_a_source_without_descriptors_keeps_its_connections_says_what_to_r
             with idle_connections(OWN_ADDRESS, port):
                 await source.wait_for_line(OUT, 10)
                 assert await echoed(reader, writer)
-            await until_echoed("127.0.0.1", endpoint)
+            await until_echoed(endpoint)
             await source.wait_for_line("connections accepted again", 10)
             assert await echoed(reader, writer)
             writer.close()
@@ -86,7 +76,7 @@ async def test_a_destination_without_descriptors_does_the_same(tmp_path):
             with idle_connections(address, broker):
                 await destination.wait_for_line(OUT, 10)
                 assert await echoed(reader, writer)
-            await until_echoed(address, broker)
+            await until_echoed(broker, address)
             assert await echoed(reader, writer)
             writer.close()
         assert told(destination, "tunnel server unreachable") == []

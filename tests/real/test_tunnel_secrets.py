@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from appliance.settings.secret import Secret
 from appliance.tunnel.certificates import authority_key
 from bench.loopback import OWN_ADDRESS, free_port
+from tests.support import carrying
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
 from tests.support.processes import family
@@ -127,14 +128,7 @@ async def everybody_is_here(query):
 async def echoed(shim: int, broker: int) -> bool:
     """Whether the broker answers at the address that a destination's shim gives."""
     (address,) = addresses(await resolve(shim, HOST, address=OWN_ADDRESS))
-    try:
-        reader, writer = await asyncio.open_connection(address, broker)
-        writer.write(b"x")
-        byte = await reader.read(1)
-    except ConnectionError:  # already while connecting, when the other process is faster than this one
-        return False
-    writer.transport.abort()
-    return byte == b"x"
+    return await carrying.echoed(broker, address) == b"x"
 
 
 async def test_no_secret_is_in_a_log_an_error_a_process_list_a_page_or_a_file(tmp_path):

@@ -20,10 +20,10 @@ async def exchange(link: Link, data: bytes) -> bytes:
     return received
 
 
-async def echoed(endpoint: int) -> bytes | None:
+async def echoed(endpoint: int, address: str = "127.0.0.1") -> bytes | None:
     """What comes back of a byte sent to an endpoint; None when the connection is refused."""
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
+        reader, writer = await asyncio.open_connection(address, endpoint)
         writer.write(b"x")
         byte = await reader.read(1)
     except ConnectionError:
@@ -32,9 +32,9 @@ async def echoed(endpoint: int) -> bytes | None:
     return byte
 
 
-async def until_echoed(endpoint: int) -> None:
+async def until_echoed(endpoint: int, address: str = "127.0.0.1") -> None:
     """Wait until the endpoint's target echoes."""
-    while await echoed(endpoint) != b"x":
+    while await echoed(endpoint, address) != b"x":
         await asyncio.sleep(0.02)
 
 

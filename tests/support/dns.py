@@ -130,6 +130,28 @@ async def silence(_query: bytes) -> list[bytes]:
     return []
 
 
+def noting(asked: list[bytes]) -> Script:
+    """The script of a server that never answers, but notes what it is asked."""
+
+    async def script(message: bytes) -> list[bytes]:
+        asked.append(message)
+        return []
+
+    return script
+
+
+def losing_the_first(address: str) -> Script:
+    """The script of a server that the first query does not reach; it answers each other one with ``address``."""
+    asked = 0
+
+    async def script(message: bytes) -> list[bytes]:
+        nonlocal asked
+        asked += 1
+        return [answer(message, address)] if asked > 1 else []
+
+    return script
+
+
 def dead_port() -> int:
     """A port on which nobody listens: held and let go a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as held:
