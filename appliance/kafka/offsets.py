@@ -3,12 +3,14 @@
 import enum
 from collections.abc import Collection
 
+from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v6 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v6.request import ListOffsetsPartition, ListOffsetsTopic
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
-from appliance.kafka.answer import check
+from appliance.errors import ApplianceError
+from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
 
@@ -37,15 +39,35 @@ async def list_offsets(
         BrokerBusy: a leader has moved; fetch metadata and ask again.
         Unreachable, BrokerRefused: as everywhere.
     """
+    offsets, failures = await try_offsets(cluster, metadata, partitions, bound)
+    for error in failures.values():
+        raise error
+    return offsets
+
+
+async def try_offsets(
+    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
+) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+    """The same, partition by partition: the offsets that are known, and why the others are not.
+
+    A partition without a leader, or with one that does not answer, keeps no other from being known.
+    """
     by_leader: dict[int, list[Partition]] = {}
     for topic, partition in partitions:
         by_leader.setdefault(metadata.leader(topic, partition), []).append((topic, partition))
     offsets: dict[Partition, int] = {}
+    failures: dict[Partition, ApplianceError] = {}
     for leader, led in by_leader.items():
-        connection = await cluster.broker(leader)
-        response = await connection.call(_request(led, *bound.value), ListOffsetsResponse)
-        offsets |= _offsets(response)
-    return offsets
+        try:
+            connection = await cluster.broker(leader)
+            response = await connection.call(_request(led, *bound.value), ListOffsetsResponse)
+        except ApplianceError as error:
+            failures |= dict.fromkeys(led, error)
+        else:
+            known, refused = _offsets(response)
+            offsets |= known
+            failures |= refused
+    return offsets, failures
 
 
 async def offset_at(cluster: KafkaCluster, metadata: Metadata, partition: Partition, timestamp: int) -> int | None:
@@ -58,18 +80,23 @@ async def offset_at(cluster: KafkaCluster, metadata: Metadata, partition: Partit
     """
     connection = await cluster.broker(metadata.leader(*partition))
     response = await connection.call(_request([partition], timestamp, _READ_COMMITTED), ListOffsetsResponse)
-    offset = _offsets(response)[partition]
-    return None if offset < 0 else offset
+    offsets, failures = _offsets(response)
+    for error in failures.values():
+        raise error
+    return None if offsets[partition] < 0 else offsets[partition]
 
 
-def _offsets(response: ListOffsetsResponse) -> dict[Partition, int]:
+def _offsets(response: ListOffsetsResponse) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
     offsets: dict[Partition, int] = {}
+    failures: dict[Partition, ApplianceError] = {}
     for topic in response.topics:
         for answer in topic.partitions:
             key = (str(topic.name), int(answer.partition_index))
-            check(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
-            offsets[key] = int(answer.offset)
-    return offsets
+            if answer.error_code is ErrorCode.none:
+                offsets[key] = int(answer.offset)
+            else:
+                failures[key] = failure(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
+    return offsets, failures
 
 
 def _request(partitions: Collection[Partition], timestamp: int, isolation: int) -> ListOffsetsRequest:
