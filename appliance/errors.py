@@ -10,7 +10,7 @@ answered by the type, so that nobody needs to parse a message:
 The message is one line, and names the thing to change.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -145,6 +145,30 @@ class CopyRefused(BrokerRefused):
         self.partition = partition
         self.first_offset = first_offset
         super().__init__(message, code)
+
+
+class PartitionsUnavailable(ApplianceError):
+    """Some of the partitions that a request was about cannot be written now; the others can.
+
+    Args:
+        reasons: the destination's topic and partition of each, with what was said of it.
+    """
+
+    retriable = True
+
+    def __init__(self, reasons: Mapping[tuple[str, int], ApplianceError]) -> None:
+        self.reasons = dict(reasons)
+        super().__init__("; ".join(dict.fromkeys(map(str, reasons.values()))))
+
+
+class CopyLost(ApplianceError):
+    """A copy is shorter than what was written to it: invariant J. The lane that begins anew finds out from where on."""
+
+    retriable = True
+
+
+class LinkRefused(ApplianceError):
+    """The link must not go on as the destination is now: invariants H and I. The text names the command that helps."""
 
 
 class Superseded(ApplianceError):

@@ -15,7 +15,8 @@ from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.metadata import NOWHERE, Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import Record, unpack
-from appliance.replicator.memory import Memory, newest
+from appliance.replicator.memory import Memory
+from appliance.replicator.memory_records import newest
 
 _LANE_BYTES = 1024 * 1024
 _LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)

@@ -11,7 +11,7 @@ from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, Alt
 from kio.static.primitive import i8
 
 from appliance.errors import ApplianceError
-from appliance.kafka.answer import check, failure
+from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
 
 LARGEST_BATCH = "max.message.bytes"
@@ -23,14 +23,27 @@ _TOPICS_AT_ONCE = 100
 """Of each topic some forty entries are told: what is read at once must not keep the event loop for long."""
 
 
-async def largest_batches(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, int]:
-    """How many bytes a batch may have, by topic: max.message.bytes, set there or by default.
+async def largest_batches(
+    cluster: KafkaCluster, topics: Collection[str]
+) -> tuple[dict[str, int], dict[str, ApplianceError]]:
+    """How many bytes a batch may have, by topic: max.message.bytes, set there or by default; and why others don't tell.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    described, failures = await _try_describe(cluster, topics, (LARGEST_BATCH,))
+    return {name: int(entries[LARGEST_BATCH].value or 0) for name, entries in described.items()}, failures
+
+
+async def effective(cluster: KafkaCluster, topic: str, key: str) -> str:
+    """What a topic's setting is, set there or by default; empty where it is not told.
 
     Raises:
         BrokerRefused, BrokerBusy, Unreachable: as everywhere.
     """
-    described = await _describe(cluster, topics, (LARGEST_BATCH,))
-    return {name: int(entries[LARGEST_BATCH].value or 0) for name, entries in described.items()}
+    described = await _describe(cluster, [topic], (key,))
+    entry = described[topic].get(key)
+    return (entry.value or "") if entry else ""
 
 
 async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
@@ -53,7 +66,17 @@ async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, d
 async def _describe(
     cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
 ) -> dict[str, dict[str, DescribeConfigsResourceResult]]:
+    described, failures = await _try_describe(cluster, topics, keys)
+    for error in failures.values():
+        raise error
+    return described
+
+
+async def _try_describe(
+    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
+) -> tuple[dict[str, dict[str, DescribeConfigsResourceResult]], dict[str, ApplianceError]]:
     described: dict[str, dict[str, DescribeConfigsResourceResult]] = {}
+    failures: dict[str, ApplianceError] = {}
     names = list(topics)
     for first in range(0, len(names), _TOPICS_AT_ONCE):
         connection = await cluster.any_broker()
@@ -65,9 +88,12 @@ async def _describe(
         )
         answer = await connection.call(request, DescribeConfigsResponse)
         for result in answer.results:
-            check(result.error_code, f"describe the configuration of {result.resource_name}")
-            described[result.resource_name] = {entry.name: entry for entry in result.configs}
-    return described
+            if result.error_code is ErrorCode.none:
+                described[result.resource_name] = {entry.name: entry for entry in result.configs}
+            else:
+                doing = f"describe the configuration of {result.resource_name}"
+                failures[result.resource_name] = failure(result.error_code, doing)
+    return described, failures
 
 
 async def alter_configs(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.errors import BrokerRefused, CopyRefused
+from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable
 from appliance.kafka.answer import failure
 from appliance.kafka.batch import restamp
 from appliance.kafka.connection import BrokerConnection
@@ -41,6 +41,18 @@ _OF_THE_PRODUCER = frozenset(
     }
 )
 """Refusals that are about the producer's state, which a new epoch mends, and not about the batch."""
+
+_OF_THE_PARTITION = frozenset(
+    {
+        "KAFKA_STORAGE_ERROR",
+        "NOT_ENOUGH_REPLICAS",
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "REQUEST_TIMED_OUT",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+)
+"""Refusals of whatever is written to a partition, which may last; other partitions are not to wait for it."""
 
 
 class Copy(NamedTuple):
@@ -120,18 +132,30 @@ class _Pieces:
         self.size += len(piece)
 
 
-def check_produced(response: ProduceResponse) -> None:
-    """Nothing, when every partition took its batch.
+def check_produced(response: ProduceResponse) -> dict[Partition, int]:
+    """The offset of each partition's batch, when every one of them was taken.
 
     Raises:
         CopyRefused: by the first that will never take it.
-        Fenced, BrokerBusy: by the first that did not.
+        Fenced, BrokerBusy: by the first that did not, for a reason that is not the partition's own.
+        PartitionsUnavailable: some cannot take anything now.
     """
+    offsets: dict[Partition, int] = {}
+    unavailable: dict[Partition, ApplianceError] = {}
     for topic in response.responses:
         for answer in topic.partition_responses:
-            if answer.error_code is not ErrorCode.none:
-                detail = f" ({answer.error_message})" if answer.error_message else ""
-                error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
-                if type(error) is BrokerRefused and error.code not in _OF_THE_PRODUCER:
-                    raise CopyRefused(str(error), error.code, (str(topic.name), int(answer.index)))
+            partition = (str(topic.name), int(answer.index))
+            if answer.error_code is ErrorCode.none:
+                offsets[partition] = int(answer.base_offset)
+                continue
+            detail = f" ({answer.error_message})" if answer.error_message else ""
+            error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
+            if isinstance(error, BrokerRefused) and error.code in _OF_THE_PARTITION:
+                unavailable[partition] = error
+            elif type(error) is BrokerRefused and error.code not in _OF_THE_PRODUCER:
+                raise CopyRefused(str(error), error.code, partition)
+            else:
                 raise error
+    if unavailable:
+        raise PartitionsUnavailable(unavailable)
+    return offsets

@@ -16,9 +16,15 @@ from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerId
 from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32, i32Timedelta
 
-from appliance.kafka.answer import check
+from appliance.errors import ApplianceError, PartitionsUnavailable
+from appliance.kafka.answer import check, failure
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
+
+_OF_THE_PARTITION = frozenset(
+    {ErrorCode.topic_authorization_failed, ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception}
+)
+"""What a coordinator says of the partitions that keep it from adding any; of the others it says "not attempted"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,18 @@ async def add_partitions(coordinator: BrokerConnection, producer: Producer, part
     Raises:
         Fenced: the epoch is no longer the newest.
         BrokerBusy: the transaction before is still being completed: ask again.
+        PartitionsUnavailable: some of them must not or cannot be written; no transaction was opened.
         Unreachable, BrokerRefused: as everywhere.
     """
+    failures: dict[Partition, ApplianceError] = {}
     for (topic, partition), code in (await try_partitions(coordinator, producer, partitions)).items():
-        check(code, f"add {topic}-{partition} to a transaction of {producer.transactional_id}")
+        doing = f"add {topic}-{partition} to a transaction of {producer.transactional_id}"
+        if code in _OF_THE_PARTITION:
+            failures[topic, partition] = failure(code, doing)
+        elif code is not ErrorCode.operation_not_attempted:
+            check(code, doing)
+    if failures:
+        raise PartitionsUnavailable(failures)
 
 
 async def try_partitions(

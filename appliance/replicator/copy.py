@@ -4,19 +4,28 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped
+from appliance.errors import (
+    ApplianceError,
+    CopyRefused,
+    Fenced,
+    GapFound,
+    PartitionStopped,
+    PartitionsUnavailable,
+)
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.configs import largest_batches
-from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.kafka.offsets import Bound, list_offsets
+from appliance.replicator.admission import admit
 from appliance.replicator.buffer import Arrivals, Limits
 from appliance.replicator.failing import Notice
+from appliance.replicator.held_back import HeldBack
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
 from appliance.replicator.ledger import Ledger
-from appliance.replicator.memory import Gap
+from appliance.replicator.memory import Gap, StartOffsets
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.position import Position
@@ -33,7 +42,19 @@ _NEWEST = 1 / 8
 _SILENCE = 3.0
 """After so many seconds without a record a lane looks whether it is another's by now."""
 
+_ROOM_INTERVAL = 3.0
+"""How often, in seconds, it is looked whether a copy takes larger batches by now."""
+
 _TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The source offset of a batch that the destination will not take, and why; ``size`` is the limit of that time."""
+
+    offset: int
+    reason: str
+    size: int
 
 
 @dataclass(slots=True)
@@ -47,22 +68,28 @@ class Copier:
     engine: EngineSettings
     notice: Notice
     replicas: tuple[Replica, ...] = ()
-    latest: frozenset[str] = frozenset()
+    starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     arrived: Arrivals = field(default_factory=Arrivals)
     _taken_in: set[Replica] = field(default_factory=set)
-    _refused: dict[Replica, tuple[int, str]] = field(default_factory=dict)
+    _held_back: HeldBack = field(default_factory=HeldBack)
+    _unwritable: set[Replica] = field(default_factory=set)
+    _refused: dict[Replica, Refusal] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
+    _room_looked_at: float = 0.0
     _failures: int = 0
+    _in_trouble: bool = False
     _wrote: bool = False
     _took: float = 0.0
 
-    def assign(self, replicas: Sequence[Replica], latest: frozenset[str]) -> None:
-        """Copy these partitions from now on; new ones of the topics in ``latest`` begin at their end."""
+    def assign(self, replicas: Sequence[Replica], starts: Mapping[str, StartOffsets]) -> None:
+        """Copy these partitions from now on; ``starts`` says where those begin that the link was made with."""
         removed = set(self.replicas).difference(replicas)
         self.intake.forget(removed)
         self._taken_in -= removed
+        self._unwritable -= removed
+        self._held_back.keep(replicas)
         self._refused = {replica: why for replica, why in self._refused.items() if replica not in removed}
-        self.replicas, self.latest = tuple(replicas), latest
+        self.replicas, self.starts = tuple(replicas), starts
 
     async def run(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """Copy until ``stopping``, which sets ``arrived`` too; a transaction that has begun is finished."""
@@ -72,64 +99,94 @@ class Copier:
             try:
                 if self.lane.state is LaneState.COLD:
                     await self._start()
-                if len(self._taken_in) < len(self.replicas):
-                    await self._take_in([replica for replica in self.replicas if replica not in self._taken_in])
-                    self.notice(self._name, None)
+                if due := self._due():
+                    await self._take_in(due)
+                self._is_well()
+                await self._look_for_room()
                 ledger.add(await self._transact(stopping))
                 self._failures = 0
             except CopyRefused as error:
                 self._refuse(error)
+            except PartitionsUnavailable as error:
+                await self._hold_back(error, stopping)
             except Fenced:
                 await self._find_out_by_whom(stopping)
             except ApplianceError as error:
-                self.notice(self._name, error)
+                self._is_in_trouble(error)
                 await self._back_off(stopping)
         return ledger.rows
+
+    def _is_in_trouble(self, error: ApplianceError) -> None:
+        self._in_trouble = True
+        self.notice(self._name, error)
+
+    def _is_well(self) -> None:
+        if self._in_trouble:
+            self._in_trouble = False
+            self.notice(self._name, None)
 
     @property
     def _name(self) -> str:
         return f"lane {self.lane.index}"
 
     async def _start(self) -> None:
-        """Fence, read what is remembered, and leave our name, for which whoever was fenced waits."""
+        """Fence, leave our name, for which whoever was fenced waits, and read what is remembered."""
         self.intake.forget(self.replicas)
         self._taken_in.clear()
         await self.lane.start()
-        await self.lane.commit([], await self._first_positions(self.replicas))
+
+    def _due(self) -> list[Replica]:
+        """The partitions that are to be taken in now."""
+        if len(self._taken_in) == len(self.replicas):
+            return []
+        return self._held_back.due((r for r in self.replicas if r not in self._taken_in), time.monotonic())
 
     async def _take_in(self, replicas: Sequence[Replica]) -> None:
         """Have the intake read these partitions on from what is remembered: all of them, or those that are added.
 
         Cut off at any await, it is done again: what it has remembered by then is found, and nothing of it was read yet.
         """
-        topics = {replica.destination_topic for replica in replicas}
-        await self.lane.learn(topics)
-        await self.lane.commit([], await self._first_positions(replicas))
-        self._sizes |= await largest_batches(self.destination, topics)
+        admission = await admit(self.source, self.destination, self.lane, replicas, self.starts)
+        sizes, failures = await largest_batches(self.destination, {replica.destination_topic for replica in replicas})
+        self._sizes |= sizes
+        waiting = {r: failures[r.destination_topic] for r in replicas if r.destination_topic in failures}
+        waiting |= admission.waiting
+        await self.lane.commit([], admission.positions)
+        self.lane.expect_ends(admission.ends)
         for replica in replicas:
-            fault = _identity_fault(replica, self._position(replica))
-            if fault is None:
-                self._read(replica)
+            if replica in waiting:
+                self._wait(replica, waiting[replica])
+                continue
+            self._held_back.tried(replica)
+            if replica not in self._unwritable and self._held_back.went_well(replica):
+                self.notice(replica.name, None)
+            if replica in admission.stops:
+                await self._settle([(replica, admission.stops[replica])])
             else:
-                await self._settle([(replica, fault)])
+                self._read(replica)
             self._taken_in.add(replica)
 
     def _read(self, replica: Replica) -> None:
         position = self._position(replica)
         refusal = self._refused.get(replica)
-        limits = Limits(self._sizes[replica.destination_topic], *(refusal or ()))
+        limits = Limits(self._sizes[replica.destination_topic], *((refusal.offset, refusal.reason) if refusal else ()))
         self.intake.read(replica, position.next_offset, position.leader_epoch, self.arrived, limits)
 
-    async def _first_positions(self, replicas: Sequence[Replica]) -> dict[Replica, Position]:
-        """Where partitions begin that have no position yet: remembered before the first record is copied."""
-        new = {_key(replica): replica for replica in replicas if _key(replica) not in self.lane.memory.positions}
-        if not new:
-            return {}
-        metadata = await self.source.metadata(sorted({topic for topic, _ in new}))
-        at_end = {key for key in new if key[0] in self.latest}
-        offsets = await list_offsets(self.source, metadata, at_end, Bound.STABLE_END)
-        offsets |= await list_offsets(self.source, metadata, new.keys() - at_end, Bound.START)
-        return {r: Position(r.source_id, r.destination_id, offsets[key]) for key, r in new.items()}
+    def _wait(self, replica: Replica, error: ApplianceError) -> None:
+        """Leave a partition out for now."""
+        self.notice(replica.name, error)
+        self._held_back.add(replica, time.monotonic())
+
+    async def _hold_back(self, error: PartitionsUnavailable, stopping: asyncio.Event) -> None:
+        """Leave out the partitions whose copies cannot be written now; the lane, which is cold, goes on with others."""
+        by_copy = {replica.copy: replica for replica in self.replicas}
+        for copy, reason in error.reasons.items():
+            if copy in by_copy:
+                self._unwritable.add(by_copy[copy])
+                self._wait(by_copy[copy], reason)
+        if not by_copy.keys() & error.reasons.keys():
+            self._is_in_trouble(error)
+            await self._back_off(stopping)
 
     async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """One transaction with what has arrived; none when that is nothing for long."""
@@ -144,8 +201,10 @@ class Copier:
         rows: list[LedgerRow] = []
         if portions:
             began = time.monotonic()
-            rows = await self.lane.commit(portions, self._moving({portion.replica for portion in portions}))
+            replicas = {portion.replica for portion in portions}
+            rows = await self.lane.commit(portions, self._moving(replicas))
             self._wrote = True
+            self._wrote_to(replicas)
             self._took += (time.monotonic() - began - self._took) * _NEWEST
             await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
         await self._settle(self.intake.stopped(self.arrived))
@@ -161,11 +220,17 @@ class Copier:
                 async with asyncio.timeout(pause):
                     await self.arrived.wait()
 
+    def _wrote_to(self, replicas: Collection[Replica]) -> None:
+        for replica in self._unwritable.intersection(replicas):
+            self._unwritable.discard(replica)
+            self._held_back.went_well(replica)
+            self.notice(replica.name, None)
+
     def _moving(self, replicas: Iterable[Replica]) -> dict[Replica, Position]:
         """The positions of those replicas that were stopped and move again."""
         held = {replica: self._position(replica) for replica in replicas}
         for replica in [replica for replica, position in held.items() if position.stopped]:
-            self.notice(_label(replica), None)
+            self.notice(replica.name, None)
         return {replica: position.go_on() for replica, position in held.items() if position.stopped}
 
     async def _settle(self, stops: Sequence[tuple[Replica, PartitionStopped]]) -> None:
@@ -174,7 +239,7 @@ class Copier:
             if isinstance(reason, GapFound) and self.engine.on_gap is OnGap.RECORD:
                 await self._go_on_after(replica, reason)
                 continue
-            self.notice(_label(replica), reason)
+            self.notice(replica.name, reason)
             held = self._position(replica)
             stopped = held.stop(str(reason), _now())
             if stopped is not held:
@@ -185,21 +250,35 @@ class Copier:
         start = gap.next
         if start < 0:
             metadata = await self.source.metadata([replica.source_topic])
-            start = (await list_offsets(self.source, metadata, [_key(replica)], Bound.START))[_key(replica)]
+            start = (await list_offsets(self.source, metadata, [replica.source], Bound.START))[replica.source]
         held = self._position(replica)
-        entry = Gap(_key(replica), held.source_id, gap.first, gap.next, gap.cause, _now())
+        entry = Gap(replica.source, held.source_id, gap.first, gap.next, gap.cause, _now())
         moved = held.go_on().begin_again(replica.source_id, replica.destination_id, start)
         await self.lane.commit([], {replica: moved}, [entry])
-        self.notice(f"{_label(replica)} gap", gap)
+        self.notice(f"{replica.name} gap", gap)
         self._read(replica)
 
     def _refuse(self, error: CopyRefused) -> None:
         """A batch that the destination will not take: read up to it the next time, and stop there."""
-        by_copy = {(replica.destination_topic, replica.partition): replica for replica in self.replicas}
+        by_copy = {replica.copy: replica for replica in self.replicas}
         replica = by_copy[error.partition]
-        at = error.first_offset
+        at, size = error.first_offset, self._sizes[replica.destination_topic]
         remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
-        self._refused[replica] = (at, f"{_label(replica)} offset {at} is refused: {error}{remedy}")
+        self._refused[replica] = Refusal(at, f"{replica.name} offset {at} is refused: {error}{remedy}", size)
+
+    async def _look_for_room(self) -> None:
+        """Try again what was refused where a copy takes larger batches by now."""
+        now = time.monotonic()
+        if not self._refused or now < self._room_looked_at + _ROOM_INTERVAL:
+            return
+        self._room_looked_at = now
+        sizes, _ = await largest_batches(self.destination, {replica.destination_topic for replica in self._refused})
+        self._sizes |= sizes
+        for replica, refusal in list(self._refused.items()):
+            if sizes.get(replica.destination_topic, 0) > refusal.size:
+                del self._refused[replica]
+                self.intake.forget([replica])
+                self._taken_in.discard(replica)
 
     async def _look_for_others(self, stopping: asyncio.Event) -> None:
         """A lane that has nothing to write would not find out that it is another's, or that the operator was there."""
@@ -230,7 +309,7 @@ class Copier:
             self.notice(self._name, error)
 
     def _position(self, replica: Replica) -> Position:
-        return self.lane.memory.positions[_key(replica)]
+        return self.lane.memory.positions[replica.source]
 
     async def _back_off(self, stopping: asyncio.Event) -> None:
         self._failures += 1
@@ -238,27 +317,6 @@ class Copier:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause * random.uniform(0.5, 1)):
                 await stopping.wait()
-
-
-def _identity_fault(replica: Replica, position: Position) -> GapFound | None:
-    """Why a position does not belong to the topics of today (invariant G)."""
-    changed: Mapping[str, bool] = {
-        f"source topic {replica.source_topic}": position.source_id != replica.source_id,
-        f"destination topic {replica.destination_topic}": position.destination_id != replica.destination_id,
-    }
-    for what, is_changed in changed.items():
-        if is_changed:
-            cause = f"{what} was deleted and made anew"
-            return GapFound(f"{_label(replica)}: {cause} since it was copied", position.next_offset, -1, cause)
-    return None
-
-
-def _key(replica: Replica) -> Partition:
-    return replica.source_topic, replica.partition
-
-
-def _label(replica: Replica) -> str:
-    return f"{replica.source_topic}-{replica.partition}"
 
 
 def _now() -> int:

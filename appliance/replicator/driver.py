@@ -4,26 +4,26 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from appliance.errors import ApplianceError, Fenced, ProcessFailed, Superseded
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.topics import NewTopic, create_topics
 from appliance.replicator.configuration import task_count
 from appliance.replicator.discovery import Scout
+from appliance.replicator.establish import Established, Establishing
 from appliance.replicator.machine import JavaMachine, driver_host
+from appliance.replicator.memory import StartOffsets
 from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Discovery, lanes_of, seats_of
+from appliance.replicator.plan import Discovery, Replica, lanes_of, seats_of
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.reach import destination_cluster, source_cluster
-from appliance.replicator.recall import next_generation
 from appliance.replicator.seating import Notice, Seat
 from appliance.replicator.seats import SeatServer
 from appliance.replicator.spark import Spark
 from appliance.replicator.trouble import Troubles
 from appliance.replicator.worker import Invitation
-from appliance.settings.values import Settings, Start
+from appliance.settings.values import Settings
 
 log = logging.getLogger("appliance.replicator")
 
@@ -35,13 +35,6 @@ _ROOM_PATIENCE = 60.0
 _ROOM_INTERVAL = 4.0
 """An executor that ends has a successor sooner, in which Spark starts its task again: lanes need not be dealt anew."""
 
-# Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is.
-_POSITIONS_CONFIG = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(4 * 1024 * 1024),
-    "min.cleanable.dirty.ratio": "0.1",
-}
-
 
 async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asyncio.Event) -> None:
     """Copy until ``stopping``.
@@ -49,6 +42,7 @@ async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asy
     Raises:
         Fenced: another replicator of this link has started.
         ProcessFailed: Spark's Java machine has ended, or its master gives us nothing.
+        LinkRefused: the link must not go on as the destination is now.
         IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: no use trying again.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
@@ -91,14 +85,14 @@ class Replicator:
         if not await self._insist(lambda: self._destination.metadata([]), "destination"):
             return
         starting = asyncio.create_task(self._start_spark(), name="spark-start")
-        established = await self._insist(self._establish, "destination")
+        making = Establishing(self._settings, self._source, self._destination, self._run)
+        established = await self._insist(making.establish, "destination")
         watching = asyncio.create_task(self._watch(), name="discovery")
         spark = await starting
         await self._seats.start()
         try:
             if established is not None:
-                lanes, generation = established
-                await self._copy(spark, lanes, generation)
+                await self._copy(spark, established)
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
@@ -112,20 +106,6 @@ class Replicator:
     async def _start_spark(self) -> Spark:
         port, secret = await self._machine.gateway()
         return await asyncio.to_thread(Spark, port, secret, self._settings.engine)
-
-    async def _establish(self) -> tuple[int, int]:
-        """The number of lanes, and which of the link's runs this is; the positions topic says both for ever."""
-        name = self._naming.positions_topic
-        known = (await self._destination.metadata([name])).topics.get(name)
-        if known is not None and known.leaders:
-            return len(known.leaders), await next_generation(self._destination, name, len(known.leaders))
-        lanes = self._settings.engine.lanes or task_count(self._settings.engine)
-        topic = NewTopic(name, lanes, self._settings.topics.replication_factor, _POSITIONS_CONFIG)
-        failures = await create_topics(self._destination, [topic])
-        for error in failures.values():
-            raise error
-        log.info("positions topic made", extra={"fields": {"topic": name, "lanes": topic.partitions}})
-        return topic.partitions, 1
 
     async def _watch(self) -> None:
         """Look for topics, for ever."""
@@ -151,27 +131,28 @@ class Replicator:
                     log.info("topics to copy", extra={"fields": fields})
             await asyncio.sleep(self._settings.engine.discovery_seconds)
 
-    async def _copy(self, spark: Spark, lanes: int, generation: int) -> None:
-        """Slice after slice. What is there when the link is new may begin at its end; all else at its first record."""
+    async def _copy(self, spark: Spark, link: Established) -> None:
+        """Slice after slice."""
         host, port = self._seats.address
-        latest: frozenset[str] = frozenset()
-        from_latest = generation == 1 and self._settings.topics.start is Start.LATEST
         encrypted = self._settings.engine.in_a_cluster
-        invitation = Invitation(host, port, self._seats.token, encrypted, self._run, generation)
+        invitation = Invitation(host, port, self._seats.token, encrypted, self._run, link.generation)
         while not self._stopping.is_set() and self._fenced is None:
             self._changed.clear()
-            dealt = lanes_of(self._discovery.replicas, lanes)
-            if from_latest and dealt:
-                latest, from_latest = frozenset(replica.source_topic for replica in self._discovery.replicas), False
+            dealt = lanes_of(self._discovery.replicas, link.lanes)
             if not dealt:
                 await self._first_of(self._changed.wait(), self._stopping.wait())
                 continue
             if tasks := await self._room(spark):
                 seats = [
-                    Seat(self._slice, latest, {lane: dealt[lane] for lane in seat}) for seat in seats_of(dealt, tasks)
+                    self._seat({lane: dealt[lane] for lane in seat}, link.starts) for seat in seats_of(dealt, tasks)
                 ]
                 await self._one_slice(spark, invitation, seats, tasks)
                 self._slice += 1
+
+    def _seat(self, lanes: Mapping[int, Sequence[Replica]], starts: Mapping[str, StartOffsets]) -> Seat:
+        topics = {replica.source_topic for replicas in lanes.values() for replica in replicas}
+        held = {lane: tuple(replicas) for lane, replicas in lanes.items()}
+        return Seat(self._slice, {topic: starts[topic] for topic in sorted(topics & starts.keys())}, held)
 
     async def _room(self, spark: Spark) -> int:
         """For how many tasks there is room now; waits for some, and gives 0 when told to stop meanwhile.

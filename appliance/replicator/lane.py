@@ -10,52 +10,24 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from kio.schema.produce.v9 import ProduceResponse
-
-from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, Fenced, Superseded, Unreachable
-from appliance.kafka import batch
+from appliance.errors import ApplianceError, Fenced, Superseded
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Partition
-from appliance.kafka.produce import Copy, check_produced, produce
 from appliance.kafka.records import Record
-from appliance.kafka.transactions import (
-    Producer,
-    add_partitions,
-    end_transaction,
-    init_producer_id,
-)
-from appliance.replicator.memory import (
-    OPERATOR,
-    Gap,
-    Memory,
-    Owner,
-    encode_gap,
-    encode_owner,
-    encode_position,
-    packed,
-)
+from appliance.kafka.transactions import Producer, init_producer_id
+from appliance.replicator.memory import OPERATOR, Gap, Mark, Memory, Owner
+from appliance.replicator.memory_records import encode_gap, encode_mark, encode_owner, encode_position
 from appliance.replicator.naming import Naming
 from appliance.replicator.patience import until_free
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import LedgerRow, Portion, advanced, by_partition, ledger, rounds
-from appliance.replicator.position import Position
+from appliance.replicator.position import CopyEnd, Position
 from appliance.replicator.recall import peek_memory, read_memory
-from appliance.replicator.states import (
-    LANE,
-    TRANSACTION,
-    LaneEvent,
-    LaneState,
-    Machine,
-    TransactionEvent,
-    TransactionState,
-)
+from appliance.replicator.states import LANE, LaneEvent, LaneState, Machine
+from appliance.replicator.writer import LOADING, Writer
 
-_COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
-_LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
-_ANSWER_TIMEOUT = 30.0
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
 
@@ -70,15 +42,13 @@ class Lane:
         self.memory = Memory()
         self._seen = Memory()
         self._cluster = destination
-        self._positions_partition: Partition = (naming.positions_topic, index)
+        self._positions: Partition = (naming.positions_topic, index)
         self._transactional_id = naming.transactional_id(index)
         self._owner = owner
         self._timeout = transaction_timeout
         self._machine = Machine(LANE, LaneState.COLD)
-        self._producer: Producer | None = None
-        self._sequences: dict[Partition, int] = {}
+        self._writer: Writer | None = None
         self._named = False
-        self._metadata: Metadata | None = None
 
     @property
     def state(self) -> LaneState:
@@ -86,7 +56,9 @@ class Lane:
         return self._machine.state
 
     async def start(self) -> None:
-        """Fence the predecessor, then read what is remembered (invariant C).
+        """Fence the predecessor, leave our name, then read what is remembered (invariant C).
+
+        An operator's name comes with the positions that it changes: whoever sees it takes the lane back.
 
         Raises:
             Fenced: somebody newer has the lane.
@@ -94,13 +66,10 @@ class Lane:
         """
         self._machine.on(LaneEvent.START)
         try:
-            self._producer = await until_free(self._take_id, _LOADING)
-            self._sequences.clear()
-            self._named = False
+            producer = await until_free(self._take_id, LOADING)
             self._machine.on(LaneEvent.EPOCH_GRANTED)
-            self.memory = await read_memory(self._cluster, *self._positions_partition)
+            self.memory = await self._read_memory(producer)
             self._seen = Memory(owner=self.memory.owner, read_to=self.memory.read_to)
-            self._metadata = await self._cluster.metadata([self._positions_partition[0]])
             self._machine.on(LaneEvent.POSITIONS_READ)
         except BaseException as error:
             self._fall(error)
@@ -112,7 +81,7 @@ class Lane:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: it cannot be found out.
         """
-        await peek_memory(self._cluster, *self._positions_partition, self._seen)
+        await peek_memory(self._cluster, *self._positions, self._seen)
         return self._seen.owner
 
     def is_owner(self, owner: Owner | None) -> bool:
@@ -148,8 +117,8 @@ class Lane:
         """Somebody else has the lane: it is known before our next transaction finds out."""
         self._fall(Fenced(self._transactional_id))
 
-    async def learn(self, destination_topics: Collection[str]) -> None:
-        """Look up who leads topics before the lane, which has started, writes to them.
+    async def learn(self, copies: Collection[str]) -> Metadata:
+        """Look up who leads topics before the lane, which has started, writes to them; what is known of all of them.
 
         What is remembered need not be read again for that: it is what the destination holds, since nobody else writes
         it as long as this lane's epoch is the newest (invariant B).
@@ -157,14 +126,31 @@ class Lane:
         Raises:
             Unreachable, BrokerRefused: nothing has changed.
         """
-        assert self._metadata is not None
-        found = await self._cluster.metadata(list(destination_topics))
-        known = self._metadata.topics
-        anew = {name for name, topic in found.topics.items() if name in known and known[name].id != topic.id}
-        # A topic that was made anew under its name counts from 0 again.
-        for partition in [partition for partition in self._sequences if partition[0] in anew]:
-            del self._sequences[partition]
-        self._metadata = replace(found, topics={**known, **found.topics})
+        assert self._writer is not None
+        self._writer.learn(await self._cluster.metadata(list(copies)))
+        return self._writer.metadata
+
+    def knows_end(self, copy: Partition) -> bool:
+        """Whether it is known where the next batch for a copy will lie."""
+        return self._writer is not None and copy in self._writer.ends
+
+    def expect_ends(self, ends: Mapping[Partition, int]) -> None:
+        """Where copies end that the lane writes to from now on (invariant J)."""
+        assert self._writer is not None
+        self._writer.ends |= ends
+
+    async def remember(self, records: Sequence[Record]) -> None:
+        """Write records other than positions and gaps into the lane's partition, in a transaction of their own.
+
+        Raises:
+            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+        """
+        assert self._writer is not None
+        try:
+            await self._writer.write((), lambda _: records)
+        except BaseException as error:
+            self._fall(error)
+            raise
 
     async def commit(
         self,
@@ -184,25 +170,60 @@ class Lane:
         """
         taken = by_partition(portions)
         before = {
-            r: base[r] if r in base else self.memory.positions[r.source_topic, r.partition] for r in {*base, *taken}
+            replica: base[replica] if replica in base else self.memory.positions[replica.source]
+            for replica in {*base, *taken}
         }
-        after = {(r.source_topic, r.partition): advanced(before[r], taken.get(r, ())) for r in before}
+        advance = {replica: advanced(held, taken.get(replica, ())) for replica, held in before.items()}
+        after = advance
         now = _now()
-        records = [encode_position(partition, held, now) for partition, held in after.items()]
-        records += [encode_gap(gap, now) for gap in gaps]
+        records = [encode_gap(gap, now) for gap in gaps]
         records += [] if self._named else [encode_owner(self.index, self._owner, now)]
-        if not records:
+        if not records and not after:
             return []
+
+        def remembered(ends: Mapping[Partition, int]) -> list[Record]:
+            nonlocal after
+            after = self._with_ends(advance, ends)
+            return [encode_position(replica.source, held, now) for replica, held in after.items()] + records
+
+        assert self._writer is not None
         try:
-            await self._write(taken, records)
+            await self._writer.write(rounds(taken), remembered)
         except BaseException as error:
             self._fall(error)
             raise
         self._named = True
-        self.memory.positions.update(after)
+        self.memory.positions.update({replica.source: held for replica, held in after.items()})
         for gap in gaps:
             self.memory.add(gap)
         return ledger(taken, self.index, {replica: held.next_offset for replica, held in before.items()}, now)
+
+    def _with_ends(
+        self, positions: Mapping[Replica, Position], ends: Mapping[Partition, int]
+    ) -> dict[Replica, Position]:
+        """The positions, each of those whose copy was written to with where it ends."""
+        assert self._writer is not None
+        producer, metadata = self._writer.producer, self._writer.metadata
+        ended = dict(positions)
+        for replica in positions:
+            if replica.copy in ends:
+                epoch = metadata.leader_epoch(*replica.copy)
+                end = CopyEnd(ends[replica.copy], epoch, producer.id, producer.epoch)
+                ended[replica] = replace(positions[replica], copy_end=end)
+        return ended
+
+    async def _read_memory(self, producer: Producer) -> Memory:
+        """Commit a mark, and read until it comes: nothing that was committed before can be missed then."""
+        topic, _ = self._positions
+        metadata = await self._cluster.metadata([topic])
+        self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout)
+        mark, now = Mark(self.index, producer.id, producer.epoch), _now()
+        self._named = self._owner.run != OPERATOR
+        name = [encode_owner(self.index, self._owner, now)] if self._named else []
+        await self._writer.write((), lambda _: [encode_mark(mark, now), *name])
+        memory = Memory()
+        await read_memory(self._cluster, topic, mark, memory)
+        return memory
 
     async def _take_id(self) -> Producer:
         # A question that was answered with an error has changed nothing: it may be asked again, of another broker.
@@ -210,79 +231,10 @@ class Lane:
         coordinator = await self._cluster.coordinator(self._transactional_id)
         return await init_producer_id(coordinator, self._transactional_id, self._timeout)
 
-    async def _write(self, taken: Mapping[Replica, Sequence[Portion]], remembered: Sequence[Record]) -> None:
-        """One transaction: the copies and what is to be remembered."""
-        transaction = Machine(TRANSACTION, TransactionState.EMPTY)
-        producer = self._producer
-        assert producer is not None
-        try:
-            coordinator = await self._cluster.coordinator(self._transactional_id)
-            turns = rounds(taken)
-            written = [*{to for turn in turns for to, _ in turn}, self._positions_partition]
-            await until_free(lambda: add_partitions(coordinator, producer, written), _COMPLETING)
-            transaction.on(TransactionEvent.PARTITIONS_ADDED)
-            answers: list[_Sent] = []
-            for turn in turns:
-                firsts = {to: outgoing.first_offset for to, outgoing in turn}
-                sent = await self._send([(to, outgoing.data, outgoing.records) for to, outgoing in turn])
-                answers += [_Sent(answer, firsts) for answer in sent]
-            transaction.on(TransactionEvent.COPIES_SENT)
-            for data, count in packed(remembered):
-                sent = await self._send([(self._positions_partition, data, count)])
-                answers += [_Sent(answer, {}) for answer in sent]
-            transaction.on(TransactionEvent.POSITIONS_SENT)
-            await _all_written(answers)
-            transaction.on(TransactionEvent.ACKNOWLEDGED)
-            await end_transaction(coordinator, producer, self._timeout)
-            transaction.on(TransactionEvent.COMMIT_ANSWERED)
-        except BaseException:
-            transaction.on(TransactionEvent.DOUBT)
-            raise
-
-    async def _send(
-        self, batches: Collection[tuple[Partition, memoryview | bytes, int]]
-    ) -> list[asyncio.Future[ProduceResponse]]:
-        """One Produce for each leader."""
-        producer, metadata = self._producer, self._metadata
-        assert producer is not None
-        assert metadata is not None
-        by_leader: dict[int, list[Copy]] = {}
-        for partition, data, count in batches:
-            sequence = self._sequences.get(partition, 0)
-            self._sequences[partition] = batch.next_sequence(sequence, count)
-            by_leader.setdefault(metadata.leader(*partition), []).append(Copy(partition, data, sequence))
-        answers = []
-        for leader, led in by_leader.items():
-            connection = await self._cluster.broker(leader, "produce")
-            answers.append(await produce(connection, producer, led, _ANSWER_TIMEOUT))
-        return answers
-
     def _fall(self, error: BaseException) -> None:
-        self._producer = None
+        self._writer = None
         self._cluster.forget_coordinator(self._transactional_id)
         self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced) else LaneEvent.DOUBT)
-
-
-class _Sent(NamedTuple):
-    """A Produce under way: its answer, and the first source offset of each partition's batch in it."""
-
-    answer: asyncio.Future[ProduceResponse]
-    first_offsets: Mapping[Partition, int]
-
-
-async def _all_written(sent: Collection[_Sent]) -> None:
-    try:
-        async with asyncio.timeout(_ANSWER_TIMEOUT):
-            for answer, first_offsets in sent:
-                try:
-                    check_produced(await answer)
-                except CopyRefused as error:
-                    if error.partition in first_offsets:
-                        error.first_offset = first_offsets[error.partition]
-                        raise
-                    raise BrokerRefused(str(error), error.code) from error
-    except TimeoutError as error:
-        raise Unreachable(f"the destination did not answer a Produce within {_ANSWER_TIMEOUT:g} s") from error
 
 
 def _now() -> int:

@@ -8,6 +8,9 @@ from appliance.settings.values import Settings
 _POSITIONS = ".positions"
 _REPLICATOR = "replicator-"
 
+REGISTRY = "replicator-registry"
+"""The topic of a destination cluster in which all of its links look whose a copy is; also a transactional id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Naming:
@@ -48,7 +51,7 @@ class Naming:
         Never Kafka's own topics, a replicator's, or what carries the suffix already: with one suffix for both
         directions, no record travels in circles.
         """
-        own = internal or (topic.startswith(_REPLICATOR) and topic.endswith(_POSITIONS))
+        own = internal or topic == REGISTRY or (topic.startswith(_REPLICATOR) and topic.endswith(_POSITIONS))
         return (
             not own
             and not topic.endswith("." + self.suffix)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kio.schema.errors import ErrorCode
 
 from appliance.kafka.metadata import Metadata, Topic
+from appliance.kafka.offsets import Partition
 from appliance.replicator.naming import Naming
 
 
@@ -23,6 +24,21 @@ class Replica:
     destination_topic: str
     source_id: uuid.UUID
     destination_id: uuid.UUID
+
+    @property
+    def source(self) -> Partition:
+        """The source partition."""
+        return self.source_topic, self.partition
+
+    @property
+    def copy(self) -> Partition:
+        """The destination partition."""
+        return self.destination_topic, self.partition
+
+    @property
+    def name(self) -> str:
+        """The source partition, for people."""
+        return f"{self.source_topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,16 +70,8 @@ def advanced(position: Position, portions: Iterable[Portion]) -> Position:
             records += batch.records
             size += len(batch.data)
         timestamp = max([batch.max_timestamp for batch in portion.batches], default=timestamp)
-    return Position(
-        position.source_id,
-        position.destination_id,
-        next_offset,
-        leader_epoch,
-        records,
-        size,
-        timestamp,
-        position.stopped,
-        position.stopped_at,
+    return replace(
+        position, next_offset=next_offset, leader_epoch=leader_epoch, records=records, bytes=size, timestamp=timestamp
     )
 
 

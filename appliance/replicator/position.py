@@ -3,6 +3,24 @@
 import uuid
 from dataclasses import dataclass, replace
 
+UNKNOWN = -1
+"""The next offset of a partition of which nobody knows how far it is copied: its copy holds records that no position
+accounts for (invariant H)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEnd:
+    """Where a copy ends that has lost nothing (invariant J), after the transaction that wrote to it last.
+
+    ``offset`` is the destination's, past that transaction's commit marker. It was written by a producer under a leader
+    epoch of at least ``leader_epoch``, -1 when that is not known.
+    """
+
+    offset: int
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -11,7 +29,8 @@ class Position:
     ``next_offset`` is the first source offset not yet copied; ``records`` and ``bytes`` count all that was ever
     copied; ``timestamp`` is that of the newest record copied, in milliseconds, -1 before the first one;
     ``leader_epoch`` is that of the last batch read, -1 before the first one. ``stopped`` says why the partition is not
-    copied any further, empty when it is, and ``stopped_at`` since when, in milliseconds.
+    copied any further, empty when it is, and ``stopped_at`` since when, in milliseconds. ``copy_end`` is None before
+    the first record, and where an older release wrote the position.
     """
 
     source_id: uuid.UUID
@@ -23,6 +42,7 @@ class Position:
     timestamp: int = -1
     stopped: str = ""
     stopped_at: int = -1
+    copy_end: CopyEnd | None = None
 
     def stop(self, reason: str, now: int) -> "Position":
         """The same, stopped; one that stops again for the same reason has been stopped all along."""
@@ -34,4 +54,11 @@ class Position:
 
     def begin_again(self, source_id: uuid.UUID, destination_id: uuid.UUID, offset: int) -> "Position":
         """The same counts, read on from an offset that does not follow what was read before."""
-        return replace(self, source_id=source_id, destination_id=destination_id, next_offset=offset, leader_epoch=-1)
+        return replace(
+            self,
+            source_id=source_id,
+            destination_id=destination_id,
+            next_offset=offset,
+            leader_epoch=-1,
+            copy_end=self.copy_end if destination_id == self.destination_id else None,
+        )

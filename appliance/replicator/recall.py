@@ -1,8 +1,8 @@
-"""Reading one partition of the positions topic: what is committed there, to its very end."""
+"""Reading one partition of the positions topic, or of another compacted log of ours: what is committed there."""
 
 import asyncio
 
-from appliance.errors import PartitionStopped
+from appliance.errors import PartitionStopped, Unreachable
 from appliance.kafka import batch
 from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
@@ -11,31 +11,41 @@ from appliance.kafka.fetch import FetchLimits, Wanted, fetch
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import Record, unpack
-from appliance.replicator.memory import Memory, newest
+from appliance.replicator.memory import Mark, Memory
+from appliance.replicator.memory_records import newest
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _LIMITS = FetchLimits(_FETCH_BYTES, wait=0.1)
-_PATIENCE = 10.0
+_SEEN_TIMEOUT = 10.0
+"""Seconds within which a transaction that was committed can be read."""
 
 
-async def read_memory(cluster: KafkaCluster, topic: str, lane: int) -> Memory:
-    """What the destination remembers of a lane, as far as it is committed.
+async def read_memory(
+    cluster: KafkaCluster, topic: str, mark: Mark, memory: Memory, timeout: float = _SEEN_TIMEOUT
+) -> None:
+    """Add to ``memory`` what the destination remembers of a lane, at least up to its ``mark``.
 
-    The caller has fenced the lane's predecessor (invariant C), so nothing is open any more in this partition and all
-    of it up to its end is decided. A last stable offset that stays below the end is a hanging transaction
-    (KAFKA-14402): positions past it exist that cannot be seen, and to go on from the older ones would copy twice.
+    The caller has fenced the lane's predecessor (invariant C) and has committed the mark after that. So whatever was
+    committed before lies before the mark, and whoever shows the mark shows all of it: a former leader that has not
+    heard yet that it was deposed cannot hand out old positions. A last stable offset that stays below the mark is a
+    hanging transaction (KAFKA-14402), which positions may lie behind.
 
     Raises:
         PartitionStopped: that is so.
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+        Unreachable: the mark is not shown for another reason.
+        BrokerBusy, BrokerRefused, PeerError: as everywhere.
     """
-    partition = (topic, lane)
-    metadata = await cluster.metadata([topic])
-    end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
-    await _all_decided(cluster, partition, end)
-    memory = Memory()
-    await _read_on(cluster, metadata, partition, memory, end)
-    return memory
+    partition = (topic, mark.lane)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout) as deadline:
+            while memory.mark != mark:
+                before = memory.read_to
+                await _read_some(cluster, await cluster.metadata([topic]), partition, memory)
+                if memory.read_to > before:
+                    deadline.reschedule(loop.time() + timeout)
+    except TimeoutError as error:
+        raise await _not_shown(cluster, partition) from error
 
 
 async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memory) -> None:
@@ -49,11 +59,12 @@ async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memo
     partition = (topic, lane)
     metadata = await cluster.metadata([topic])
     end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
-    await _read_on(cluster, metadata, partition, memory, end)
+    while memory.read_to < end:
+        await _read_some(cluster, metadata, partition, memory)
 
 
-async def next_generation(cluster: KafkaCluster, topic: str, lanes: int) -> int:
-    """Which of the link's runs the next one is: after all that have left their names in a lane; the first is 1.
+async def peek_memories(cluster: KafkaCluster, topic: str, lanes: int) -> list[Memory]:
+    """What is remembered of every lane now, without fencing anybody.
 
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
@@ -61,40 +72,46 @@ async def next_generation(cluster: KafkaCluster, topic: str, lanes: int) -> int:
     memories = [Memory() for _ in range(lanes)]
     for lane, memory in enumerate(memories):
         await peek_memory(cluster, topic, lane, memory)
-    return 1 + max((memory.owner.generation for memory in memories if memory.owner is not None), default=0)
+    return memories
 
 
-async def _read_on(cluster: KafkaCluster, metadata: Metadata, partition: Partition, memory: Memory, end: int) -> None:
-    topic, lane = partition
+async def read_records(
+    cluster: KafkaCluster, metadata: Metadata, partition: Partition, offset: int
+) -> tuple[list[Record], int]:
+    """One Fetch of the committed records from ``offset`` on, and the offset to go on from.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    topic, number = partition
+    connection = await cluster.broker(metadata.leader(topic, number), "positions")
+    wanted = Wanted(partition, metadata.topics[topic].id, offset, _FETCH_BYTES)
+    (answer,) = await fetch(connection, [wanted], _LIMITS)
+    check(answer.error, f"fetch {topic}-{number}")
+    batches = list(batch.split(answer.records))
+    records: list[Record] = []
+    for data in committed(batches, answer.aborted):
+        batch.verify(data)
+        records += unpack(data, offset)
+    return records, batches[-1].header.last_offset + 1 if batches else offset
+
+
+async def _read_some(cluster: KafkaCluster, metadata: Metadata, partition: Partition, memory: Memory) -> None:
     if memory.read_to < 0:
         memory.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
-    while memory.read_to < end:
-        connection = await cluster.broker(metadata.leader(topic, lane), "positions")
-        wanted = Wanted(partition, metadata.topics[topic].id, memory.read_to, _FETCH_BYTES)
-        (answer,) = await fetch(connection, [wanted], _LIMITS)
-        check(answer.error, f"fetch {topic}-{lane}")
-        batches = list(batch.split(answer.records))
-        records: list[Record] = []
-        for data in committed(batches, answer.aborted):
-            batch.verify(data)
-            records += unpack(data, memory.read_to)
-        for remembered in newest(records):
-            memory.add(remembered)
-        if batches:
-            memory.read_to = batches[-1].header.last_offset + 1
+    records, memory.read_to = await read_records(cluster, metadata, partition, memory.read_to)
+    for remembered in newest(records):
+        memory.add(remembered)
 
 
-async def _all_decided(cluster: KafkaCluster, partition: Partition, end: int) -> None:
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            while True:
-                metadata = await cluster.metadata([partition[0]])
-                stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
-                if stable >= end:
-                    return
-                await asyncio.sleep(0.05)
-    except TimeoutError as error:
-        raise PartitionStopped(
+async def _not_shown(cluster: KafkaCluster, partition: Partition) -> PartitionStopped | Unreachable:
+    """Why a mark that was committed cannot be read."""
+    metadata = await cluster.metadata([partition[0]])
+    stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
+    end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
+    if stable < end:
+        return PartitionStopped(
             f"{partition[0]}-{partition[1]} of the destination has a hanging transaction (KAFKA-14402) below offset "
             f"{end}: find it with `kafka-transactions.sh find-hanging` and end it with `kafka-transactions.sh abort`"
-        ) from error
+        )
+    return Unreachable(f"the leader of {partition[0]}-{partition[1]} of the destination does not show what it took")

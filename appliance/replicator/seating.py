@@ -3,7 +3,7 @@
 ::
 
     task   -> driver  {"token", "worker", "slice"}     who I am, and the last slice I took part in
-    driver -> task    {"slice", "latest", "lanes"}     the seat: its lanes with their replicas
+    driver -> task    {"slice", "starts", "lanes"}     the seat: its lanes with their replicas
     task   -> driver  {"subject", "fault", "kind"}     what went wrong, or is well again when fault is empty
     driver -> task    {"stop": true}                   finish the transactions and return; so does the connection's end
 
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from appliance.errors import PeerError
+from appliance.replicator.memory import StartOffsets
 from appliance.replicator.plan import Replica
 
 
@@ -32,10 +33,10 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """What one task is to do in one slice; new partitions of the topics in ``latest`` begin at their end."""
+    """What one task is to do in one slice; ``starts`` says where partitions begin that the link was made with."""
 
     slice: int
-    latest: frozenset[str]
+    starts: Mapping[str, StartOffsets]
     lanes: Mapping[int, tuple[Replica, ...]]
 
 
@@ -74,7 +75,8 @@ def encode_seat(seat: Seat) -> bytes:
         ]
         for lane, rs in seat.lanes.items()
     }
-    return _line({"slice": seat.slice, "latest": sorted(seat.latest), "lanes": lanes})
+    starts = {topic: [known.source_id.hex, known.offsets] for topic, known in seat.starts.items()}
+    return _line({"slice": seat.slice, "starts": starts, "lanes": lanes})
 
 
 def decode_seat(line: bytes) -> Seat:
@@ -89,7 +91,11 @@ def decode_seat(line: bytes) -> Seat:
             int(lane): tuple(Replica(s, int(n), d, uuid.UUID(si), uuid.UUID(di)) for s, n, d, si, di in replicas)
             for lane, replicas in fields["lanes"].items()
         }
-        return Seat(int(fields["slice"]), frozenset(map(str, fields["latest"])), lanes)
+        starts = {
+            topic: StartOffsets(topic, uuid.UUID(source_id), tuple(map(int, offsets)))
+            for topic, (source_id, offsets) in fields["starts"].items()
+        }
+        return Seat(int(fields["slice"]), starts, lanes)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise PeerError(f"not a seat: {error!r}") from error
 

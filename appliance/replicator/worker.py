@@ -94,7 +94,7 @@ class Worker:
         for lane, replicas in seat.lanes.items():
             copier = self._copiers.get(lane) or self._new_copier(lane)
             self._copiers[lane] = copier
-            copier.assign(replicas, seat.latest)
+            copier.assign(replicas, seat.starts)
 
     def _new_copier(self, lane: int) -> Copier:
         if self._intake is None:

@@ -1,0 +1,154 @@
+"""What a lane has to know, and to remember, of partitions before it reads the first record of them.
+
+Each is looked at alone: one whose leader does not answer, or whose copy must not be written, keeps no other waiting.
+"""
+
+import time
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from appliance.errors import ApplianceError, GapFound, PartitionStopped
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.metadata import NOWHERE, Metadata
+from appliance.kafka.offsets import Bound, Partition, try_offsets
+from appliance.replicator.copies import CopyEnds, examine_copies
+from appliance.replicator.lane import Lane
+from appliance.replicator.memory import StartOffsets
+from appliance.replicator.plan import Replica
+from appliance.replicator.position import UNKNOWN, CopyEnd, Position
+
+
+@dataclass(slots=True)
+class Admission:
+    """What came of it.
+
+    ``positions`` have to be remembered before anything is read; ``stops`` are partitions that must not be read,
+    ``waiting`` those of which something is not known now. ``ends`` says where the copies end.
+    """
+
+    positions: dict[Replica, Position] = field(default_factory=dict)
+    stops: dict[Replica, PartitionStopped] = field(default_factory=dict)
+    waiting: dict[Replica, ApplianceError] = field(default_factory=dict)
+    ends: dict[Partition, int] = field(default_factory=dict)
+
+
+async def admit(
+    source: KafkaCluster,
+    destination: KafkaCluster,
+    lane: Lane,
+    replicas: Collection[Replica],
+    starts: Mapping[str, StartOffsets],
+) -> Admission:
+    """Look at these partitions on both sides; ``starts`` are those of REPLICA_TOPICS_START=latest.
+
+    Raises:
+        Unreachable, BrokerBusy, BrokerRefused: a cluster does not tell who leads what.
+    """
+    metadata = await lane.learn({replica.destination_topic for replica in replicas})
+    positions = lane.memory.positions
+    known = {r: positions[r.source] for r in replicas if _is_known(positions.get(r.source))}
+    new = [replica for replica in replicas if replica not in known]
+    copies = await _copies(destination, metadata, lane, replicas, known)
+    admission = Admission(ends=dict(copies.ends))
+    for replica, held in known.items():
+        _admit_known(admission, replica, held, copies)
+    begins = {replica.source: start_offset(replica, starts) for replica in new}
+    asked = [partition for partition, begin in begins.items() if begin is None]
+    at_source = await source.metadata(sorted({topic for topic, _ in asked})) if asked else None
+    found, failures = await try_offsets(source, at_source, asked, Bound.START) if at_source else ({}, {})
+    for replica in new:
+        failure = failures.get(replica.source) or copies.refused.get(replica.copy)
+        if failure is not None:
+            admission.waiting[replica] = failure
+        else:
+            begin = begins[replica.source]
+            begin = found[replica.source] if begin is None else begin
+            _admit_new(admission, replica, begin, positions.get(replica.source))
+    return admission
+
+
+async def _copies(
+    destination: KafkaCluster,
+    metadata: Metadata,
+    lane: Lane,
+    replicas: Collection[Replica],
+    known: Mapping[Replica, Position],
+) -> CopyEnds:
+    """Where the copies end; one that was written to in this epoch of the lane need not be asked about."""
+    remembered: dict[Partition, CopyEnd | None] = {}
+    for replica in replicas:
+        held = known.get(replica)
+        same = held is not None and held.destination_id in (replica.destination_id, NOWHERE)
+        if held is None or not lane.knows_end(replica.copy):
+            remembered[replica.copy] = held.copy_end if held and same else None
+    return await examine_copies(destination, metadata, remembered)
+
+
+def _admit_known(admission: Admission, replica: Replica, held: Position, copies: CopyEnds) -> None:
+    refusal = copies.refused.get(replica.copy)
+    if fault := identity_fault(replica, held):
+        admission.stops[replica] = fault
+    elif isinstance(refusal, PartitionStopped):
+        admission.stops[replica] = refusal
+    elif refusal is not None:
+        admission.waiting[replica] = refusal
+    elif NOWHERE in (held.source_id, held.destination_id) and _ids(held) != (replica.source_id, replica.destination_id):
+        admission.positions[replica] = replace(held, source_id=replica.source_id, destination_id=replica.destination_id)
+
+
+def _admit_new(admission: Admission, replica: Replica, begin: int, held: Position | None) -> None:
+    """A copy that holds something, though nobody remembers how much of the source, is left alone (invariant H)."""
+    position = Position(replica.source_id, replica.destination_id, begin)
+    end = admission.ends[replica.copy]
+    if end > 0:
+        stop = PartitionStopped(
+            f"{replica.destination_topic}-{replica.partition} ends at offset {end}, and no position says how far "
+            f"{replica.name} is copied there: choose by `appliance resume --topic {replica.source_topic} --partition "
+            f"{replica.partition} --from` earliest, latest or an offset of the source"
+        )
+        admission.stops[replica] = stop
+        position = (held or replace(position, next_offset=UNKNOWN)).stop(str(stop), time.time_ns() // 1_000_000)
+    if position is not held:
+        admission.positions[replica] = position
+
+
+def start_offset(replica: Replica, starts: Mapping[str, StartOffsets]) -> int | None:
+    """Where a partition begins that was there when the link was made, by REPLICA_TOPICS_START=latest (invariant K).
+
+    None: at its first record.
+    """
+    known = starts.get(replica.source_topic)
+    if known is None or known.source_id != replica.source_id or replica.partition >= len(known.offsets):
+        return None
+    offset = known.offsets[replica.partition]
+    return offset if offset >= 0 else None
+
+
+def identity_fault(replica: Replica, position: Position) -> GapFound | None:
+    """Why a position does not belong to the topics of today (invariant G).
+
+    A cluster that had no topic ids when the position was written has made no topic anew by giving it one.
+    """
+    changed: Mapping[str, bool] = {
+        f"source topic {replica.source_topic}": _differs(position.source_id, replica.source_id),
+        f"destination topic {replica.destination_topic}": _differs(position.destination_id, replica.destination_id),
+    }
+    for what, is_changed in changed.items():
+        if is_changed:
+            cause = f"{what} was deleted and made anew"
+            text = f"{replica.name}: {cause} since it was copied"
+            return GapFound(text, position.next_offset, -1, cause)
+    return None
+
+
+def _differs(before: uuid.UUID, now: uuid.UUID) -> bool:
+    return before not in (now, NOWHERE)
+
+
+def _is_known(position: Position | None) -> bool:
+    return position is not None and position.next_offset != UNKNOWN
+
+
+def _ids(position: Position) -> tuple[uuid.UUID, uuid.UUID]:
+    return position.source_id, position.destination_id

@@ -1,0 +1,190 @@
+"""Making a link, once; and finding at every later start that it is as it was made."""
+
+import asyncio
+import contextlib
+import logging
+import random
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from appliance.errors import BrokerBusy, Fenced, LinkRefused
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.configs import effective
+from appliance.kafka.metadata import Metadata
+from appliance.kafka.offsets import Bound, Partition, try_offsets
+from appliance.kafka.topics import NewTopic, create_topics
+from appliance.replicator.configuration import task_count
+from appliance.replicator.lane import Lane
+from appliance.replicator.link_check import PositionsTopic, link_fault
+from appliance.replicator.memory import LinkRecord, Owner, StartOffsets
+from appliance.replicator.memory_records import encode_forgotten, encode_link, encode_starts
+from appliance.replicator.naming import Naming
+from appliance.replicator.recall import peek_memories
+from appliance.replicator.registry import Registry
+from appliance.settings.values import Settings, Start
+
+log = logging.getLogger("appliance.replicator")
+
+_TRIES = 20
+_PAUSE = 0.05
+_SHOWN_TRIES = 200
+
+# Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is.
+_POSITIONS_CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(4 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Established:
+    """A link that may go on: its number of lanes, which of its runs this is, and where partitions begin."""
+
+    lanes: int
+    generation: int
+    starts: Mapping[str, StartOffsets] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Establishing:
+    """Looks at a link's positions topic, and makes what is missing; ``run`` names the process that does it."""
+
+    settings: Settings
+    source: KafkaCluster
+    destination: KafkaCluster
+    run: str
+
+    @property
+    def naming(self) -> Naming:
+        """The link's names."""
+        return Naming.of(self.settings)
+
+    async def establish(self) -> Established:
+        """Make the link if it is new; else find it as it was made.
+
+        Cut off at any await it is done again: the link is made by one transaction, and nothing is copied before.
+
+        Raises:
+            LinkRefused: it is not as it was made.
+            Fenced: another replicator is making it.
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+        for _ in range(_TRIES):
+            topic = await self.look()
+            if fault := await self.fault(topic):
+                raise LinkRefused(fault)
+            if topic.link is not None:
+                return Established(topic.lanes, topic.generation, topic.memories[0].starts)
+            # Another start that makes the link at the same time fences this one, or is fenced.
+            with contextlib.suppress(Fenced):
+                await self._write_down(topic)
+            await asyncio.sleep(_PAUSE * random.random())
+        raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")
+
+    async def look(self) -> PositionsTopic:
+        """The positions topic, made if there is none."""
+        name = self.naming.positions_topic
+        partitions = await self._partitions(name)
+        policy = await effective(self.destination, name, "cleanup.policy")
+        return PositionsTopic(name, policy, await peek_memories(self.destination, name, partitions))
+
+    async def fault(self, topic: PositionsTopic) -> str:
+        """Why the link must not go on; empty when it may."""
+        registry = Registry(self.destination, self.settings.replicator)
+        await registry.refresh()
+        there = {(known.name, known.id) for known in (await self.destination.metadata(None)).topics.values()}
+        own = [copy[0] for copy, claim in registry.claims.items() if claim.link == registry.link and copy in there]
+        return link_fault(topic, (await self.source.metadata([])).cluster_id, own)
+
+    async def adopt(self) -> list[str]:
+        """Take the positions topic as it is now, and forget the positions that lie in other lanes' partitions.
+
+        Returns:
+            What was done, a line each; nothing, when the link is as it was made.
+
+        Raises:
+            Fenced, Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere; done again, it goes on.
+        """
+        topic = await self.look()
+        if not await self.fault(topic):
+            return []
+        done = await self._forget_misplaced(topic)
+        link = await self._link_record(topic)
+        first = self._lane(topic, 0)
+        await first.start()
+        await first.remember([encode_link(link, link.made)])
+        if fault := await self.fault(await self.look()):
+            raise LinkRefused(fault)
+        return [*done, f"{topic.name}: {link.partitions} partitions, {link.lanes} lanes, source {link.source_cluster}"]
+
+    async def _forget_misplaced(self, topic: PositionsTopic) -> list[str]:
+        misplaced: dict[int, list[Partition]] = {}
+        for index, key in topic.misplaced(topic.lanes):
+            misplaced.setdefault(index, []).append(key)
+        for index, keys in misplaced.items():
+            lane = self._lane(topic, index)
+            await lane.start()
+            await lane.remember([encode_forgotten(key, _now()) for key in keys])
+        return [
+            f"{topic.name}-{index}: forgot the position of {name}-{number}"
+            for index, keys in misplaced.items()
+            for name, number in keys
+        ]
+
+    async def _partitions(self, name: str) -> int:
+        """How many the topic has; read again after it was made, since two may make it at once, and one is first."""
+        known = (await self.destination.metadata([name])).topics.get(name)
+        if known is None or not known.leaders:
+            lanes = self.settings.engine.lanes or task_count(self.settings.engine)
+            new = NewTopic(name, lanes, self.settings.topics.replication_factor, _POSITIONS_CONFIG)
+            for error in (await create_topics(self.destination, [new])).values():
+                raise error
+            log.info("positions topic made", extra={"fields": {"topic": name, "lanes": lanes}})
+            for _ in range(_SHOWN_TRIES):
+                known = (await self.destination.metadata([name])).topics.get(name)
+                if known and known.leaders and all(leader >= 0 for leader in known.leaders):
+                    break
+                await asyncio.sleep(_PAUSE)
+            else:
+                raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
+        return len(known.leaders)
+
+    async def _write_down(self, topic: PositionsTopic) -> None:
+        """Write down how the link is made: in one transaction, so that all of it holds, or none."""
+        lane = self._lane(topic, 0)
+        await lane.start()
+        if lane.memory.link is not None:
+            return  # another start was first
+        link = await self._link_record(topic)
+        from_latest = topic.is_new and self.settings.topics.start is Start.LATEST
+        starts = await self._ends_now() if from_latest else []
+        await lane.remember([*(encode_starts(each, link.made) for each in starts), encode_link(link, link.made)])
+        log.info("link made", extra={"fields": {"lanes": link.lanes, "source": link.source_cluster}})
+
+    async def _link_record(self, topic: PositionsTopic) -> LinkRecord:
+        source = (await self.source.metadata([])).cluster_id
+        return LinkRecord(source, topic.lanes, len(topic.memories), _now())
+
+    async def _ends_now(self) -> Sequence[StartOffsets]:
+        """Where the partitions end that are there now; of one that does not tell, all is copied."""
+        metadata: Metadata = await self.source.metadata(None)
+        topics = [t for t in metadata.topics.values() if self.naming.copies(t.name, t.internal) and t.leaders]
+        partitions = [(topic.name, number) for topic in topics for number in range(len(topic.leaders))]
+        ends, failures = await try_offsets(self.source, metadata, partitions, Bound.STABLE_END)
+        for (name, number), error in failures.items():
+            log.warning(f"{name}-{number} is copied from its first record on, since its end is not known: {error}")
+        return [
+            StartOffsets(topic.name, topic.id, tuple(ends.get((topic.name, n), -1) for n in range(len(topic.leaders))))
+            for topic in topics
+        ]
+
+    def _lane(self, topic: PositionsTopic, index: int) -> Lane:
+        owner = Owner(self.run, "driver", socket.gethostname(), _now(), topic.generation)
+        return Lane(index, self.destination, self.naming, owner, self.settings.engine.transaction_timeout)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
