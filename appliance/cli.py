@@ -61,7 +61,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "resume": (
         "let partitions that have stopped go on",
         "Without --from they are tried again where they stopped, once the reason is gone. With --from they go on "
-        "elsewhere, and what is left out is written to the gap ledger. No replicator has to be stopped or started.",
+        "elsewhere, and what is left out is written to the gap ledger; a copy that no position accounts for is adopted "
+        "so. Each change is told before it is made. No replicator has to be stopped or started.",
     ),
     "verify": (
         "prove that both sides hold the same",
@@ -94,7 +95,13 @@ def _status_options(command: argparse.ArgumentParser) -> None:
 
 
 def _resume_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--topic", required=True, metavar="T", help="the source topic")
+    subject = command.add_mutually_exclusive_group(required=True)
+    subject.add_argument("--topic", metavar="T", help="the source topic")
+    subject.add_argument(
+        "--adopt-positions",
+        action="store_true",
+        help="go on with the positions topic as it is now",
+    )
     command.add_argument(
         "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all that are stopped)"
     )
@@ -105,6 +112,8 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
         metavar="WHERE",
         help="earliest, latest or a source offset (default: where it stopped)",
     )
+    command.add_argument("--take-over", action="store_true", help="make a copy that is another link's this link's")
+    command.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
 
 
 def _verify_options(command: argparse.ArgumentParser) -> None:
@@ -237,14 +246,18 @@ async def _spark(settings: Settings, parsed: argparse.Namespace, stopping: async
 
 async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Say what goes on; 1 when nothing was stopped."""
-    from appliance.replicator.resume import Choice, resume
+    from appliance.replicator.resume import Choice, adopt_positions, resume
 
-    resumed = await resume(settings, Choice(parsed.topic, parsed.partition, parsed.start))
-    for one in resumed:
-        print(f"{one.topic}-{one.partition} goes on from offset {one.next_offset}; it had stopped at {one.before}")
-    if not resumed:
-        print(f"no partition of {parsed.topic} is stopped")
-    return 0 if resumed else 1
+    if parsed.adopt_positions:
+        count = await adopt_positions(settings, print, only_plan=parsed.dry_run)
+        nothing = "the link is as it was made"
+    else:
+        choice = Choice(parsed.topic, parsed.partition, parsed.start, parsed.take_over)
+        count = await resume(settings, choice, print, only_plan=parsed.dry_run)
+        nothing = f"no partition of {parsed.topic} is stopped"
+    if not count:
+        print(nothing)
+    return 0 if count else 1
 
 
 async def _until_signalled(work: Callable[[asyncio.Event], Awaitable[int | None]]) -> int:

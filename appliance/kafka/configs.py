@@ -1,6 +1,7 @@
-"""The configuration of topics: DescribeConfigs (KIP-133, KIP-226) and IncrementalAlterConfigs (KIP-339)."""
+"""The settings of topics: DescribeConfigs (KIP-133, KIP-226) and IncrementalAlterConfigs (KIP-339)."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
@@ -23,6 +24,19 @@ _TOPICS_AT_ONCE = 100
 """Of each topic some forty entries are told: what is read at once must not keep the event loop for long."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a topic; ``own`` when it is set on the topic itself, and is not the broker's default."""
+
+    value: str | None
+    own: bool
+    read_only: bool
+
+
+Settings = Mapping[str, Setting]
+"""All settings of a topic that its broker knows, by name."""
+
+
 async def largest_batches(
     cluster: KafkaCluster, topics: Collection[str]
 ) -> tuple[dict[str, int], dict[str, ApplianceError]]:
@@ -31,19 +45,8 @@ async def largest_batches(
     Raises:
         Unreachable: no broker answers.
     """
-    described, failures = await _try_describe(cluster, topics, (LARGEST_BATCH,))
-    return {name: int(entries[LARGEST_BATCH].value or 0) for name, entries in described.items()}, failures
-
-
-async def effective(cluster: KafkaCluster, topic: str, key: str) -> str:
-    """What a topic's setting is, set there or by default; empty where it is not told.
-
-    Raises:
-        BrokerRefused, BrokerBusy, Unreachable: as everywhere.
-    """
-    described = await _describe(cluster, [topic], (key,))
-    entry = described[topic].get(key)
-    return (entry.value or "") if entry else ""
+    described, failures = await try_describe(cluster, topics, (LARGEST_BATCH,))
+    return {name: int(settings[LARGEST_BATCH].value or 0) for name, settings in described.items()}, failures
 
 
 async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
@@ -52,30 +55,32 @@ async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, d
     Raises:
         BrokerRefused, BrokerBusy, Unreachable: as everywhere.
     """
-    described = await _describe(cluster, topics, None)
-    return {
-        name: {
-            key: entry.value
-            for key, entry in entries.items()
-            if entry.config_source == _SET_ON_TOPIC and entry.value is not None
-        }
-        for name, entries in described.items()
-    }
+    return {name: set_on(settings) for name, settings in (await _described(cluster, topics, None)).items()}
 
 
-async def _describe(
+def set_on(settings: Settings) -> dict[str, str]:
+    """What of these is set on the topic itself."""
+    return {key: entry.value for key, entry in settings.items() if entry.own and entry.value is not None}
+
+
+async def _described(
     cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
-) -> dict[str, dict[str, DescribeConfigsResourceResult]]:
-    described, failures = await _try_describe(cluster, topics, keys)
+) -> dict[str, dict[str, Setting]]:
+    described, failures = await try_describe(cluster, topics, keys)
     for error in failures.values():
         raise error
     return described
 
 
-async def _try_describe(
-    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
-) -> tuple[dict[str, dict[str, DescribeConfigsResourceResult]], dict[str, ApplianceError]]:
-    described: dict[str, dict[str, DescribeConfigsResourceResult]] = {}
+async def try_describe(
+    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None = None
+) -> tuple[dict[str, dict[str, Setting]], dict[str, ApplianceError]]:
+    """The settings of each topic (of these names, or all), and why those of the others are not told.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    described: dict[str, dict[str, Setting]] = {}
     failures: dict[str, ApplianceError] = {}
     names = list(topics)
     for first in range(0, len(names), _TOPICS_AT_ONCE):
@@ -89,17 +94,23 @@ async def _try_describe(
         answer = await connection.call(request, DescribeConfigsResponse)
         for result in answer.results:
             if result.error_code is ErrorCode.none:
-                described[result.resource_name] = {entry.name: entry for entry in result.configs}
+                described[result.resource_name] = {entry.name: _setting(entry) for entry in result.configs}
             else:
                 doing = f"describe the configuration of {result.resource_name}"
                 failures[result.resource_name] = failure(result.error_code, doing)
     return described, failures
 
 
+def _setting(entry: DescribeConfigsResourceResult) -> Setting:
+    return Setting(entry.value, entry.config_source == _SET_ON_TOPIC, entry.read_only)
+
+
 async def alter_configs(
-    cluster: KafkaCluster, changes: Mapping[str, Mapping[str, str | None]]
+    cluster: KafkaCluster, changes: Mapping[str, Mapping[str, str | None]], validate_only: bool = False
 ) -> dict[str, ApplianceError]:
     """Set what is given on each topic, and unset what is None; all else stays.
+
+    With ``validate_only`` the cluster says whether it would, and changes nothing.
 
     Returns:
         Why not, by name, for each topic that could not be changed.
@@ -119,10 +130,12 @@ async def alter_configs(
         for name, entries in changes.items()
     )
     controller = await cluster.controller()
-    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
     answer = await controller.call(request, IncrementalAlterConfigsResponse)
     return {
-        result.resource_name: failure(result.error_code, f"configure {result.resource_name} ({result.error_message})")
+        result.resource_name: failure(
+            result.error_code, f"configure {result.resource_name}", result.error_message or "no reason given"
+        )
         for result in answer.responses
         if result.error_code is not ErrorCode.none
     }

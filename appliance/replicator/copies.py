@@ -21,7 +21,7 @@ from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.leader_epochs import epoch_ends
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, try_offsets
-from appliance.replicator.position import CopyEnd
+from appliance.replicator.position import LOST, CopyEnd
 
 _BATCH_BYTES = 1024 * 1024
 _LIMITS = FetchLimits(_BATCH_BYTES, wait=0)
@@ -99,6 +99,6 @@ def _is_of(found: Batch, end: CopyEnd) -> bool:
 def _lost(copy: Partition, end: CopyEnd, found: int) -> PartitionStopped:
     name = f"{copy[0]}-{copy[1]}"
     return PartitionStopped(
-        f"{name} has lost what it had acknowledged, offsets {found} to {end.offset - 1} of the copy: copy it again by "
+        f"{name} {LOST}, offsets {found} to {end.offset - 1} of the copy: copy it again by "
         "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone"
     )

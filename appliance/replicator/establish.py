@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from appliance.errors import BrokerBusy, Fenced, LinkRefused
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.configs import effective
+from appliance.kafka.config_filter import ConfigFilter
+from appliance.kafka.configs import Setting, try_describe
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, try_offsets
-from appliance.kafka.topics import NewTopic, create_topics
 from appliance.replicator.configuration import task_count
 from appliance.replicator.lane import Lane
 from appliance.replicator.link_check import PositionsTopic, link_fault
@@ -23,6 +23,7 @@ from appliance.replicator.memory_records import encode_forgotten, encode_link, e
 from appliance.replicator.naming import Naming
 from appliance.replicator.recall import peek_memories
 from appliance.replicator.registry import Registry
+from appliance.replicator.topic_configs import positions_changes, positions_topic, told
 from appliance.settings.values import Settings, Start
 
 log = logging.getLogger("appliance.replicator")
@@ -30,13 +31,6 @@ log = logging.getLogger("appliance.replicator")
 _TRIES = 20
 _PAUSE = 0.05
 _SHOWN_TRIES = 200
-
-# Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is.
-_POSITIONS_CONFIG = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(4 * 1024 * 1024),
-    "min.cleanable.dirty.ratio": "0.1",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +82,39 @@ class Establishing:
         """The positions topic, made if there is none."""
         name = self.naming.positions_topic
         partitions = await self._partitions(name)
-        policy = await effective(self.destination, name, "cleanup.policy")
-        return PositionsTopic(name, policy, await peek_memories(self.destination, name, partitions))
+        held, failures = await try_describe(self.destination, [name])
+        for error in failures.values():
+            raise error
+        await self._bound(name, held[name])
+        policy = held[name].get("cleanup.policy")
+        return PositionsTopic(
+            name, (policy and policy.value) or "", await peek_memories(self.destination, name, partitions)
+        )
+
+    async def checked(self) -> PositionsTopic:
+        """The positions topic of a link that was made before, and may go on.
+
+        Raises:
+            LinkRefused: it was not, or may not.
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+        name = self.naming.positions_topic
+        if name not in (await self.destination.metadata([name])).topics:
+            raise LinkRefused(f"there is no {name}: no replicator of this link has ever run")
+        topic = await self.look()
+        if fault := await self.fault(topic):
+            raise LinkRefused(fault)
+        return topic
+
+    async def _bound(self, name: str, held: Mapping[str, Setting]) -> None:
+        """Have the markers of commits go when a topic of an older release keeps them for long."""
+        changes = positions_changes(held)
+        if not changes:
+            return
+        changed = await ConfigFilter(self.destination).change({name: changes})
+        for error in changed.failures.values():
+            command = ",".join(f"{key}={value}" for key, value in changes.items())
+            log.warning(f"{error}: a start of the replicator reads less after `--add-config {command}`")
 
     async def fault(self, topic: PositionsTopic) -> str:
         """Why the link must not go on; empty when it may."""
@@ -139,9 +164,12 @@ class Establishing:
         known = (await self.destination.metadata([name])).topics.get(name)
         if known is None or not known.leaders:
             lanes = self.settings.engine.lanes or task_count(self.settings.engine)
-            new = NewTopic(name, lanes, self.settings.topics.replication_factor, _POSITIONS_CONFIG)
-            for error in (await create_topics(self.destination, [new])).values():
+            new = positions_topic(self.naming, lanes, self.settings.topics.replication_factor)
+            made = await ConfigFilter(self.destination).make([new])
+            for error in made.failures.values():
                 raise error
+            if made.left_out:
+                log.warning("settings left out", extra={"fields": told(made.left_out)})
             log.info("positions topic made", extra={"fields": {"topic": name, "lanes": lanes}})
             for _ in range(_SHOWN_TRIES):
                 known = (await self.destination.metadata([name])).topics.get(name)

@@ -50,8 +50,8 @@ class PositionsTopic:
 def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[str]) -> str:
     """Why the link must not go on, and the command that helps; empty when it may.
 
-    ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the copies which the registry
-    says are the link's.
+    ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the copies that belong to the
+    link by the registry.
     """
     faults = (
         _policy_fault(topic),
@@ -99,7 +99,7 @@ def _cluster_fault(topic: PositionsTopic, source_cluster: str) -> str:
     if link is None or not link.source_cluster or not source_cluster or link.source_cluster == source_cluster:
         return ""
     return (
-        f"the link was made with source cluster {link.source_cluster}, and SOURCE_BROKER_SERVERS lead to {source_cluster}: "
+        f"the link was made with source cluster {link.source_cluster}; SOURCE_BROKER_SERVERS lead to {source_cluster}: "
         f"give that one a SOURCE_CLUSTER_ID of its own; where it is the same cluster, made anew: {ADOPT}"
     )
 
@@ -108,7 +108,7 @@ def _place_fault(topic: PositionsTopic) -> str:
     for lane, (name, partition) in topic.misplaced(topic.lanes):
         return (
             f"{topic.name}-{lane} holds the position of {name}-{partition}, which belongs into partition "
-            f"{lane_of(name, partition, topic.lanes)}: the topic was grown, or somebody has written to it; {ADOPT} keeps "
-            "the positions that are in their places, and forgets the others"
+            f"{lane_of(name, partition, topic.lanes)}: the topic was grown, or somebody has written to it; {ADOPT} "
+            "keeps the positions that are in their places, and forgets the others"
         )
     return ""

@@ -7,6 +7,9 @@ UNKNOWN = -1
 """The next offset of a partition of which nobody knows how far it is copied: its copy holds records that no position
 accounts for (invariant H)."""
 
+LOST = "has lost what it had acknowledged"
+"""By which a reason to stop says that the copy is shorter than it was (invariant J)."""
+
 
 @dataclass(frozen=True, slots=True)
 class CopyEnd:

@@ -15,18 +15,18 @@ from dataclasses import dataclass, field
 
 from appliance.errors import BrokerBusy, Fenced, PeerError, Unreachable
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.config_filter import ConfigFilter
 from appliance.kafka.offsets import Bound, list_offsets
 from appliance.kafka.records import Record, body, key_and_value
-from appliance.kafka.topics import NewTopic, create_topics
 from appliance.kafka.transactions import Producer, init_producer_id
 from appliance.replicator.naming import REGISTRY
 from appliance.replicator.patience import until_free
 from appliance.replicator.recall import read_records
+from appliance.replicator.topic_configs import registry_topic
 from appliance.replicator.writer import LOADING, Writer
 
 _VERSION = 1
 _PARTITION = (REGISTRY, 0)
-_CONFIG = {"cleanup.policy": "compact"}
 _TRANSACTION_TIMEOUT = 30.0
 _TRIES = 10
 _PAUSE = 0.5
@@ -109,10 +109,10 @@ class Registry:
         return self.of_others(copies)
 
     async def _make(self) -> None:
-        topic = NewTopic(REGISTRY, 1, self.replication_factor, _CONFIG)
         known = await self.cluster.metadata([REGISTRY])
         if REGISTRY not in known.topics:
-            for error in (await create_topics(self.cluster, [topic])).values():
+            made = await ConfigFilter(self.cluster).make([registry_topic(self.replication_factor)])
+            for error in made.failures.values():
                 raise error
         async with asyncio.timeout(_SHOWN_TIMEOUT):
             while True:
@@ -182,8 +182,8 @@ def decode_claim(record: Record) -> tuple[Copy, Claim | None]:
 def belongs_to_another(copy: str, claim: Claim) -> str:
     """Why nothing is copied to a topic."""
     return (
-        f"destination topic {copy} belongs to link {claim.link}: choose another REPLICA_TOPICS_DEST_SUFFIX, or, when that "
-        "link is no more, take it over by `appliance resume --take-over`"
+        f"destination topic {copy} belongs to link {claim.link}: choose another REPLICA_TOPICS_DEST_SUFFIX; when that "
+        "link is no more, take the copy over by `appliance resume --topic ... --take-over`"
     )
 
 

@@ -7,19 +7,20 @@ A replicator that runs finds its lane fenced by the operator and begins it anew;
 import socket
 import time
 import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from appliance.errors import SettingsError
+from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.offsets import Bound, list_offsets
+from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.replicator.establish import Establishing
 from appliance.replicator.lane import Lane
 from appliance.replicator.memory import OPERATOR, Gap, Owner
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica, discover, lanes_of
-from appliance.replicator.position import Position
+from appliance.replicator.position import LOST, UNKNOWN, Position
 from appliance.replicator.reach import destination_cluster, source_cluster
-from appliance.replicator.recall import next_generation
+from appliance.replicator.registry import Registry, belongs_to_another
 from appliance.settings.values import Settings
 
 RETRY = "retry"
@@ -28,67 +29,148 @@ _BOUNDS = {"earliest": Bound.START, "latest": Bound.STABLE_END}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which partitions go on, and where: ``start`` is ``retry``, ``earliest``, ``latest`` or an offset."""
+    """Which partitions go on, and where: ``start`` is ``retry``, ``earliest``, ``latest`` or an offset.
+
+    With ``take_over`` a copy that belongs to another link becomes this link's.
+    """
 
     topic: str
     partition: int | None
     start: str
+    take_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
-    """One partition that goes on; ``before`` is where it had stopped."""
+class Change:
+    """One partition that is to go on; ``before`` is where it had stopped, -1 when nobody knows."""
 
-    topic: str
-    partition: int
+    replica: Replica
     before: int
-    next_offset: int
+    after: Position
+
+    def __str__(self) -> str:
+        """What it does, in one line."""
+        where = f"{self.replica.name} goes on from offset {self.after.next_offset}"
+        if self.before == UNKNOWN:
+            return f"{where} behind what {self.replica.destination_topic}-{self.replica.partition} holds"
+        jump = self.after.next_offset - self.before
+        if jump > 0:
+            return f"{where}; it had stopped at {self.before}: {jump} offsets are left out"
+        if jump < 0:
+            return f"{where}; it had stopped at {self.before}: {-jump} offsets are copied again"
+        return f"{where}; it had stopped at {self.before}"
 
 
-async def resume(settings: Settings, choice: Choice) -> list[Resumed]:
+Tell = Callable[[str], None]
+"""Shows the operator a line."""
+
+
+async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: bool = False) -> int:
     """Change the positions of the partitions that are stopped, or of the chosen one whether it is or not.
+
+    Each change is told before it is made; with ``only_plan`` none is made. How many there are.
 
     Raises:
         SettingsError: there is no such partition, or the choice is none.
+        LinkRefused: the link must not go on as it is, or the copy is another link's.
         Unreachable, BrokerBusy, BrokerRefused, Fenced: nothing has been changed in the lane where that happened.
     """
     if choice.start not in (RETRY, *_BOUNDS) and not choice.start.isdecimal():
         raise SettingsError([f"--from {choice.start}: expected retry, earliest, latest or an offset"])
     naming = Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        found = discover(await source.metadata(None), await destination.metadata(None), naming)
-        replicas = [r for r in found.replicas if r.source_topic == choice.topic]
-        replicas = [r for r in replicas if choice.partition in (None, r.partition)]
-        positions_topic = (await destination.metadata([naming.positions_topic])).topics.get(naming.positions_topic)
-        if not replicas or positions_topic is None:
-            raise SettingsError([f"--topic {choice.topic}: {naming.replicator} copies no such topic or partition"])
-        generation = await next_generation(destination, naming.positions_topic, len(positions_topic.leaders)) - 1
-        owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), generation)
-        resumed = []
-        for index, owned in lanes_of(replicas, len(positions_topic.leaders)).items():
-            lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)
-            resumed += await _resume_lane(lane, owned, source, choice)
-        return resumed
+        replicas = await _replicas(source, destination, naming, choice)
+        await _own(destination, naming, replicas, choice, tell, only_plan)
+        topic = await Establishing(settings, source, destination, OPERATOR).checked()
+        owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)
+        count = 0
+        for index, owned in lanes_of(replicas, topic.lanes).items():
+            positions = topic.memories[index].positions
+            for change in await _changes(owned, positions, source, choice):
+                tell(str(change))
+                count += 1
+            if not only_plan:
+                lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)
+                await lane.start()
+                await _commit(lane, await _changes(owned, lane.memory.positions, source, choice), choice)
+        return count
 
 
-async def _resume_lane(lane: Lane, replicas: Iterable[Replica], source: KafkaCluster, choice: Choice) -> list[Resumed]:
-    await lane.start()
-    changed: dict[Replica, Position] = {}
-    gaps: list[Gap] = []
-    resumed: list[Resumed] = []
+async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = False) -> int:
+    """Have the link go on with its positions topic as it is now; how many changes were made.
+
+    Raises:
+        LinkRefused: something else keeps the link from going on.
+        Fenced, Unreachable, BrokerBusy, BrokerRefused: done again, it goes on.
+    """
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        establishing = Establishing(settings, source, destination, uuid.uuid4().hex[:12])
+        fault = await establishing.fault(await establishing.look())
+        if not fault:
+            return 0
+        tell(fault)
+        done = [] if only_plan else await establishing.adopt()
+        for line in done:
+            tell(line)
+        return max(len(done), 1)
+
+
+async def _replicas(source: KafkaCluster, destination: KafkaCluster, naming: Naming, choice: Choice) -> list[Replica]:
+    found = discover(await source.metadata(None), await destination.metadata(None), naming)
+    replicas = [r for r in found.replicas if r.source_topic == choice.topic]
+    replicas = [r for r in replicas if choice.partition in (None, r.partition)]
+    if not replicas:
+        raise SettingsError([f"--topic {choice.topic}: {naming.replicator} copies no such topic or partition"])
+    return replicas
+
+
+async def _own(
+    destination: KafkaCluster, naming: Naming, replicas: Sequence[Replica], choice: Choice, tell: Tell, only_plan: bool
+) -> None:
+    """Nothing, when the copy is this link's, or becomes it."""
+    copies = {replica.destination_topic: replica.destination_id for replica in replicas}
+    registry = Registry(destination, naming.replicator)
+    await registry.refresh()
+    for copy, claim in registry.of_others(copies).items():
+        if not choice.take_over:
+            raise LinkRefused(belongs_to_another(copy, claim))
+        tell(f"{copy} is taken over from {claim.link}, which stops copying to it")
+        if not only_plan:
+            await registry.claim(copies, take_over=True)
+
+
+async def _changes(
+    replicas: Iterable[Replica], positions: Mapping[Partition, Position], source: KafkaCluster, choice: Choice
+) -> list[Change]:
+    changes = []
     for replica in replicas:
-        held = lane.memory.positions.get((replica.source_topic, replica.partition))
-        if held is None or not (held.stopped or choice.partition is not None):
+        held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, UNKNOWN)
+        lost = held.next_offset == UNKNOWN
+        if not (held.stopped or choice.partition is not None or (lost and choice.start != RETRY)):
             continue
+        if lost and choice.start == RETRY:
+            raise SettingsError([f"{replica.name}: {held.stopped}: --from is needed"])
         start = await _start(replica, held, source, choice)
         moved = held.go_on()
         if choice.start != RETRY:
             moved = moved.begin_again(replica.source_id, replica.destination_id, start)
-            gaps.append(_gap(replica, held, start))
-        changed[replica] = moved
-        resumed.append(Resumed(replica.source_topic, replica.partition, held.next_offset, start))
-    await lane.commit([], changed, gaps)
-    return resumed
+        if choice.start == RETRY and LOST not in held.stopped:
+            changes.append(Change(replica, held.next_offset, moved))
+        else:
+            changes.append(Change(replica, held.next_offset, replace(moved, copy_end=None)))
+    return changes
+
+
+async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None:
+    gaps = []
+    for change in changes:
+        held = lane.memory.positions.get(change.replica.source)
+        if held is not None and held.next_offset != UNKNOWN:
+            if choice.start != RETRY:
+                gaps.append(_gap(change.replica, held, change.after.next_offset))
+            elif LOST in held.stopped:
+                gaps.append(_loss(change.replica, held))
+    await lane.commit([], {change.replica: change.after for change in changes}, gaps)
 
 
 async def _start(replica: Replica, held: Position, source: KafkaCluster, choice: Choice) -> int:
@@ -96,21 +178,25 @@ async def _start(replica: Replica, held: Position, source: KafkaCluster, choice:
         return held.next_offset
     if choice.start.isdecimal():
         return int(choice.start)
-    key = (replica.source_topic, replica.partition)
     metadata = await source.metadata([replica.source_topic])
-    return (await list_offsets(source, metadata, [key], _BOUNDS[choice.start]))[key]
+    return (await list_offsets(source, metadata, [replica.source], _BOUNDS[choice.start]))[replica.source]
 
 
 def _gap(replica: Replica, held: Position, start: int) -> Gap:
     spliced = held.source_id == replica.source_id and start >= held.next_offset
     return Gap(
-        (replica.source_topic, replica.partition),
+        replica.source,
         held.source_id,
         held.next_offset,
         start if spliced else -1,
         f"the operator went on from offset {start}",
         _now(),
     )
+
+
+def _loss(replica: Replica, held: Position) -> Gap:
+    """What a copy has lost is a gap of it, though of which source offsets nobody says."""
+    return Gap(replica.source, held.source_id, held.next_offset, held.next_offset, held.stopped, _now())
 
 
 def _now() -> int:

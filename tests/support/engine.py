@@ -6,7 +6,7 @@ import functools
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -23,11 +23,12 @@ from appliance.replicator.copy import Copier
 from appliance.replicator.discovery import Scout
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
-from appliance.replicator.memory import Gap, Memory, Owner
+from appliance.replicator.link_check import PositionsTopic
+from appliance.replicator.memory import Gap, Memory, Owner, StartOffsets
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica, lanes_of
 from appliance.replicator.position import Position
-from appliance.replicator.recall import next_generation, peek_memory
+from appliance.replicator.recall import peek_memory
 from appliance.settings.secret import Secret
 from appliance.settings.values import (
     ClusterSettings,
@@ -153,6 +154,7 @@ class Engine:
     settings: EngineSettings = ENGINE
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     generation: int = 1
+    starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     intake: Intake = field(init=False)
 
     def notice(self, subject: str, error: ApplianceError | None) -> None:
@@ -167,7 +169,8 @@ class Engine:
         await create_topics(
             self.destination, [OurNewTopic(naming.positions_topic, LANES, 1, {"cleanup.policy": "compact"})]
         )
-        self.generation = await _known(lambda: next_generation(self.destination, naming.positions_topic, LANES))
+        topic = PositionsTopic(naming.positions_topic, "compact", await self._memories())
+        self.generation = topic.generation
         await self.assign()
 
     async def assign(self) -> None:
@@ -185,7 +188,7 @@ class Engine:
             owned = Lane(lane, self.destination, naming, owner, self.settings.transaction_timeout)
             anew = Copier(owned, self.source, self.destination, self.intake, self.settings, self.notice)
             copier = warm.get(lane, anew)
-            copier.assign(replicas, frozenset())
+            copier.assign(replicas, self.starts)
             self.copiers.append(copier)
 
     async def until_led(self, topic: str) -> None:
