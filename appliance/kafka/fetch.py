@@ -3,8 +3,9 @@
 Versions 12 and 13 are written and read here and not by kio, since the records stay where they are: what comes back
 holds views of the frame that the connection read. Version 13 names a topic by its id (KIP-516), so that a topic made
 anew under its old name is never read on (invariant G); both let the broker compare the epoch of what was read last with
-its own log (KIP-320, KIP-595), so that a truncated log is never read on either. In a session (KIP-227, see
-``fetch_session``) a request names only what has changed since the one before it.
+its own log (KIP-320, KIP-595), so that a truncated log is never read on either. A follower answers too (KIP-392): only
+the leader epoch in the request makes one refuse that led before. In a session (KIP-227, see ``fetch_session``) a
+request names only what has changed since the one before it.
 """
 
 import struct
@@ -20,7 +21,7 @@ from appliance.kafka.answer import check
 from appliance.kafka.committed import Aborted
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.flexible import NO_TAGS, array_size, head, read_text, skip_tags, tags, text
-from appliance.kafka.metadata import NOWHERE
+from appliance.kafka.metadata import NOWHERE, UNKNOWN_EPOCH
 from appliance.kafka.offsets import Partition
 from appliance.kafka.varint import read_unsigned
 from appliance.kafka.wire import SIZE, check_correlation
@@ -28,8 +29,6 @@ from appliance.kafka.wire import SIZE, check_correlation
 API_KEY = 1
 VERSION_BY_NAME = 12
 VERSION_BY_ID = 13
-
-UNKNOWN_EPOCH = -1
 
 _CONSUMER = -1
 _AT_LEAST_ONE_BYTE = 1
@@ -52,7 +51,7 @@ class Wanted(NamedTuple):
     """A partition to be read on from ``position``, about ``size`` bytes of it.
 
     ``topic_id`` is ``NOWHERE`` where it is not known; ``last_epoch`` is the leader epoch of the batch before the
-    position, or ``UNKNOWN_EPOCH``.
+    position, and ``leader_epoch`` that of the leader which is asked; or ``UNKNOWN_EPOCH``.
     """
 
     partition: Partition
@@ -60,6 +59,7 @@ class Wanted(NamedTuple):
     position: int
     size: int
     last_epoch: int = UNKNOWN_EPOCH
+    leader_epoch: int = UNKNOWN_EPOCH
 
 
 class Session(NamedTuple):
@@ -80,11 +80,19 @@ class FetchLimits:
     wait: float
 
 
+class EpochEnd(NamedTuple):
+    """The newest epoch in a broker's log that is not newer than the one asked for, and where it ends there."""
+
+    epoch: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """One partition's share of a Fetch response; ``stable_end`` is its last stable offset.
 
-    ``diverges_at`` is where the broker's log and what was read before part: it was truncated there; None: it was not.
+    ``diverges`` is how much the broker's log has of the last epoch that was read, when that is less than was read, or
+    nothing; None: they agree.
     """
 
     partition: Partition
@@ -92,7 +100,7 @@ class Fetched:
     records: memoryview
     aborted: tuple[Aborted, ...]
     stable_end: int
-    diverges_at: int | None
+    diverges: EpochEnd | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +208,7 @@ class FetchExchange:
 
 def _asked(wanted: Wanted) -> bytes:
     number = wanted.partition[1]
-    return _ASKED.pack(number, -1, wanted.position, wanted.last_epoch, -1, wanted.size) + NO_TAGS
+    return _ASKED.pack(number, wanted.leader_epoch, wanted.position, wanted.last_epoch, -1, wanted.size) + NO_TAGS
 
 
 def _named(wanted: Wanted) -> bytes:
@@ -217,11 +225,11 @@ def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
     records = view[at:end]
     if len(records) * _SHARE_MIN < len(view):
         records = memoryview(bytes(records))
-    diverges_at = None
+    diverges = None
     tagged, at = tags(view, end)
     if _DIVERGING_EPOCH_TAG in tagged:
-        _, diverges_at = _EPOCH_END.unpack_from(tagged[_DIVERGING_EPOCH_TAG])
-    return Fetched((topic, number), ErrorCode(code), records, aborted, stable_end, diverges_at), at
+        diverges = EpochEnd(*_EPOCH_END.unpack_from(tagged[_DIVERGING_EPOCH_TAG]))
+    return Fetched((topic, number), ErrorCode(code), records, aborted, stable_end, diverges), at
 
 
 def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:

@@ -19,11 +19,15 @@ NOWHERE = uuid.UUID(int=0)
 NOBODY = -1
 """The leader of a partition that has none now."""
 
+UNKNOWN_EPOCH = -1
+"""The leader epoch (KIP-320) of a broker that does not say it; a request that carries it is not checked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic that exists; ``leaders`` holds node ids by partition, ``NOBODY`` where there is none now.
 
+    ``epochs`` holds the leader epochs by partition: the one with the highest is the newest leader that is known.
     ``error`` is ``none``, or why the cluster won't tell more, for example missing authorisation.
     """
 
@@ -32,6 +36,7 @@ class Topic:
     internal: bool
     leaders: tuple[int, ...]
     error: ErrorCode = ErrorCode.none
+    epochs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,18 @@ class Metadata:
         if known is None or not 0 <= partition < len(known.leaders):
             return NOBODY
         return known.leaders[partition]
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The epoch of that leader; ``UNKNOWN_EPOCH`` when it is not known."""
+        known = self.topics.get(topic)
+        if known is None or not 0 <= partition < len(known.epochs):
+            return UNKNOWN_EPOCH
+        return known.epochs[partition]
+
+
+def is_another(one: uuid.UUID, other: uuid.UUID) -> bool:
+    """True for the ids of two topics; one that had none before gets its id when its cluster is upgraded."""
+    return one != other and NOWHERE not in (one, other)
 
 
 def request(topics: Sequence[str] | None) -> MetadataRequest:
@@ -95,11 +112,13 @@ def parse(response: MetadataResponse) -> Metadata:
 
 
 def _topic(topic: MetadataResponseTopic) -> Topic:
-    leaders = {int(partition.partition_index): int(partition.leader_id) for partition in topic.partitions}
+    leaders = {int(p.partition_index): (int(p.leader_id), int(p.leader_epoch)) for p in topic.partitions}
+    by_partition = [leaders.get(index, (NOBODY, UNKNOWN_EPOCH)) for index in range(len(leaders))]
     return Topic(
         name=str(topic.name),
         id=topic.topic_id or NOWHERE,
         internal=topic.is_internal,
-        leaders=tuple(leaders.get(index, NOBODY) for index in range(len(leaders))),
+        leaders=tuple(leader for leader, _ in by_partition),
         error=topic.error_code,
+        epochs=tuple(epoch for _, epoch in by_partition),
     )

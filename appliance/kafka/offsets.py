@@ -1,4 +1,8 @@
-"""ListOffsets (KIP-79, KIP-98, KIP-207): where a partition's log starts, and where it ends for whom."""
+"""ListOffsets (KIP-79, KIP-98, KIP-207): where a partition's log starts, and where it ends for whom.
+
+Each request carries the leader epoch of the metadata that named the leader (KIP-320): a broker that led before, or does
+not know yet that it leads, refuses it.
+"""
 
 import enum
 from collections.abc import Collection
@@ -60,7 +64,7 @@ async def try_offsets(
     for leader, led in by_leader.items():
         try:
             connection = await cluster.broker(leader)
-            response = await connection.call(_request(led, *bound.value), ListOffsetsResponse)
+            response = await connection.call(_request(metadata, led, *bound.value), ListOffsetsResponse)
         except ApplianceError as error:
             failures |= dict.fromkeys(led, error)
         else:
@@ -79,7 +83,8 @@ async def offset_at(cluster: KafkaCluster, metadata: Metadata, partition: Partit
         BrokerBusy, Unreachable, BrokerRefused: as above.
     """
     connection = await cluster.broker(metadata.leader(*partition))
-    response = await connection.call(_request([partition], timestamp, _READ_COMMITTED), ListOffsetsResponse)
+    request = _request(metadata, [partition], timestamp, _READ_COMMITTED)
+    response = await connection.call(request, ListOffsetsResponse)
     offsets, failures = _offsets(response)
     for error in failures.values():
         raise error
@@ -99,7 +104,9 @@ def _offsets(response: ListOffsetsResponse) -> tuple[dict[Partition, int], dict[
     return offsets, failures
 
 
-def _request(partitions: Collection[Partition], timestamp: int, isolation: int) -> ListOffsetsRequest:
+def _request(
+    metadata: Metadata, partitions: Collection[Partition], timestamp: int, isolation: int
+) -> ListOffsetsRequest:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -107,7 +114,12 @@ def _request(partitions: Collection[Partition], timestamp: int, isolation: int) 
         ListOffsetsTopic(
             name=TopicName(topic),
             partitions=tuple(
-                ListOffsetsPartition(partition_index=i32(number), timestamp=i64(timestamp)) for number in numbers
+                ListOffsetsPartition(
+                    partition_index=i32(number),
+                    current_leader_epoch=i32(metadata.leader_epoch(topic, number)),
+                    timestamp=i64(timestamp),
+                )
+                for number in numbers
             ),
         )
         for topic, numbers in by_topic.items()

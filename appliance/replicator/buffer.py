@@ -10,6 +10,7 @@ from appliance.kafka import batch
 from appliance.kafka.committed import committed
 from appliance.kafka.fetch import Fetched, Wanted
 from appliance.kafka.legacy import convert
+from appliance.kafka.metadata import UNKNOWN_EPOCH
 from appliance.kafka.offsets import Partition
 from appliance.kafka.outgoing import UNLIMITED, outgoing
 from appliance.replicator.plan import Replica
@@ -77,7 +78,11 @@ class Arrivals(asyncio.Event):
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """One partition: where the next Fetch begins, and what waits to be taken."""
+    """One partition: where the next Fetch begins, and what waits to be taken.
+
+    ``epoch`` is the leader epoch of what was read last, ``leader_epoch`` that of the leader which is asked now.
+    ``doubted``: a leader has refused it, and none has served it since.
+    """
 
     replica: Replica
     position: int
@@ -85,6 +90,8 @@ class Buffer:
     arrivals: Arrivals
     limits: Limits
     stopped: bool = False
+    leader_epoch: int = UNKNOWN_EPOCH
+    doubted: bool = False
     portions: deque[Portion] = field(default_factory=deque)
     bytes: int = 0
     key: Partition = field(init=False)
@@ -97,7 +104,7 @@ class Buffer:
 
     def wanted(self, size: int) -> Wanted:
         """What to ask of the leader next."""
-        return Wanted(self.key, self.replica.source_id, self.position, size, self.epoch)
+        return Wanted(self.key, self.replica.source_id, self.position, size, self.epoch, self.leader_epoch)
 
     def absorb(self, fetched: Fetched) -> int:
         """Take in what a Fetch brought; how many bytes wait to be taken more than before."""

@@ -5,21 +5,24 @@ A Fetch costs by the partitions that have news: the session knows the others, an
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
-from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
+from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.fetch import Fetched, FetchLimits, offers_ids
+from appliance.kafka.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
 from appliance.kafka.fetch_session import LOST, FetchSession
-from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.kafka.metadata import UNKNOWN_EPOCH
+from appliance.kafka.offsets import Partition
 from appliance.replicator.buffer import Buffer
-from appliance.replicator.failing import Failing
+from appliance.replicator.failing import Failing, unexpected
 from appliance.replicator.pace import Pace
 from appliance.replicator.read_ahead import ReadAhead
+from appliance.replicator.truncation import at_divergence
 
 _IDLE_WAIT = 0.5
 _HURRIED_WAIT = 0.01
@@ -31,27 +34,44 @@ _COLLECTING = 0.005
 """How long at least one Fetch is sent after the other while they bring little: what comes in one answer is written in
 one batch. The first record after a silence does not wait."""
 
-Release = Callable[[Iterable[Buffer]], None]
-"""Gives buffers back, whose leader is another one, or none, or does not answer."""
+
+class Keeper(Protocol):
+    """Takes back the buffers that a leader cannot fill."""
+
+    def release(self, buffers: Iterable[Buffer]) -> None:
+        """Their leader is another one, or none, or does not answer."""
+
+    def refuse(self, buffer: Buffer, error: ApplianceError) -> None:
+        """The leader will not serve this one now."""
+
+    def fence(self, buffer: Buffer) -> None:
+        """A newer leader epoch than the buffer's has begun."""
+
+    def prove(self, buffer: Buffer) -> None:
+        """The leader serves one that was refused before."""
+
+    def judge(self, buffer: Buffer) -> None:
+        """The leader does not have its position."""
 
 
 class Fetcher:
     """The reading from one leader, as long as ``run`` runs."""
 
     def __init__(
-        self, node: int, source: KafkaCluster, read_ahead: ReadAhead, failing: Failing, release: Release
+        self, node: int, source: KafkaCluster, read_ahead: ReadAhead, failing: Failing, keeper: Keeper
     ) -> None:
-        self._node = node
+        self.node = node
         self._cluster = source
         self._read_ahead = read_ahead
         self._failing = failing
-        self._release = release
+        self._keeper = keeper
         self._session = FetchSession()
         self._pace = Pace()
         self._connection: BrokerConnection | None = None
         self._buffers: dict[Partition, Buffer] = {}
         self._unsettled: dict[Buffer, None] = {}
         """The buffers of which the next Fetch has something else to say: so the one in flight says nothing of them."""
+        self._doubted: set[Buffer] = set()
         self._news = asyncio.Event()
         self._wait = _IDLE_WAIT
 
@@ -59,6 +79,8 @@ class Fetcher:
         """Read into this buffer."""
         self._buffers[buffer.key] = buffer
         self._unsettled[buffer] = None
+        if buffer.doubted:
+            self._doubted.add(buffer)
         self._news.set()
 
     def drop(self, buffer: Buffer) -> None:
@@ -66,7 +88,16 @@ class Fetcher:
         if self._buffers.get(buffer.key) is buffer:
             del self._buffers[buffer.key]
             self._unsettled.pop(buffer, None)
+            self._doubted.discard(buffer)
             self._session.drop(buffer.key)
+
+    def lose(self, error: ApplianceError) -> None:
+        """The leader is gone, or cannot be read from: give all buffers back."""
+        lost = list(self._buffers.values())
+        self._failing.tell(self._subject, _with_names(error, lost))
+        for buffer in lost:
+            self.drop(buffer)
+        self._keeper.release(lost)
 
     def look_again(self) -> None:
         """Full buffers may have room."""
@@ -86,13 +117,13 @@ class Fetcher:
             except ApplianceError as error:
                 if isinstance(error, BrokerBusy) and error.code in LOST and not self._session.full:
                     continue
-                self._lose(error)
+                self.lose(error)
             else:
                 self._failing.over(self._subject)
 
     @property
     def _subject(self) -> str:
-        return f"source broker {self._node}"
+        return f"source broker {self.node}"
 
     def _settle(self) -> None:
         """Tell the session where buffers have to be filled now, and leave out the full ones until they have room."""
@@ -104,16 +135,8 @@ class Fetcher:
             else:
                 self._session.drop(buffer.key)
 
-    def _lose(self, error: ApplianceError) -> None:
-        """The leader is gone, or cannot be read from."""
-        self._failing.tell(self._subject, error)
-        lost = list(self._buffers.values())
-        for buffer in lost:
-            self.drop(buffer)
-        self._release(lost)
-
     async def _fetch(self) -> None:
-        connection = await self._cluster.broker(self._node, "fetch")
+        connection = await self._cluster.broker(self.node, "fetch")
         if connection is not self._connection:
             self._session.begin_anew()
             self._connection, self._pace = connection, Pace()
@@ -126,59 +149,79 @@ class Fetcher:
         self._pace.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
         if self._pace.far:
             self._read_ahead.stretch(self._pace.response_bytes)
-        await self._absorb_all(answer.partitions)
+        self._absorb_all(answer.partitions)
         if connection.newest.bytes < _SMALL:
             await asyncio.sleep(sent + _COLLECTING - time.monotonic())
 
-    async def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
+    def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
+        asked = self._doubted - self._unsettled.keys()
         for fetched in partitions:
             buffer = self._buffers.get(fetched.partition)
-            if buffer is None or buffer in self._unsettled:
-                continue
-            if fetched.error is not ErrorCode.none:
-                await self._failed(buffer, fetched)
-            elif fetched.diverges_at is not None:
-                self._stop(buffer, _truncated(buffer, fetched.diverges_at))
-            elif fetched.records:
-                self._absorb(buffer, fetched)
+            if buffer is not None and buffer not in self._unsettled:
+                self._take_in(buffer, fetched)
+        for buffer in asked & self._doubted:
+            self._doubted.discard(buffer)
+            self._keeper.prove(buffer)
+
+    def _take_in(self, buffer: Buffer, fetched: Fetched) -> None:
+        if fetched.error is not ErrorCode.none:
+            self._failed(buffer, fetched.error)
+        elif fetched.diverges is not None:
+            self._diverged(buffer, fetched.diverges)
+        elif fetched.records:
+            self._absorb(buffer, fetched)
 
     def _absorb(self, buffer: Buffer, fetched: Fetched) -> None:
-        self._read_ahead.bytes += buffer.absorb(fetched)
-        self._failing.over(f"{buffer} at its leader")
+        try:
+            self._read_ahead.bytes += buffer.absorb(fetched)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever is wrong with one partition's bytes, the others are read on
+            fault = unexpected(error)
+            self._stop(buffer, PartitionStopped(f"{buffer} from offset {buffer.position}: {fault}"))
         if buffer.stopped:
             self.drop(buffer)
         else:
             self._unsettled[buffer] = None
 
-    async def _failed(self, buffer: Buffer, fetched: Fetched) -> None:
-        error = failure(fetched.error, f"fetch {buffer} from offset {buffer.position}")
-        if fetched.error is ErrorCode.offset_out_of_range:
-            self._stop(buffer, await self._out_of_range(buffer))
-        elif isinstance(error, BrokerBusy):
-            self._failing.tell(f"{buffer} at its leader", error)
+    def _diverged(self, buffer: Buffer, end: EpochEnd) -> None:
+        try:
+            reason = at_divergence(buffer, end)
+        except BrokerBusy as error:
+            self._refuse(buffer, error)
+            return
+        if reason is not None:
+            self._stop(buffer, reason)
+        else:
+            buffer.epoch = end.epoch if end.epoch < buffer.epoch else UNKNOWN_EPOCH
+            self._unsettled[buffer] = None
+
+    def _failed(self, buffer: Buffer, code: ErrorCode) -> None:
+        error = failure(code, f"fetch {buffer} from offset {buffer.position}")
+        if code is ErrorCode.offset_out_of_range:
             self.drop(buffer)
-            self._release([buffer])
+            self._keeper.judge(buffer)
+        elif isinstance(error, BrokerBusy):
+            if code is ErrorCode.fenced_leader_epoch:
+                self._keeper.fence(buffer)
+            self._refuse(buffer, error)
         else:
             self._stop(buffer, PartitionStopped(str(error)))
 
+    def _refuse(self, buffer: Buffer, error: BrokerBusy) -> None:
+        self.drop(buffer)
+        self._keeper.refuse(buffer, error)
+
     def _stop(self, buffer: Buffer, reason: PartitionStopped) -> None:
-        if self._buffers.get(buffer.key) is buffer:
-            self.drop(buffer)
-            buffer.stop(reason)
-
-    async def _out_of_range(self, buffer: Buffer) -> PartitionStopped:
-        """Which end of the log the position lies beyond."""
-        position, key = buffer.position, buffer.key
-        metadata = await self._cluster.metadata([key[0]])
-        start = (await list_offsets(self._cluster, metadata, [key], Bound.START))[key]
-        if position < start:
-            what = f"offsets {position} to {start - 1} were deleted at the source before they were copied"
-            return GapFound(f"{buffer}: {what}", position, start, "deleted at the source")
-        return _truncated(buffer, (await list_offsets(self._cluster, metadata, [key], Bound.END))[key])
+        self.drop(buffer)
+        buffer.stop(reason)
 
 
-def _truncated(buffer: Buffer, offset: int) -> PartitionStopped:
-    return PartitionStopped(
-        f"{buffer}: the source's log was truncated: from offset {offset} on it does not hold what was copied up to "
-        f"{buffer.position}"
-    )
+_NAMED = 3
+
+
+def _with_names(error: ApplianceError, waiting: Sequence[Buffer]) -> ApplianceError:
+    """The error, and some of the partitions that wait until it is over."""
+    names = [str(buffer) for buffer in sorted(waiting, key=lambda buffer: buffer.key)]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ApplianceError(f"{error}; not read meanwhile: {', '.join(names[:_NAMED])}{more}") if names else error

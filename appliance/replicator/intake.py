@@ -5,26 +5,31 @@ Fetches outlive a slice: nothing is read twice because Spark took a breath.
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 
-from appliance.errors import ApplianceError, PartitionStopped
+from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
+from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.metadata import NOBODY, Metadata
+from appliance.kafka.metadata import NOBODY, Metadata, is_another
 from appliance.kafka.offsets import Partition
 from appliance.replicator.buffer import Arrivals, Buffer, Limits
-from appliance.replicator.failing import Failing, Notice
+from appliance.replicator.failing import Failing, Notice, unexpected
 from appliance.replicator.fetcher import Fetcher
+from appliance.replicator.leaders import Leaders
 from appliance.replicator.plan import Replica
 from appliance.replicator.portion import Portion
 from appliance.replicator.read_ahead import ReadAhead
+from appliance.replicator.truncation import out_of_range
 
 _BACKOFF = 0.2
 _SHARE = 0.2
 """How much of the time may go into looking for leaders while there are none: metadata of many topics take long."""
 
-_METADATA_AGE = 300.0
-"""A leader says when it is none any more; so all topics are looked at only to find those that were made anew."""
+_AGE_MIN, _AGE_MAX, _AGE_SHARE = 10.0, 300.0, 0.005
+"""How old metadata may grow, in seconds, and how much of the time may go into it. A leader says when it leads no more;
+all topics are looked at to find those that were made anew, and the leaders that do not know or cannot say."""
 
 
 class Intake:
@@ -34,12 +39,15 @@ class Intake:
         self._cluster = source
         self._failing = Failing(notice)
         self._read_ahead = ReadAhead()
+        self._leaders = Leaders()
         self._buffers: dict[Partition, Buffer] = {}
         self._unplaced: dict[Partition, Buffer] = {}
         self._placed: dict[Partition, Fetcher] = {}
         self._fetchers: dict[int, Fetcher] = {}
         self._changed = asyncio.Event()
-        self._tasks = [asyncio.create_task(self._route(), name="intake-router")]
+        self._looked = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._begin(self._route(), "intake-router")
 
     async def close(self) -> None:
         """End all reading."""
@@ -66,6 +74,7 @@ class Intake:
                 self._take_away(buffer)
                 buffer.arrivals.forget(buffer)
                 self._read_ahead.bytes -= buffer.bytes
+                self._failing.over(_subject(buffer))
         self._look_again()
 
     def take(self, arrivals: Arrivals, limit: int) -> list[Portion]:
@@ -86,16 +95,47 @@ class Intake:
         self.forget(replica for replica, _ in told)
         return told
 
+    def release(self, buffers: Iterable[Buffer]) -> None:
+        """A leader does not have these any more: find out which one has, soon, and not too often."""
+        for buffer in buffers:
+            self._placed.pop(buffer.key, None)
+            self._unplaced[buffer.key] = buffer
+        pause = max(0.0, self._looked + _BACKOFF - time.monotonic())
+        asyncio.get_running_loop().call_later(pause, self._changed.set)
+
+    def refuse(self, buffer: Buffer, error: ApplianceError) -> None:
+        """A leader will not serve a partition: most often since another one leads by now."""
+        self._doubt(buffer, error)
+        self.release([buffer])
+
+    def fence(self, buffer: Buffer) -> None:
+        """Whoever led in the buffer's epoch leads no more."""
+        self._leaders.seen(buffer, buffer.leader_epoch + 1)
+
+    def prove(self, buffer: Buffer) -> None:
+        """A leader serves it again."""
+        buffer.doubted = False
+        self._failing.over(_subject(buffer))
+
+    def judge(self, buffer: Buffer) -> None:
+        """A leader does not have a buffer's position: find out, beside all reading, whether the log has lost it."""
+        self._placed.pop(buffer.key, None)
+        self._begin(self._judge(buffer), f"intake-{buffer}")
+
+    def _begin(self, work: Coroutine[object, object, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     def _look_again(self) -> None:
         for fetcher in self._fetchers.values():
             fetcher.look_again()
 
-    def _release(self, buffers: Iterable[Buffer]) -> None:
-        """A leader does not have these any more: find out, a moment later, which one has."""
-        for buffer in buffers:
-            self._placed.pop(buffer.key, None)
-            self._unplaced[buffer.key] = buffer
-        asyncio.get_running_loop().call_later(_BACKOFF, self._changed.set)
+    def _doubt(self, buffer: Buffer, error: ApplianceError) -> None:
+        """Tell what is wrong with a partition, unless it is new: a leader that moves is no trouble."""
+        if buffer.doubted:
+            self._failing.tell(_subject(buffer), error)
+        buffer.doubted = True
 
     def _take_away(self, buffer: Buffer) -> None:
         self._unplaced.pop(buffer.key, None)
@@ -103,27 +143,47 @@ class Intake:
         if fetcher is not None:
             fetcher.drop(buffer)
 
+    async def _judge(self, buffer: Buffer) -> None:
+        reason = None
+        error: ApplianceError = BrokerBusy(
+            f"fetch {buffer} from offset {buffer.position}: OFFSET_OUT_OF_RANGE, and its leader has that offset",
+            "OFFSET_OUT_OF_RANGE",
+        )
+        try:
+            reason = await out_of_range(self._cluster, self._leaders, buffer)
+        except ApplianceError as failure:
+            error = failure
+        except Exception as failure:
+            error = unexpected(failure)
+        if self._buffers.get(buffer.key) is not buffer:
+            return
+        if reason is not None:
+            buffer.stop(reason)
+        else:
+            self.refuse(buffer, error)
+
     async def _route(self) -> None:
         """Give each buffer to the fetcher of the broker that leads its partition."""
-        looked_for = self._unplaced
+        due = 0.0
         while True:
             # Before the look, so that what comes while it waits for an answer is looked at again.
             self._changed.clear()
-            began = time.monotonic()
+            self._looked = time.monotonic()
+            everything = self._looked >= due
             try:
-                await self._look_up(list(looked_for.values()))
-            except ApplianceError as error:
-                self._failing.tell("source", error)
+                await self._look_up(list((self._buffers if everything else self._unplaced).values()))
+            except Exception as error:
+                self._failing.tell("source", error if isinstance(error, ApplianceError) else unexpected(error))
                 await asyncio.sleep(_BACKOFF)
                 continue
             self._failing.over("source")
-            looked_for = self._unplaced
-            pause = max(_BACKOFF, (time.monotonic() - began) / _SHARE) if self._unplaced else _METADATA_AGE
-            try:
-                async with asyncio.timeout(pause):
+            now = time.monotonic()
+            if everything:
+                due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
+            soon = now + max(_BACKOFF, (now - self._looked) / _SHARE)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout((min(soon, due) if self._unplaced else due) - now):
                     await self._changed.wait()
-            except TimeoutError:
-                looked_for = self._unplaced or self._buffers
 
     async def _look_up(self, buffers: list[Buffer]) -> None:
         if not buffers:
@@ -131,23 +191,52 @@ class Intake:
         metadata = await self._cluster.metadata(sorted({buffer.replica.source_topic for buffer in buffers}))
         for buffer in buffers:
             if self._buffers.get(buffer.key) is buffer and not buffer.stopped:
-                self._place(buffer, metadata)
+                try:
+                    self._place(buffer, metadata)
+                except ApplianceError as error:
+                    if buffer.key in self._unplaced:
+                        self._doubt(buffer, error)
 
     def _place(self, buffer: Buffer, metadata: Metadata) -> None:
-        topic = metadata.topics.get(buffer.replica.source_topic)
-        leader = metadata.leader(*buffer.key)
-        if topic is not None and topic.id != buffer.replica.source_id:
+        """Give a buffer to the newest leader's fetcher.
+
+        Raises:
+            BrokerBusy, BrokerRefused: it is not known.
+        """
+        topic = metadata.topics.get(buffer.key[0])
+        if topic is None:
+            raise BrokerBusy(f"{buffer}: the source has no such topic now", "UNKNOWN_TOPIC_OR_PARTITION")
+        if is_another(topic.id, buffer.replica.source_id):
             self._take_away(buffer)
             buffer.stop(PartitionStopped(f"source topic {topic.name} was deleted and made anew"))
-        elif leader != NOBODY and buffer.key in self._unplaced:
-            del self._unplaced[buffer.key]
+            return
+        check(topic.error, f"find the leader of {buffer}")
+        epoch, leader = self._leaders.newest(buffer, metadata), metadata.leader(*buffer.key)
+        if leader == NOBODY:
+            raise BrokerBusy(f"{buffer} has no leader now", "LEADER_NOT_AVAILABLE")
+        placed = self._placed.get(buffer.key)
+        moved = placed is not None and (placed.node, buffer.leader_epoch) != (leader, epoch)
+        if moved or buffer.key in self._unplaced:
+            self._take_away(buffer)
+            buffer.leader_epoch = epoch
             self._placed[buffer.key] = fetcher = self._fetcher(leader)
             fetcher.add(buffer)
 
     def _fetcher(self, node: int) -> Fetcher:
         fetcher = self._fetchers.get(node)
         if fetcher is None:
-            fetcher = Fetcher(node, self._cluster, self._read_ahead, self._failing, self._release)
-            self._fetchers[node] = fetcher
-            self._tasks.append(asyncio.create_task(fetcher.run(), name=f"intake-{node}"))
+            fetcher = self._fetchers[node] = Fetcher(node, self._cluster, self._read_ahead, self._failing, self)
+            self._begin(self._run(fetcher), f"intake-{node}")
         return fetcher
+
+    async def _run(self, fetcher: Fetcher) -> None:
+        """Fetch until cancelled; one that ends by anything else is replaced by a new one."""
+        try:
+            await fetcher.run()
+        except Exception as error:
+            del self._fetchers[fetcher.node]
+            fetcher.lose(unexpected(error))
+
+
+def _subject(buffer: Buffer) -> str:
+    return f"{buffer} at its leader"

@@ -100,11 +100,13 @@ class FetchingBroker:
 
     def _metadata(self) -> MetadataResponse:
         broker = MetadataResponseBroker(node_id=BrokerId(0), host=self.target.host, port=i32(self.target.port))
+        epoch = self._leader_epoch()
         partitions = tuple(
             MetadataResponsePartition(
                 error_code=ErrorCode.none,
                 partition_index=i32(number),
                 leader_id=BrokerId(0),
+                leader_epoch=i32(epoch),
                 replica_nodes=(),
                 isr_nodes=(),
                 offline_replicas=(),
@@ -119,6 +121,9 @@ class FetchingBroker:
             partitions=partitions,
         )
         return MetadataResponse(throttle_time=milliseconds(0), brokers=(broker,), topics=(topic,))
+
+    def _leader_epoch(self) -> int:
+        return 0
 
     def _fetch(self, request: FetchRequest) -> FetchResponse:
         session = self._session

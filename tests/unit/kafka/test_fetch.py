@@ -25,7 +25,7 @@ from appliance.kafka.transactions import milliseconds
 LIMITS = FetchLimits(8_000_000, 0.25)
 A, B = uuid.uuid4(), uuid.uuid4()
 WANTED = (
-    Wanted(("orders", 3), A, 1_000, 65_536, 7),
+    Wanted(("orders", 3), A, 1_000, 65_536, 7, 9),
     Wanted(("orders", 4), A, 0, 100_000),
     Wanted(("payments", 0), B, 2**40, 1),
 )
@@ -55,8 +55,9 @@ def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
         assert orders.topic == "orders"
     else:
         assert (orders.topic_id, payments.topic_id) == (A, B)
-    asked = [(p.partition, p.fetch_offset, p.partition_max_bytes, p.last_fetched_epoch) for p in orders.partitions]
-    assert asked == [(3, 1_000, 65_536, 7), (4, 0, 100_000, -1)]
+    asked = [(p.partition, p.fetch_offset, p.partition_max_bytes) for p in orders.partitions]
+    assert asked == [(3, 1_000, 65_536), (4, 0, 100_000)]
+    assert [(p.last_fetched_epoch, p.current_leader_epoch) for p in orders.partitions] == [(7, 9), (-1, -1)]
     assert payments.partitions[0].fetch_offset == 2**40
 
 
@@ -118,7 +119,7 @@ def test_an_answer_gives_each_partitions_records_and_aborted_transactions() -> N
     assert (first.partition, bytes(first.records), first.stable_end) == (("orders", 3), b"x" * 300, 53)
     assert first.aborted == (Aborted(0, 0), Aborted(1, 10), Aborted(2, 20))
     assert (second.partition, bytes(second.records), second.aborted) == (("orders", 4), b"", ())
-    assert (third.error, third.diverges_at) == (ErrorCode.offset_out_of_range, None)
+    assert (third.error, third.diverges) == (ErrorCode.offset_out_of_range, None)
 
 
 def test_a_topic_is_known_by_its_id() -> None:
@@ -148,7 +149,7 @@ def test_where_a_log_was_truncated_is_told() -> None:
     orders = answer_by_name.FetchableTopicResponse(
         topic="orders", partitions=(partition(3, b"", diverging_epoch=diverging), partition(4, b""))
     )
-    assert [fetched.diverges_at for fetched in answered(framed(response(orders)))] == [41, None]
+    assert [fetched.diverges for fetched in answered(framed(response(orders)))] == [(3, 41), None]
 
 
 def test_large_records_stay_in_the_frame_and_small_ones_do_not_keep_it_alive() -> None:

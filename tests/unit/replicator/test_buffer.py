@@ -91,7 +91,7 @@ def test_what_is_forgotten_is_neither_taken_nor_told() -> None:
 def test_reading_goes_on_behind_what_arrived_with_its_leader_epoch() -> None:
     one = buffer(Arrivals())
     fill(one, 0, 1, 2)
-    assert one.wanted(77)[1:] == (one.replica.source_id, 3, 77, 4)
+    assert one.wanted(77)[1:] == (one.replica.source_id, 3, 77, 4, -1)
 
 
 def test_what_was_read_before_and_a_batch_cut_short_bring_nothing() -> None:
