@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, Fenced, Superseded, Unreachable
+from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, Fenced, Superseded
 from appliance.kafka import batch
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
@@ -55,7 +55,6 @@ from appliance.replicator.states import (
 
 _COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 _LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
-_ANSWER_TIMEOUT = 30.0
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
 
@@ -254,7 +253,7 @@ class Lane:
         answers = []
         for leader, led in by_leader.items():
             connection = await self._cluster.broker(leader, "produce")
-            answers.append(await produce(connection, producer, led, _ANSWER_TIMEOUT))
+            answers.append(await produce(connection, producer, led))
         return answers
 
     def _fall(self, error: BaseException) -> None:
@@ -271,18 +270,14 @@ class _Sent(NamedTuple):
 
 
 async def _all_written(sent: Collection[_Sent]) -> None:
-    try:
-        async with asyncio.timeout(_ANSWER_TIMEOUT):
-            for answer, first_offsets in sent:
-                try:
-                    check_produced(await answer)
-                except CopyRefused as error:
-                    if error.partition in first_offsets:
-                        error.first_offset = first_offsets[error.partition]
-                        raise
-                    raise BrokerRefused(str(error), error.code) from error
-    except TimeoutError as error:
-        raise Unreachable(f"the destination did not answer a Produce within {_ANSWER_TIMEOUT:g} s") from error
+    for answer, first_offsets in sent:
+        try:
+            check_produced(await answer)
+        except CopyRefused as error:
+            if error.partition in first_offsets:
+                error.first_offset = first_offsets[error.partition]
+                raise
+            raise BrokerRefused(str(error), error.code) from error
 
 
 def _now() -> int:

@@ -48,10 +48,10 @@ async def add_partitions(coordinator: BrokerConnection, producer: Producer, part
 
 
 async def produce(
-    leader: BrokerConnection, producer: Producer, copies: Collection[Copy], timeout: float
+    leader: BrokerConnection, producer: Producer, copies: Collection[Copy]
 ) -> asyncio.Future[ProduceResponse]:
     """After a Produce that the leader has answered, when that of the positions is still to come."""
-    answer = await _produce(leader, producer, copies, timeout)
+    answer = await _produce(leader, producer, copies)
     if armed(CrashPoint.PARTLY_PRODUCED) and has_copies(copy.partition for copy in copies):
         await asyncio.wait([answer])
         reached(CrashPoint.PARTLY_PRODUCED)

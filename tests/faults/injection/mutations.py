@@ -41,19 +41,19 @@ def _position_committed_separately() -> None:
         await add_partitions(coordinator, producer, copies or partitions)
 
     async def hold(
-        leader: BrokerConnection, producer: Producer, batches: Collection[Copy], timeout: float
+        leader: BrokerConnection, producer: Producer, batches: Collection[Copy]
     ) -> "asyncio.Future[ProduceResponse]":
         positions = [batch for batch in batches if is_positions(batch.partition)]
         if positions:
             held[producer.transactional_id] = leader, positions
         copies = [batch for batch in batches if not is_positions(batch.partition)]
-        return await produce(leader, producer, copies, timeout) if copies else _nothing_to_answer()
+        return await produce(leader, producer, copies) if copies else _nothing_to_answer()
 
     async def end(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:
         leader, positions = held.pop(producer.transactional_id)
         await end_transaction(coordinator, producer, timeout)
         await _insist(lambda: add_partitions(coordinator, producer, [batch.partition for batch in positions]))
-        lane.check_produced(await (await produce(leader, producer, positions, timeout)))
+        lane.check_produced(await (await produce(leader, producer, positions)))
         await end_transaction(coordinator, producer, timeout)
 
     _replace(lane, add_partitions=add, produce=hold, end_transaction=end)
