@@ -13,7 +13,7 @@ from kio.static.primitive import i8
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka import metadata
 from appliance.kafka.answer import check
-from appliance.kafka.connection import BrokerConnection, Resolve
+from appliance.kafka.connection import TIMEOUTS, BrokerConnection, Resolve, Timeouts
 from appliance.kafka.login import open_session, tls_context
 from appliance.kafka.metadata import NOBODY, Metadata
 from appliance.settings.target import Target
@@ -22,8 +22,6 @@ from appliance.settings.values import ClusterSettings
 log = logging.getLogger("appliance.kafka")
 
 _TRANSACTION_KEY = i8(1)
-_SMALL_ANSWER_TIMEOUT = 10.0
-"""A connection that goes dead without a word is often found out when the cluster is asked for what else has changed."""
 
 
 class KafkaCluster:
@@ -33,12 +31,20 @@ class KafkaCluster:
     the broker for data must not hold up a Produce.
     """
 
-    def __init__(self, settings: ClusterSettings, resolve: Resolve, client_id: str, way: str = "") -> None:
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        resolve: Resolve,
+        client_id: str,
+        way: str = "",
+        timeouts: Timeouts = TIMEOUTS,
+    ) -> None:
         """``way`` is added to the text of an error when nothing answers: how the cluster is reached."""
         self.settings = settings
         self._way = way
         self._resolve = resolve
         self._client_id = client_id
+        self._timeouts = timeouts
         self._tls: ssl.SSLContext | None = None
         self._everything = metadata.Everything()
         self._brokers: dict[int, Target] = {}
@@ -70,7 +76,7 @@ class KafkaCluster:
             answer = await connection.ask(self._everything)
         else:
             asked = metadata.request(topics)
-            answer = metadata.parse(await connection.call(asked, MetadataResponse, _SMALL_ANSWER_TIMEOUT))
+            answer = metadata.parse(await connection.call(asked, MetadataResponse, self._timeouts.small_answer))
         self._brokers = dict(answer.brokers)
         return answer
 
@@ -150,7 +156,9 @@ class KafkaCluster:
             connection = self._connections.get(key)
             if connection is None or not connection.open:
                 self._tls = self._tls or tls_context(self.settings)
-                connection = await open_session(target, self.settings, self._resolve, self._client_id, self._tls)
+                connection = await open_session(
+                    target, self.settings, self._resolve, self._client_id, self._tls, self._timeouts
+                )
                 self._connections[key] = connection
                 log.debug("broker connected", extra={"fields": {"broker": str(target), "purpose": purpose}})
             return connection

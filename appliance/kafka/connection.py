@@ -2,11 +2,13 @@
 
 The broker answers the requests of a connection in the order in which they came, so a deadline that passes for one
 ends the connection for all: nothing may be matched to the wrong request, and a doubtful Produce or EndTxn is the
-lane's to resolve.
+lane's to resolve. A connection keeps the deadline of each request itself, whether anybody waits for the answer or not:
+one that has gone dead without a word is never used again.
 """
 
 import asyncio
 import collections
+import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,8 +31,33 @@ _MANY = 8
 _REST = 0.002
 """While more than so many answers are due, what comes within so many seconds is read together: each look costs."""
 
-CONNECT_TIMEOUT = 10.0
-REQUEST_TIMEOUT = 30.0
+_USER_TIMEOUT = 30.0
+_TCP = {
+    "TCP_KEEPIDLE": 10,
+    "TCP_KEEPINTVL": 5,
+    "TCP_KEEPCNT": 4,
+    "TCP_USER_TIMEOUT": int(_USER_TIMEOUT * 1000),
+}
+"""A peer that is gone is noticed after half a minute (tcp(7)), and a firewall sees a flow that is in use."""
+
+_WRITE_HIGH = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds for each thing that a broker is waited for.
+
+    ``connect`` is for finding an address and reaching it, ``answer`` for any answer, and ``small_answer`` for one that
+    no broker has to work for: a connection that goes dead without a word is often found out when the cluster is asked
+    for what else has changed.
+    """
+
+    connect: float = 10.0
+    answer: float = 30.0
+    small_answer: float = 10.0
+
+
+TIMEOUTS = Timeouts()
 
 
 class Transfer(NamedTuple):
@@ -46,13 +73,16 @@ class _Pending(Generic[Answer]):
     correlation: int
     exchange: Exchange[Answer]
     answer: asyncio.Future[Answer]
+    deadline: asyncio.TimerHandle
 
     def settle(self, frame: bytearray) -> None:
+        self.deadline.cancel()
         answer = self.exchange.answer(frame, self.correlation)
         if not self.answer.done():
             self.answer.set_result(answer)
 
     def fail(self, error: ApplianceError) -> None:
+        self.deadline.cancel()
         if not self.answer.done():
             self.answer.set_exception(error)
             self.answer.exception()  # an answer that nobody waits for any more is no news
@@ -65,8 +95,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
     is how the newest answer came.
     """
 
-    def __init__(self, target: Target, client_id: str) -> None:
+    def __init__(self, target: Target, client_id: str, timeouts: Timeouts = TIMEOUTS) -> None:
         self.target = target
+        self.timeouts = timeouts
         self.offered: Mapping[int, tuple[int, int]] = {}
         self.newest = Transfer(0.0, 0.0, 0)
         self._client_id = client_id
@@ -92,37 +123,52 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return low <= version <= high
 
     async def call(
-        self, request: RequestPayload, response_type: type[Response], timeout: float = REQUEST_TIMEOUT
+        self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
     ) -> Response:
         """Send a request and wait for its answer; raises as ``ask``."""
         return await self.ask(Typed(request, response_type), timeout)
 
-    async def ask(self, exchange: Exchange[Answer], timeout: float = REQUEST_TIMEOUT) -> Answer:
+    async def ask(self, exchange: Exchange[Answer], timeout: float | None = None) -> Answer:
         """Send a request and wait for its answer.
 
         Raises:
             Unreachable: the connection broke, or the answer did not come within ``timeout`` seconds.
             PeerError: the answer is unreadable.
         """
-        answer = await self.send(exchange)
-        try:
-            async with asyncio.timeout(timeout):
-                return await answer
-        except TimeoutError as error:
-            silence = f"{self.target} did not answer a {exchange.name} within {timeout:g} s"
-            self._break(Unreachable(silence))
-            raise Unreachable(silence) from error
+        return await (await self.send(exchange, timeout))
 
-    async def send(self, exchange: Exchange[Answer]) -> "asyncio.Future[Answer]":
-        """Send a request, in order with the ones before it, and give the future of its answer."""
-        await self._writable.wait()
+    async def send(self, exchange: Exchange[Answer], timeout: float | None = None) -> "asyncio.Future[Answer]":
+        """Send a request, in order with the ones before it, and give the future of its answer.
+
+        The future fails, and the connection breaks, when the answer does not come within ``timeout`` seconds; without
+        one, within those of the connection's own ``timeouts``.
+
+        Raises:
+            Unreachable: the connection is broken, or the broker read nothing for so long.
+        """
+        seconds = self.timeouts.answer if timeout is None else timeout
+        if not self._writable.is_set():
+            await self._until_writable(seconds)
         if self._broken is not None or self._transport is None:
             raise self._broken or Unreachable(f"the connection to {self.target} is not open")
+        loop = asyncio.get_running_loop()
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._pending.append(_Pending(self._correlation, exchange, answer))
+        answer: asyncio.Future[Answer] = loop.create_future()
+        deadline = loop.call_later(seconds, self._unanswered, exchange.name, seconds)
+        self._pending.append(_Pending(self._correlation, exchange, answer, deadline))
         self._transport.write(exchange.frame(self._correlation, self._client_id))
         return answer
+
+    async def _until_writable(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._writable.is_set():
+                    await self._writable.wait()
+        except TimeoutError:
+            self._break(Unreachable(f"{self.target} did not read what it was sent within {seconds:g} s"))
+
+    def _unanswered(self, name: str, seconds: float) -> None:
+        self._break(Unreachable(f"{self.target} did not answer a {name} within {seconds:g} s"))
 
     async def close(self) -> None:
         """End the connection; whoever waits for an answer gets Unreachable."""
@@ -131,7 +177,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The transport is there."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by inheritance
-        self._transport.set_write_buffer_limits(high=4 * 1024 * 1024)
+        self._transport.set_write_buffer_limits(high=_WRITE_HIGH)
+        _tune(transport.get_extra_info("socket"))
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Where the next bytes go: into the frame that has begun, so that they need not be copied, or all together."""
@@ -222,8 +269,15 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
 
+def _tune(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _TCP.items():
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
 async def connect(
-    target: Target, resolve: Resolve, client_id: str, tls: ssl.SSLContext | None, timeout: float = CONNECT_TIMEOUT
+    target: Target, resolve: Resolve, client_id: str, tls: ssl.SSLContext | None, timeouts: Timeouts = TIMEOUTS
 ) -> BrokerConnection:
     """A connection to ``target``, the first of its addresses that answers; TLS checks the target's own name.
 
@@ -235,11 +289,11 @@ async def connect(
     """
     loop = asyncio.get_running_loop()
     failure: Exception | None = None
-    for address in await resolve(target.host):
+    for address in await _addresses(target, resolve, timeouts):
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeouts.connect):
                 _, connection = await loop.create_connection(
-                    lambda: BrokerConnection(target, client_id),
+                    lambda: BrokerConnection(target, client_id, timeouts),
                     address,
                     target.port,
                     ssl=tls,
@@ -255,6 +309,14 @@ async def connect(
         except (OSError, TimeoutError) as error:
             failure = error
     raise Unreachable(f"cannot connect to {target}: {_reason(failure)}") from failure
+
+
+async def _addresses(target: Target, resolve: Resolve, timeouts: Timeouts) -> Sequence[str]:
+    try:
+        async with asyncio.timeout(timeouts.connect):
+            return await resolve(target.host)
+    except TimeoutError as error:
+        raise Unreachable(f"no address of {target.host} was found within {timeouts.connect:g} s") from error
 
 
 def _reason(failure: Exception | None) -> str:

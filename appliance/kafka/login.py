@@ -9,7 +9,7 @@ from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResp
 
 from appliance.errors import BrokerUnsupported, CredentialsRefused, IdentityRefused, PeerError, SettingsError
 from appliance.kafka import sasl, versions
-from appliance.kafka.connection import BrokerConnection, Resolve, connect
+from appliance.kafka.connection import TIMEOUTS, BrokerConnection, Resolve, Timeouts, connect
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings
 
@@ -32,7 +32,12 @@ def tls_context(cluster: ClusterSettings) -> ssl.SSLContext | None:
 
 
 async def open_session(
-    target: Target, cluster: ClusterSettings, resolve: Resolve, client_id: str, tls: ssl.SSLContext | None
+    target: Target,
+    cluster: ClusterSettings,
+    resolve: Resolve,
+    client_id: str,
+    tls: ssl.SSLContext | None,
+    timeouts: Timeouts = TIMEOUTS,
 ) -> BrokerConnection:
     """A connection to one broker of the cluster, logged in.
 
@@ -44,7 +49,7 @@ async def open_session(
         BrokerUnsupported: it is too old.
     """
     try:
-        connection = await connect(target, resolve, client_id, tls)
+        connection = await connect(target, resolve, client_id, tls, timeouts)
         await _log_in(connection, cluster)
     except IdentityRefused as error:
         raise IdentityRefused(f"{error}: check {cluster.variable('CA_FILE')}") from error

@@ -27,6 +27,9 @@ API_KEY = 0
 VERSION = 9
 
 _ALL_IN_SYNC_REPLICAS = -1
+_SOONER = 0.8
+"""A broker that lives gives up waiting for its replicas, and says so, before it is taken for dead."""
+
 _FIXED = struct.Struct(">hi")
 _INDEX = struct.Struct(">i")
 
@@ -64,13 +67,16 @@ class Copy(NamedTuple):
 
 
 async def produce(
-    leader: BrokerConnection, producer: Producer, copies: Collection[Copy], timeout: float
+    leader: BrokerConnection, producer: Producer, copies: Collection[Copy]
 ) -> "asyncio.Future[ProduceResponse]":
     """Send one batch for each partition, in order with what this connection was sent before.
 
     The answer is to be given to ``check_produced``.
+
+    Raises:
+        Unreachable: by the future too, when no answer comes in time.
     """
-    return await leader.send(ProduceExchange(producer, copies, timeout))
+    return await leader.send(ProduceExchange(producer, copies, _SOONER * leader.timeouts.answer))
 
 
 @dataclass(frozen=True, slots=True)

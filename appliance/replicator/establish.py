@@ -87,9 +87,8 @@ class Establishing:
             raise error
         await self._bound(name, held[name])
         policy = held[name].get("cleanup.policy")
-        return PositionsTopic(
-            name, (policy and policy.value) or "", await peek_memories(self.destination, name, partitions)
-        )
+        memories = await peek_memories(self.destination, name, partitions)
+        return PositionsTopic(name, (policy and policy.value) or "", memories)
 
     async def checked(self) -> PositionsTopic:
         """The positions topic of a link that was made before, and may go on.

@@ -50,8 +50,8 @@ class PositionsTopic:
 def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[str]) -> str:
     """Why the link must not go on, and the command that helps; empty when it may.
 
-    ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the copies that belong to the
-    link by the registry.
+    ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the copies that the registry
+    gives to the link.
     """
     faults = (
         _policy_fault(topic),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.errors import ApplianceError, BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable, Unreachable
+from appliance.errors import ApplianceError, BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
 from appliance.kafka import batch
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
@@ -28,7 +28,6 @@ COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 LOADING = COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
 """What a coordinator says while it has something else to finish first: to an epoch's transaction, to a new epoch."""
 
-_ANSWER_TIMEOUT = 30.0
 _MARKER = 1
 """A transaction ends with one marker in each partition that it wrote to, which takes an offset."""
 
@@ -128,7 +127,7 @@ class Writer:
                 connection = await self._cluster.broker(leader, "produce")
             except ApplianceError as error:
                 raise PartitionsUnavailable(dict.fromkeys((copy.partition for copy in led), error)) from error
-            answers.append(await produce(connection, self.producer, led, _ANSWER_TIMEOUT))
+            answers.append(await produce(connection, self.producer, led))
         return answers
 
 
@@ -143,14 +142,10 @@ class _Sent(NamedTuple):
 async def _all_written(sent: Collection[_Sent]) -> dict[Partition, int]:
     """Nothing, when each batch lies where it should; else by how much further the copies' batches lie."""
     further: dict[Partition, int] = {}
-    try:
-        async with asyncio.timeout(_ANSWER_TIMEOUT):
-            for each in sent:
-                for copy, offset in (await _offsets(each)).items():
-                    if distance := offset - each.bases.get(copy, offset):
-                        further[copy] = max(further.get(copy, 0), distance)
-    except TimeoutError as error:
-        raise Unreachable(f"the destination did not answer a Produce within {_ANSWER_TIMEOUT:g} s") from error
+    for each in sent:
+        for copy, offset in (await _offsets(each)).items():
+            if distance := offset - each.bases.get(copy, offset):
+                further[copy] = max(further.get(copy, 0), distance)
     return further
 
 

@@ -1,4 +1,4 @@
-"""A proxy before one broker that knows which request passes, and can break the connection just there.
+"""A proxy before one broker that knows which request passes, and can break the connection just there, or silence it.
 
 Both ways carry frames, ``size i32 | rest``; a request's rest begins with its API key, i16. A broker answers the
 requests of a connection in their order.
@@ -28,10 +28,11 @@ class Api(enum.IntEnum):
 
 
 class Moment(enum.Enum):
-    """When the connection is reset."""
+    """When the connection is reset, or goes silent for ever."""
 
     IN_REQUEST = "half of the request has passed"
     BEFORE_ANSWER = "the broker has answered, and the answer has not passed"
+    SILENT = "the request does not pass, nor anything after it, and neither end is told"
 
 
 @dataclass(slots=True)
@@ -70,6 +71,8 @@ class KafkaProxy(Proxy):
             if self._tripwire.springs(api_key, Moment.IN_REQUEST):
                 await self.pass_on(wire, wire.far[1], frame[: len(frame) // 2])
                 raise wire.reset()
+            if self._tripwire.springs(api_key, Moment.SILENT):
+                wire.dead = True
             self._asked.setdefault(wire, collections.deque()).append(api_key)
             await self.pass_on(wire, wire.far[1], frame)
 

@@ -8,7 +8,7 @@ in local mode the driver's own process, which "replicator killed" and "replicato
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from tests.faults import rivals
 from tests.faults.injection.switches import CrashPoint, arm
 from tests.faults.kafka_proxy import Api, Moment
 from tests.faults.network import Network
+from tests.faults.proxy import Proxy
 from tests.faults.run import Run
 from tests.faults.supervised import Supervised, has_ended
 from tests.support.patience import PATIENCE
@@ -140,7 +141,20 @@ async def _tunnel_slow(run: Run, _: random.Random) -> AsyncIterator[None]:
     run.network.wire.heal()
 
 
-def _reset(api: Api, moment: Moment) -> Injection:
+def _swallowed(wires: "Wires") -> Injection:
+    """Some connections go dead and nobody is told; nothing is made good afterwards."""
+
+    @contextlib.asynccontextmanager
+    async def inject(run: Run, chance: random.Random) -> AsyncIterator[None]:
+        async with asyncio.timeout(PATIENCE):
+            while not sum([proxy.swallow(chance) for proxy in wires(run.network)]):
+                await asyncio.sleep(0.1)
+        yield
+
+    return inject
+
+
+def _tripped(api: Api, moment: Moment) -> Injection:
     @contextlib.asynccontextmanager
     async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
         run.network.tripwire.arm(api, moment)
@@ -165,6 +179,7 @@ def _crashed(point: CrashPoint) -> Injection:
 
 Part = Callable[[Run], Supervised]
 Side = Callable[[Network], Cluster]
+Wires = Callable[[Network], Sequence[Proxy]]
 
 _PARTS: dict[str, Part] = {
     "replicator": lambda run: run.replicator,
@@ -189,9 +204,12 @@ FAULTS: dict[str, Fault] = {
     "tunnel cut": Fault(_tunnel_cut, (1, 3)),
     "tunnel half-open": Fault(_tunnel_half_open, (1, 3)),
     "tunnel slow": Fault(_tunnel_slow, (2, 4)),
-    "reset in mid-Produce": Fault(_reset(Api.PRODUCE, Moment.IN_REQUEST)),
-    "reset between Produce and its answer": Fault(_reset(Api.PRODUCE, Moment.BEFORE_ANSWER)),
-    "reset between AddPartitionsToTxn and its answer": Fault(_reset(Api.ADD_PARTITIONS_TO_TXN, Moment.BEFORE_ANSWER)),
-    "reset between EndTxn and its answer": Fault(_reset(Api.END_TXN, Moment.BEFORE_ANSWER)),
+    "source connections black-holed": Fault(_swallowed(lambda network: [network.wire])),
+    "destination connections black-holed": Fault(_swallowed(lambda network: network.before_brokers)),
+    "a Produce black-holed": Fault(_tripped(Api.PRODUCE, Moment.SILENT)),
+    "reset in mid-Produce": Fault(_tripped(Api.PRODUCE, Moment.IN_REQUEST)),
+    "reset between Produce and its answer": Fault(_tripped(Api.PRODUCE, Moment.BEFORE_ANSWER)),
+    "reset between AddPartitionsToTxn and its answer": Fault(_tripped(Api.ADD_PARTITIONS_TO_TXN, Moment.BEFORE_ANSWER)),
+    "reset between EndTxn and its answer": Fault(_tripped(Api.END_TXN, Moment.BEFORE_ANSWER)),
     **{f"crash {point.value}": Fault(_crashed(point)) for point in CrashPoint},
 }

@@ -10,7 +10,7 @@ observers go to the brokers themselves.
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class Network:
 
     link: Link
     wire: Proxy
+    before_brokers: Sequence[Proxy]
     tripwire: Tripwire
     tunnel_server: Supervised
     tunnel_client: Supervised
@@ -65,7 +66,8 @@ async def network(directory: Path) -> AsyncIterator[Network]:
     async with link(directory, _ORANGE, _GRAPE) as made, contextlib.AsyncExitStack() as undo:
         tripwire = Tripwire()
         wire = Proxy(Target(OWN_ADDRESS, 0), Target(OWN_ADDRESS, made.tunnel_port))
-        for proxy in [wire, *_before_brokers(made.grape, tripwire)]:
+        before_brokers = _before_brokers(made.grape, tripwire)
+        for proxy in [wire, *before_brokers]:
             undo.push_async_callback(proxy.close)
             await proxy.start()
         server = Supervised(lambda: made.start("source"))
@@ -74,7 +76,7 @@ async def network(directory: Path) -> AsyncIterator[Network]:
             undo.push_async_callback(end.close)
             await end.start()
             await end.process.wait_for_line("ready", PATIENCE)
-        yield Network(made, wire, tripwire, server, client)
+        yield Network(made, wire, before_brokers, tripwire, server, client)
 
 
 def make_topics(cluster: Cluster, partitions: Mapping[str, int]) -> None:

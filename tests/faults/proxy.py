@@ -5,14 +5,17 @@ With TLS contexts it ends the TLS on both sides, so that what it carries can be 
 
 import asyncio
 import contextlib
+import random
 import socket
 import ssl
 import struct
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 from appliance.settings.target import Target
 
 _CHUNK = 64 * 1024
+_SHARE = 0.5
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER of no seconds: closing sends RST, and nothing that still waits."""
 
@@ -47,7 +50,7 @@ class Proxy:
     listen: Target
     target: Target
     tls: Tls | None = None
-    _wires: set[Wire] = field(default_factory=set)
+    _wires: dict[Wire, None] = field(default_factory=dict)
     _serving: set["asyncio.Task[None]"] = field(default_factory=set)
     _server: asyncio.Server | None = None
     _cut: bool = False
@@ -86,6 +89,13 @@ class Proxy:
         for wire in self._wires:
             wire.dead = True
 
+    def swallow(self, chance: random.Random) -> int:
+        """Nothing of some connections, chosen by chance, gets through any more; how many. New ones are good."""
+        chosen = [wire for wire in self._wires if chance.random() < _SHARE]
+        for wire in chosen:
+            wire.dead = True
+        return len(chosen)
+
     def slow(self, delay: float, bandwidth: float) -> None:
         """Each piece takes ``delay`` seconds, and as long as its bytes take at ``bandwidth`` bytes a second."""
         self._delay, self._bandwidth = delay, bandwidth
@@ -112,15 +122,16 @@ class Proxy:
             return
         far = await self._dial()
         wire = Wire((reader, writer), far, self._silent)
-        self._wires.add(wire)
-        ways = [asyncio.create_task(way, name="proxy") for way in (self._there(wire), self._back(wire))]
+        self._wires[wire] = None
+        carried = (self._there(wire), self._back(wire))
+        ways = [asyncio.create_task(_as_told(wire, way), name="proxy") for way in carried]
         try:
             await asyncio.gather(*ways)
         finally:
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            self._wires.discard(wire)
+            del self._wires[wire]
             reset(far[1])
 
     async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -152,6 +163,16 @@ class Proxy:
         if not wire.dead:
             writer.write(data)
             await writer.drain()
+
+
+async def _as_told(wire: Wire, way: Awaitable[None]) -> None:
+    """One direction to its end, of which a dead wire tells nobody."""
+    try:
+        await way
+    except (OSError, asyncio.IncompleteReadError):
+        if not wire.dead:
+            raise
+        await asyncio.Event().wait()
 
 
 def reset(writer: asyncio.StreamWriter) -> None:

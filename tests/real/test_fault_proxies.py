@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import struct
 import time
 from collections.abc import AsyncIterator
@@ -117,6 +118,16 @@ async def test_the_target_is_not_told_that_the_client_of_a_half_open_connection_
         assert not ended.is_set()
 
 
+async def test_of_many_connections_some_are_swallowed_for_ever_and_new_ones_are_good() -> None:
+    async with proxy_before(echo) as proxy:
+        before = [await connect(proxy) for _ in range(8)]
+        assert all([await echoes(ends) for ends in before])
+        swallowed = proxy.swallow(random.Random(2))
+        assert sum([await is_silent(ends) for ends in before]) == swallowed
+        assert 0 < swallowed < len(before)
+        assert await echoes(await connect(proxy))
+
+
 async def test_a_slow_wire_takes_its_delay_and_the_time_of_its_bytes() -> None:
     async with proxy_before(echo) as proxy:
         proxy.slow(delay=0.01, bandwidth=100_000)
@@ -137,6 +148,30 @@ async def test_a_reset_in_a_request_lets_half_of_it_pass_and_only_once() -> None
         assert await is_reset(client)
         assert tripwire.sprung.is_set()
         assert await echoes(await connect(proxy), request(Api.PRODUCE, bytes(100)))
+
+
+async def test_a_request_that_goes_silent_passes_no_more_than_what_was_before_it_and_ends_for_nobody() -> None:
+    tripwire = Tripwire()
+    passed: list[bytes] = []
+
+    async def remember(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        passed.append(await reader.readexactly(6))
+        writer.write(passed[-1])
+        passed.append(await reader.read(-1))
+
+    async with proxy_before(remember, tripwire) as proxy:
+        tripwire.arm(Api.PRODUCE, Moment.SILENT)
+        client = await connect(proxy)
+        assert await echoes(client, request(Api.END_TXN))
+        client[1].write(request(Api.PRODUCE))
+        await tripwire.sprung.wait()
+        assert await is_silent(client)
+        client[1].close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SILENCE):
+                while len(passed) == 1:
+                    await asyncio.sleep(0)
+        assert passed == [request(Api.END_TXN)]
 
 
 async def test_a_reset_before_an_answer_lets_the_request_and_earlier_answers_pass() -> None:

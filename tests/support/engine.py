@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from appliance.demo.cluster import Cluster
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.connection import TIMEOUTS, Resolve, Timeouts
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.topics import NewTopic as OurNewTopic
 from appliance.kafka.topics import create_topics
@@ -121,11 +122,16 @@ class Pair:
         return source
 
     @contextlib.asynccontextmanager
-    async def engine(self, **changed: Any) -> "AsyncIterator[Engine]":
-        """A process's worth of engine on this link; several may run at once, as two replicators would."""
+    async def engine(
+        self, resolve: Resolve = _as_is, timeouts: Timeouts = TIMEOUTS, **changed: Any
+    ) -> "AsyncIterator[Engine]":
+        """A process's worth of engine on this link; several may run at once, as two replicators would.
+
+        ``resolve`` finds the destination's brokers, and ``timeouts`` are for them.
+        """
         async with (
             KafkaCluster(_settings(self.orange, Side.SOURCE), _as_is, self.tag) as source,
-            KafkaCluster(_settings(self.grape, Side.DESTINATION), _as_is, self.tag) as destination,
+            KafkaCluster(_settings(self.grape, Side.DESTINATION), resolve, self.tag, timeouts=timeouts) as destination,
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
             engine.intake = Intake(source, engine.notice)

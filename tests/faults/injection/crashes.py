@@ -9,12 +9,13 @@ from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
 from appliance.kafka.produce import Copy
 from appliance.kafka.transactions import Producer
-from appliance.replicator import lane
+from appliance.replicator import writer
+from appliance.replicator.naming import REGISTRY
 from tests.faults.injection.switches import CrashPoint, armed, reached
 
-_add_partitions = lane.add_partitions
-_produce = lane.produce
-_end_transaction = lane.end_transaction
+_add_partitions = writer.add_partitions
+_produce = writer.produce
+_end_transaction = writer.end_transaction
 
 _copying: set[Producer] = set()
 """Whose open transaction copies something."""
@@ -23,12 +24,12 @@ _copying: set[Producer] = set()
 def patch() -> None:
     """Put them there."""
     for function in (add_partitions, produce, end_transaction):
-        setattr(lane, function.__name__, function)
+        setattr(writer, function.__name__, function)
 
 
 def is_positions(partition: Partition) -> bool:
-    """Whether it is one of the positions topic."""
-    return partition[0].endswith(".positions")
+    """Whether it is one of the positions topic, or of the registry: nothing is copied there."""
+    return partition[0].endswith(".positions") or partition[0] == REGISTRY
 
 
 def has_copies(partitions: Iterable[Partition]) -> bool:
@@ -48,10 +49,10 @@ async def add_partitions(coordinator: BrokerConnection, producer: Producer, part
 
 
 async def produce(
-    leader: BrokerConnection, producer: Producer, copies: Collection[Copy], timeout: float
+    leader: BrokerConnection, producer: Producer, copies: Collection[Copy]
 ) -> asyncio.Future[ProduceResponse]:
     """After a Produce that the leader has answered, when that of the positions is still to come."""
-    answer = await _produce(leader, producer, copies, timeout)
+    answer = await _produce(leader, producer, copies)
     if armed(CrashPoint.PARTLY_PRODUCED) and has_copies(copy.partition for copy in copies):
         await asyncio.wait([answer])
         reached(CrashPoint.PARTLY_PRODUCED)

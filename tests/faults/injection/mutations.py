@@ -1,7 +1,6 @@
 """The engine made wrong, each time in one way, to show that the checker finds it."""
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,8 +13,9 @@ from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.offsets import Partition
 from appliance.kafka.produce import Copy
 from appliance.kafka.transactions import Producer
-from appliance.replicator import buffer, lane
+from appliance.replicator import buffer, lane, writer
 from appliance.replicator.memory import Memory
+from appliance.replicator.recall import peek_memory
 from appliance.replicator.states import LANE, Machine
 from tests.faults.injection import switches
 from tests.faults.injection.crashes import is_positions
@@ -33,7 +33,7 @@ def patch() -> None:
 
 def _position_committed_separately() -> None:
     """Against invariant A: the copies in one transaction, the positions in the next one."""
-    add_partitions, produce, end_transaction = lane.add_partitions, lane.produce, lane.end_transaction
+    add_partitions, produce, end_transaction = writer.add_partitions, writer.produce, writer.end_transaction
     held: dict[str, tuple[BrokerConnection, Collection[Copy]]] = {}
 
     async def add(coordinator: BrokerConnection, producer: Producer, partitions: Collection[Partition]) -> None:
@@ -41,47 +41,43 @@ def _position_committed_separately() -> None:
         await add_partitions(coordinator, producer, copies or partitions)
 
     async def hold(
-        leader: BrokerConnection, producer: Producer, batches: Collection[Copy], timeout: float
+        leader: BrokerConnection, producer: Producer, batches: Collection[Copy]
     ) -> "asyncio.Future[ProduceResponse]":
         positions = [batch for batch in batches if is_positions(batch.partition)]
         if positions:
             held[producer.transactional_id] = leader, positions
         copies = [batch for batch in batches if not is_positions(batch.partition)]
-        return await produce(leader, producer, copies, timeout) if copies else _nothing_to_answer()
+        return await produce(leader, producer, copies) if copies else _nothing_to_answer()
 
     async def end(coordinator: BrokerConnection, producer: Producer, timeout: float) -> None:
         leader, positions = held.pop(producer.transactional_id)
         await end_transaction(coordinator, producer, timeout)
         await _insist(lambda: add_partitions(coordinator, producer, [batch.partition for batch in positions]))
-        lane.check_produced(await (await produce(leader, producer, positions, timeout)))
+        writer.check_produced(await (await produce(leader, producer, positions)))
         await end_transaction(coordinator, producer, timeout)
 
-    _replace(lane, add_partitions=add, produce=hold, end_transaction=end)
+    _replace(writer, add_partitions=add, produce=hold, end_transaction=end)
 
 
 def _read_before_fencing() -> None:
     """Against invariant C: what the predecessor commits between the two is not known to the lane."""
-    init_producer_id, read_memory = lane.init_producer_id, lane.read_memory
-    promised: dict[asyncio.Task[Any] | None, tuple[Producer, Callable[[], Any]]] = {}
+    take_id = lane.Lane._take_id
 
-    async def promise(coordinator: BrokerConnection, transactional_id: str, timeout: float) -> Producer:
-        producer = Producer(transactional_id, -1, -1)
-        promised[asyncio.current_task()] = (
-            producer,
-            lambda: init_producer_id(coordinator, transactional_id, timeout),
-        )
-        return producer
+    async def promise(self: lane.Lane) -> Producer:
+        return Producer(self._transactional_id, -1, -1)
 
-    async def read_first(*arguments: Any) -> Memory:
-        remembered: Memory = await read_memory(*arguments)
+    async def read_first(self: lane.Lane, _: Producer) -> Memory:
+        topic, index = self._positions
+        remembered = Memory()
+        await peek_memory(self._cluster, topic, index, remembered)
         await asyncio.sleep(_LATE)
-        producer, fence = promised.pop(asyncio.current_task())
-        granted = await _insist(fence)
-        for field in dataclasses.fields(Producer):
-            object.__setattr__(producer, field.name, getattr(granted, field.name))
+        producer = await _insist(lambda: take_id(self))
+        metadata = await self._cluster.metadata([topic])
+        self._writer = writer.Writer(self._cluster, producer, self._positions, metadata, self._timeout)
+        self._named = False
         return remembered
 
-    _replace(lane, init_producer_id=promise, read_memory=read_first)
+    _replace(lane.Lane, _take_id=promise, _read_memory=read_first)
 
 
 def _aborted_let_through() -> None:

@@ -4,10 +4,12 @@ import pytest
 
 from appliance.errors import PeerError
 from appliance.replicator import seating
+from appliance.replicator.memory import StartOffsets
 from appliance.replicator.plan import Replica
 from appliance.replicator.seating import Hello, Notice, Seat, seat_for
 
-SEAT = Seat(3, frozenset({"orders"}), {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)),)})
+STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (100, -1))}
+SEAT = Seat(3, STARTS, {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)),)})
 
 
 def test_what_is_said_is_understood() -> None:
