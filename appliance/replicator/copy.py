@@ -189,11 +189,14 @@ class Copier:
             await self._back_off(stopping)
 
     async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
-        """One transaction with what has arrived; none when that is nothing for long."""
+        """One transaction with what has arrived; none when that is nothing for long, or others may be tried again."""
+        pause = self._held_back.pause(time.monotonic())
         try:
-            async with asyncio.timeout(_SILENCE):
+            async with asyncio.timeout(min(_SILENCE, pause)):
                 await self.arrived.wait()
         except TimeoutError:
+            if pause < _SILENCE:
+                return []
             await self._look_for_others(stopping)
             return []  # the lane may be another's, or cold, by now
         self.arrived.clear()

@@ -1,11 +1,12 @@
 """Partitions that cannot be copied now, and when each is tried again: later every time, so that others lose little."""
 
+import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from appliance.replicator.plan import Replica
 
-_FIRST = 0.5
+_FIRST = 0.1
 _GROWTH = 2.0
 _LONGEST = 30.0
 """Seconds."""
@@ -18,9 +19,6 @@ class HeldBack:
     _due: dict[Replica, float] = field(default_factory=dict)
     _pauses: dict[Replica, float] = field(default_factory=dict)
 
-    def __contains__(self, replica: Replica) -> bool:
-        return replica in self._due
-
     def add(self, replica: Replica, now: float) -> None:
         """Try it again after a pause, twice as long as the one before."""
         pause = min(_GROWTH * self._pauses[replica], _LONGEST) if replica in self._pauses else _FIRST
@@ -30,6 +28,10 @@ class HeldBack:
     def due(self, replicas: Iterable[Replica], now: float) -> list[Replica]:
         """Those of ``replicas`` that may be tried now."""
         return [replica for replica in replicas if self._due.get(replica, now) <= now]
+
+    def pause(self, now: float) -> float:
+        """Seconds until the next one may be tried; infinite when none waits."""
+        return max(0.0, min(self._due.values(), default=math.inf) - now)
 
     def tried(self, replica: Replica) -> None:
         """It is being tried again; should it fail, it waits for longer."""

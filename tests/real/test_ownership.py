@@ -42,8 +42,8 @@ async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair
         (copier,) = engine.copiers
         lane = copier.lane
         coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
-        assert lane._producer is not None
-        producer, copy = lane._producer, (pair.naming.destination(topic), 0)
+        assert lane._writer is not None
+        producer, copy = lane._writer.producer, (pair.naming.destination(topic), 0)
         await until_free(lambda: add_partitions(coordinator, producer, [copy]), {"CONCURRENT_TRANSACTIONS"})
         await asyncio.sleep(12)  # brokers look for transactions that are overdue every 10 seconds
         produce(pair.producer(), topic, 10)

@@ -58,9 +58,12 @@ async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair) -> Non
     produce(pair.producer(**{"batch.num.messages": 50}), topic, 500)
     async with pair.engine() as engine:
         await engine.prepare()
-        engine.copiers[0].lane._sequences = NearTheEnd()
+        (copier,) = engine.copiers
+        await copier._start()
+        assert copier.lane._writer is not None
+        copier.lane._writer.sequences = sequences = NearTheEnd()
         await engine.copy_all()
-        assert engine.copiers[0].lane._sequences[pair.naming.destination(topic), 0] < 500
+        assert sequences[pair.naming.destination(topic), 0] < 500
         produce(pair.producer(), topic, 100)
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 600

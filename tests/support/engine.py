@@ -18,18 +18,18 @@ from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.connection import TIMEOUTS, Resolve, Timeouts
 from appliance.kafka.offsets import Bound, Partition, list_offsets
-from appliance.kafka.topics import NewTopic as OurNewTopic
-from appliance.kafka.topics import create_topics
 from appliance.replicator.copy import Copier
 from appliance.replicator.discovery import Scout
+from appliance.replicator.establish import Establishing
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
-from appliance.replicator.link_check import PositionsTopic
 from appliance.replicator.memory import Gap, Memory, Owner, StartOffsets
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica, lanes_of
 from appliance.replicator.position import Position
 from appliance.replicator.recall import peek_memory
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.values import (
     ClusterSettings,
@@ -37,6 +37,7 @@ from appliance.settings.values import (
     OnGap,
     SaslMechanism,
     SecurityProtocol,
+    Settings,
     Side,
     Start,
     TopicSettings,
@@ -44,6 +45,7 @@ from appliance.settings.values import (
 from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
 from tests.support.rows import Row, end, read_rows
+from tests.support.settings import REQUIRED
 
 Answer = TypeVar("Answer")
 
@@ -81,6 +83,19 @@ class Pair:
     @property
     def naming(self) -> Naming:
         return Naming(f"replicator-{self.tag}", "copy", re.compile(f".*{self.tag}"), re.compile(""))
+
+    def settings(self, **variables: str) -> Settings:
+        """What a setenv.sh of this link says."""
+        clusters = {"SOURCE": self.orange, "DESTINATION": self.grape}
+        servers = {f"{side}_BROKER_SERVERS": cluster.home_bootstrap for side, cluster in clusters.items()}
+        protocols = dict.fromkeys((f"{side}_SECURITY_PROTOCOL" for side in clusters), "PLAINTEXT")
+        names = {
+            "SOURCE_CLUSTER_ID": self.tag,
+            "SOURCE_ROUTE": "direct",
+            "REPLICA_TOPICS_SOURCE_REGEX": self.naming.included.pattern,
+            "LANES": str(LANES),
+        }
+        return parse(REQUIRED | servers | protocols | names | variables, Role.REPLICATOR)
 
     def topic(self, name: str, partitions: int = 1, **configs: str) -> str:
         """Make a source topic."""
@@ -160,6 +175,7 @@ class Engine:
     settings: EngineSettings = ENGINE
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     generation: int = 1
+    lanes: int = LANES
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     intake: Intake = field(init=False)
 
@@ -171,13 +187,15 @@ class Engine:
 
     async def prepare(self) -> None:
         """Positions topic, discovery, lanes."""
-        naming = self.pair.naming
-        await create_topics(
-            self.destination, [OurNewTopic(naming.positions_topic, LANES, 1, {"cleanup.policy": "compact"})]
-        )
-        topic = PositionsTopic(naming.positions_topic, "compact", await self._memories())
-        self.generation = topic.generation
+        await self.establish()
         await self.assign()
+
+    async def establish(self, **variables: str) -> None:
+        """Make the link, or find it as it was made."""
+        settings = self.pair.settings(**variables)
+        establishing = Establishing(settings, self.source, self.destination, self.run)
+        established = await _known(establishing.establish)
+        self.generation, self.starts, self.lanes = established.generation, established.starts, established.lanes
 
     async def assign(self) -> None:
         """Look for topics, and give the lanes what there is, as a new slice does; lanes that are warm stay warm."""
@@ -189,13 +207,24 @@ class Engine:
                 await asyncio.sleep(0.05)
         warm = {copier.lane.index: copier for copier in self.copiers}
         self.copiers = []
-        for lane, replicas in lanes_of(found.replicas, LANES).items():
+        for lane, replicas in lanes_of(found.replicas, self.lanes).items():
             owner = Owner(self.run, "worker", "host", 0, self.generation)
             owned = Lane(lane, self.destination, naming, owner, self.settings.transaction_timeout)
             anew = Copier(owned, self.source, self.destination, self.intake, self.settings, self.notice)
             copier = warm.get(lane, anew)
             copier.assign(replicas, self.starts)
             self.copiers.append(copier)
+
+    async def establish_topic_alone(self) -> None:
+        """Make the positions topic, and take its first lane, as a start does that is killed right then."""
+        await _known(Establishing(self.pair.settings(), self.source, self.destination, self.run).look)
+        owner = Owner(self.run, "driver", "host", 0, 1)
+        await Lane(0, self.destination, self.pair.naming, owner, self.settings.transaction_timeout).start()
+
+    async def prepare_as_an_older_release(self) -> None:
+        """Make the positions topic, and nothing that says how the link was made."""
+        await _known(Establishing(self.pair.settings(), self.source, self.destination, self.run).look)
+        await self.assign()
 
     async def until_led(self, topic: str) -> None:
         """Returns when the leaders of a topic's copy know that they lead it."""
@@ -245,6 +274,18 @@ class Engine:
         assert (await self.positions())[key].stopped == str(fault)
         return fault
 
+    async def until_all_stopped(self, topic: str, partitions: int) -> str:
+        """Copy until each partition of a topic has stopped, and that is remembered; why the first has."""
+
+        async def stopped() -> None:
+            known: Mapping[Partition, Position] = {}
+            while not all((topic, n) in known and known[topic, n].stopped for n in range(partitions)):
+                await asyncio.sleep(0.05)
+                known = await self.positions()
+
+        await self.copy_until(asyncio.create_task(stopped()))
+        return (await self.positions())[topic, 0].stopped
+
     async def _caught_up(self, besides: Partition | None = None) -> None:
         owned = [(copier, replica) for copier in self.copiers for replica in copier.replicas]
         awaited = [(copier, replica) for copier, replica in owned if _original(replica) != besides]
@@ -263,7 +304,7 @@ class Engine:
 
     async def _decided(self) -> bool:
         """Whether nothing is open in the copies and the positions."""
-        written = [(self.pair.naming.positions_topic, lane) for lane in range(LANES)]
+        written = [(self.pair.naming.positions_topic, lane) for lane in range(self.lanes)]
         for copier in self.copiers:
             written += [(replica.destination_topic, replica.partition) for replica in copier.replicas]
         metadata = await self.destination.metadata(sorted({topic for topic, _ in written}))
@@ -286,7 +327,7 @@ class Engine:
         return [gap for memory in await self._memories() for gap in memory.gaps.values()]
 
     async def _memories(self) -> list[Memory]:
-        memories = [Memory() for _ in range(LANES)]
+        memories = [Memory() for _ in range(self.lanes)]
         for lane, memory in enumerate(memories):
             await _known(
                 functools.partial(peek_memory, self.destination, self.pair.naming.positions_topic, lane, memory)
