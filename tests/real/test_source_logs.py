@@ -1,20 +1,21 @@
 """What a source's log can hold, and what can become of it, on real brokers."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan, Node
 from appliance.kafka.batch import SEQUENCES
+from appliance.replicator import lane
+from appliance.replicator.writer import Writer
 from appliance.settings.values import SecurityProtocol
-from tests.support.administration import configure
+from tests.support.administration import configure, wait_for_leader
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -53,20 +54,27 @@ async def test_a_compacted_log_with_holes_and_emptied_batches_is_copied(pair: Pa
     assert len(pair.compare(topic)[0]) < end(pair.orange, topic, 0) - 100
 
 
-async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair) -> None:
+async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = pair.topic("wrap")
     produce(pair.producer(**{"batch.num.messages": 50}), topic, 500)
     async with pair.engine() as engine:
         await engine.prepare()
-        (copier,) = engine.copiers
-        await copier._start()
-        assert copier.lane._writer is not None
-        copier.lane._writer.sequences = sequences = NearTheEnd()
+        monkeypatch.setattr(lane, "Writer", LongWriting)
         await engine.copy_all()
-        assert sequences[pair.naming.destination(topic), 0] < 500
+        writer = engine.copiers[0].lane._writer
+        assert writer is not None
+        assert writer.sequences[pair.naming.destination(topic), 0] < 500
         produce(pair.producer(), topic, 100)
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 600
+
+
+class LongWriting(Writer):
+    """A writer that has written for long."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.sequences = NearTheEnd()
 
 
 class NearTheEnd(dict[tuple[str, int], int]):
@@ -142,12 +150,3 @@ def visible(cluster: Cluster, topic: str) -> int:
         return count
     finally:
         consumer.close()
-
-
-def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
-    """Returns when a topic's partition 0 is led by a node."""
-    admin = AdminClient(cluster.client_configuration())
-    deadline = time.monotonic() + PATIENCE
-    while admin.list_topics(topic, PATIENCE).topics[topic].partitions[0].leader != node:
-        assert time.monotonic() < deadline, f"node {node} does not lead {topic}"
-        time.sleep(0.1)

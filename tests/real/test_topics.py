@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.replicator.discovery import Scout
-from appliance.settings.values import OnGap, Start, TopicSettings
+from appliance.settings.values import OnGap
 from tests.support.administration import configuration, configure, grow, partitions
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
@@ -14,16 +13,10 @@ from tests.support.records import produce
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-def scout(engine: Engine) -> Scout:
-    naming = engine.pair.naming
-    topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, 1)
-    return Scout(engine.source, engine.destination, naming, topics)
-
-
 async def test_a_copy_has_its_sources_partitions_and_configuration(pair: Pair) -> None:
     topic = pair.topic("configured", 3, **{"retention.ms": "7200000", "min.insync.replicas": "1"})
     async with pair.engine() as engine:
-        await scout(engine).look()
+        await engine.scout().look()
     held = configuration(pair.grape, pair.naming.destination(topic))
     assert held["retention.ms"] == "7200000"
     assert held["message.timestamp.type"] == "CreateTime"
@@ -33,11 +26,11 @@ async def test_a_copy_has_its_sources_partitions_and_configuration(pair: Pair) -
 async def test_copies_are_made_and_grown_and_found_in_one_look(pair: Pair) -> None:
     topics = [pair.topic(f"found{number}", 2) for number in range(5)]
     async with pair.engine() as engine:
-        found = await scout(engine).look()
+        found = await engine.scout().look()
         assert {replica.source_topic for replica in found.replicas} == set(topics)
         await engine.copy_all()
         grow(pair.orange, topics[0], 6)
-        found = await scout(engine).look()
+        found = await engine.scout().look()
         assert len([replica for replica in found.replicas if replica.source_topic == topics[0]]) == 6
 
 
@@ -45,7 +38,7 @@ async def test_a_changed_configuration_follows(pair: Pair) -> None:
     topic = pair.topic("changing", **{"retention.ms": "7200000", "segment.ms": "600000"})
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        watching = scout(engine)
+        watching = engine.scout()
         await watching.look()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.ms": None})
         configure(pair.grape, copy, **{"flush.messages": "100"})
@@ -74,7 +67,7 @@ async def test_a_smaller_topic_that_is_not_our_copy_is_left_alone(pair: Pair) ->
     topic = pair.topic("foreign", 2)
     pair.make_copy(topic, 1)
     async with pair.engine() as engine:
-        found = await scout(engine).look()
+        found = await engine.scout().look()
     assert "has 1 partitions" in found.unfit[topic]
     assert found.replicas == ()
     assert partitions(pair.grape, pair.naming.destination(topic)) == 1

@@ -54,6 +54,15 @@ def _led(admin: AdminClient, topic: str) -> int:
     return sum(partition.leader >= 0 for partition in known.partitions.values()) if known else 0
 
 
+def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
+    """Returns when a topic's partition 0 is led by a node."""
+    admin = AdminClient(cluster.client_configuration())
+    deadline = time.monotonic() + PATIENCE
+    while admin.list_topics(topic, PATIENCE).topics[topic].partitions[0].leader != node:
+        assert time.monotonic() < deadline, f"node {node} does not lead {topic}"
+        time.sleep(0.1)
+
+
 def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:
     """Change a topic's configuration; None unsets."""
     entries = [

@@ -90,7 +90,7 @@ class Pair:
         servers = {f"{side}_BROKER_SERVERS": cluster.home_bootstrap for side, cluster in clusters.items()}
         protocols = dict.fromkeys((f"{side}_SECURITY_PROTOCOL" for side in clusters), "PLAINTEXT")
         names = {
-            "SOURCE_CLUSTER_ID": self.tag,
+            "SOURCE_CLUSTER_ID": self.naming.replicator.removeprefix("replicator-"),
             "SOURCE_ROUTE": "direct",
             "REPLICA_TOPICS_SOURCE_REGEX": self.naming.included.pattern,
             "LANES": str(LANES),
@@ -197,12 +197,23 @@ class Engine:
         established = await _known(establishing.establish)
         self.generation, self.starts, self.lanes = established.generation, established.starts, established.lanes
 
-    async def assign(self) -> None:
-        """Look for topics, and give the lanes what there is, as a new slice does; lanes that are warm stay warm."""
+    def scout(self) -> Scout:
+        """A new look at both clusters."""
         naming = self.pair.naming
         topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, 1)
+        return Scout(self.source, self.destination, naming, topics)
+
+    def held(self, topic: str, partition: int = 0) -> Position | None:
+        """What the lane of a partition remembers of it."""
+        for copier in self.copiers:
+            if held := copier.lane.memory.positions.get((topic, partition)):
+                return held
+        return None
+
+    async def assign(self) -> None:
+        """Look for topics, and give the lanes what there is, as a new slice does; lanes that are warm stay warm."""
+        naming, scout = self.pair.naming, self.scout()
         async with asyncio.timeout(PATIENCE):
-            scout = Scout(self.source, self.destination, naming, topics)
             while not (found := await scout.look()).replicas:
                 await asyncio.sleep(0.05)
         warm = {copier.lane.index: copier for copier in self.copiers}

@@ -1,0 +1,268 @@
+"""Copies on real brokers: whose they are, what they held when nobody remembers, and what they have lost."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from appliance.demo.cluster import Cluster
+from appliance.demo.plan import ClusterPlan, Node
+from appliance.kafka.metadata import NOWHERE
+from appliance.kafka.offsets import Bound, Partition
+from appliance.replicator import recall
+from appliance.replicator.naming import Naming
+from appliance.replicator.resume import Choice, resume
+from appliance.settings.values import SecurityProtocol
+from tests.support.administration import configure, make_topic, wait_for_leader
+from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+from tests.support.rows import end
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@dataclass(slots=True)
+class OtherLink(Pair):
+    """A link from another cluster, whose topics have the same names, with the same suffix."""
+
+    @property
+    def naming(self) -> Naming:
+        return Naming(f"replicator-other-{self.tag}", "copy", re.compile(f".*{self.tag}"), re.compile(""))
+
+
+async def test_case_14_a_copy_that_belongs_to_another_link_is_refused_and_the_other_named(pair: Pair) -> None:
+    # Both wrote into it, each record was there twice, and nobody said a word.  Invariant I
+    topic = pair.topic("owned")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    other = OtherLink(pair.grape, pair.grape, pair.tag)
+    other.topic("owned")
+    produce(Producer(pair.grape.client_configuration()), topic, 10)
+    async with other.engine() as engine:
+        await engine.establish()
+        found = await engine.scout().look()
+        assert found.replicas == ()
+        assert f"{pair.naming.destination(topic)} belongs to link {pair.naming.replicator}" in found.unfit[topic]
+        assert "REPLICA_TOPICS_DEST_SUFFIX" in found.unfit[topic]
+    assert len(pair.compare(topic)[0]) == 10
+
+
+async def test_of_two_links_that_come_at_once_one_has_the_copy(pair: Pair) -> None:  # invariant I
+    topics = [pair.topic(f"race{number}") for number in range(5)]
+    other = OtherLink(pair.grape, pair.grape, pair.tag)
+    for topic in topics:
+        make_topic(pair.grape, NewTopic(topic, 1, 1))
+        pair.make_copy(topic, 1)
+    async with pair.engine() as ours, other.engine() as theirs:
+        for engine in (ours, theirs):
+            await engine.establish()
+        found = await asyncio.gather(ours.scout().look(), theirs.scout().look())
+    copied = [{replica.source_topic for replica in each.replicas} for each in found]
+    assert not copied[0] & copied[1]
+    assert copied[0] | copied[1] == set(topics)
+
+
+async def test_a_copy_is_taken_over_by_the_operators_word_and_the_other_link_stops(pair: Pair) -> None:  # invariant I
+    topic = pair.topic("taken")
+    produce(pair.producer(), topic, 10)
+    other = OtherLink(pair.grape, pair.grape, pair.tag)
+    other.topic("taken")
+    async with pair.engine() as engine, other.engine() as theirs:
+        await engine.copy_all()
+        await theirs.establish()
+        told: list[str] = []
+        assert await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), told.append) == 1
+        assert f"is taken over from {pair.naming.replicator}" in told[0]
+        assert [replica.source_topic for replica in (await theirs.scout().look()).replicas] == [topic]
+        assert (await engine.scout().look()).replicas == ()
+
+
+@pytest.mark.parametrize(("start", "count"), [("earliest", 10), ("latest", 5), ("7", 3)])
+async def test_a_copy_that_holds_records_no_position_accounts_for_waits_for_the_operator(
+    pair: Pair, start: str, count: int
+) -> None:  # invariant H
+    # Something is there, and "begin at the start" would double it.
+    topic = pair.topic("found")
+    pair.make_copy(topic, 1)
+    produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        fault = await engine.until_all_stopped(topic, 1)
+        assert f"{pair.naming.destination(topic)}-0 ends at offset 5, and no position says how far" in fault
+        told: list[str] = []
+        choice = Choice(topic, 0, start)
+        assert await resume(pair.settings(), choice, told.append, only_plan=True) == 1
+        assert (await engine.positions())[topic, 0].stopped
+        assert await resume(pair.settings(), choice, told.append) == 1
+        assert told[0] == told[1]
+        assert f"{topic}-0 goes on from offset" in told[0]
+        produce(pair.producer(), topic, 5 if start == "latest" else 0)
+        await engine.copy_all()
+    (rows,) = await asyncio.to_thread(pair.rows, pair.grape, pair.naming.destination(topic), 1)
+    assert len(rows) == 5 + count
+
+
+async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A leader that was deposed, and does not know it, tells an end of the past: positions after it would be missed.
+    topic = pair.topic("deposed")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    real = recall.list_offsets
+
+    async def of_the_past(*arguments: object) -> dict[Partition, int]:
+        offsets: dict[Partition, int] = await real(*arguments)  # type: ignore[arg-type]
+        return offsets if arguments[3] is Bound.START else dict.fromkeys(offsets, 0)
+
+    monkeypatch.setattr(recall, "list_offsets", of_the_past)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 20)))
+    assert len(pair.compare(topic)[0]) == 20
+
+
+async def test_ids_that_topics_get_at_an_upgrade_do_not_make_them_others(pair: Pair) -> None:  # invariant G
+    topic = pair.topic("upgraded")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        (copier,) = engine.copiers
+        (replica,) = copier.replicas
+        held = copier.lane.memory.positions[topic, 0]
+        without = held.begin_again(NOWHERE, NOWHERE, held.next_offset)
+        await copier.lane.commit([], {replica: without})
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        position = (await engine.positions())[topic, 0]
+        assert (position.source_id, position.destination_id) == (replica.source_id, replica.destination_id)
+    assert len(pair.compare(topic)[0]) == 20
+
+
+async def test_a_refusal_heals_when_the_copy_takes_larger_batches(pair: Pair) -> None:
+    topic = pair.topic("heals")
+    pair.make_copy(topic, 1, **{"max.message.bytes": "20000"})
+    large = pair.producer()
+    large.produce(topic, bytes(range(256)) * 200)
+    large.flush(PATIENCE)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        assert "MESSAGE_TOO_LARGE" in str(await engine.until_stopped(topic))
+        configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": "200000"})
+        await engine.copy_all()
+        assert (await engine.positions())[topic, 0].stopped == ""
+    pair.compare(topic)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def three_brokers(tmp_path: Path) -> AsyncIterator[Cluster]:
+    nodes = tuple(Node(n, f"127.0.3.{n + 21}") for n in range(3))
+    async with Cluster(ClusterPlan("lossy", nodes, SecurityProtocol.PLAINTEXT), tmp_path) as cluster:
+        yield cluster
+
+
+async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(pair: Pair, three_brokers: Cluster) -> None:
+    # A new epoch mended the sequence numbers, and copying went on over the hole.  Invariant J
+    lossy = Pair(pair.orange, three_brokers, pair.tag)
+    topic, other = lossy.topic("lossy"), lossy.topic("whole")
+    copy = lossy.naming.destination(topic)
+    configs = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    make_topic(three_brokers, NewTopic(copy, 1, replica_assignment=[[1, 2]], config=configs))
+    make_topic(three_brokers, NewTopic(lossy.naming.destination(other), 1, replica_assignment=[[0]]))
+    produce(lossy.producer(), topic, 10)
+    async with lossy.engine() as engine:
+        await engine.copy_all()
+        await three_brokers.kill(2)
+        produce(lossy.producer(), topic, 10)
+        await engine.copy_all()
+        ended = end(three_brokers, copy, 0)
+        await three_brokers.kill(1)
+        await three_brokers.broker(2).launch()
+        await asyncio.to_thread(wait_for_leader, three_brokers, copy, 2)
+        produce(lossy.producer(), topic, 30)
+        produce(lossy.producer(), other, 30)
+        fault = str(await engine.until_stopped(topic))
+        assert f"{copy}-0 has lost what it had acknowledged, offsets 11 to {ended - 1} of the copy" in fault
+        told: list[str] = []
+        assert await resume(lossy.settings(), Choice(topic, 0, "10"), told.append) == 1
+        await engine.copy_all()
+    assert len(lossy.compare(other)[0]) == 30
+    assert len(lossy.compare(topic)[0]) == 50
+
+
+async def test_copies_that_cannot_be_written_keep_no_other_of_their_lane_waiting(
+    pair: Pair, three_brokers: Cluster
+) -> None:
+    frail = Pair(pair.orange, three_brokers, pair.tag)
+    few, gone, others = frail.topic("few"), frail.topic("gone"), frail.topic("others", 8)
+    copies = {topic: frail.naming.destination(topic) for topic in (few, gone, others)}
+    in_sync = {"min.insync.replicas": "2"}
+    make_topic(three_brokers, NewTopic(copies[few], 1, replica_assignment=[[1, 2]], config=in_sync))
+    make_topic(three_brokers, NewTopic(copies[gone], 1, replica_assignment=[[2]]))
+    make_topic(three_brokers, NewTopic(copies[others], 8, replica_assignment=[[0]] * 8))
+    async with frail.engine() as engine:
+        await engine.prepare()
+        await three_brokers.kill(2)
+        for topic, partitions in ((few, 1), (gone, 1), (others, 8)):
+            for partition in range(partitions):
+                produce(frail.producer(), topic, 10, partition)
+
+        async def others_copied_and_these_named() -> None:
+            await all_copied(engine, others, 8, 10)
+            while not {f"{few}-0", f"{gone}-0"} <= engine.faults.keys():
+                await asyncio.sleep(0.05)
+
+        await engine.copy_until(asyncio.create_task(others_copied_and_these_named()))
+        assert "NOT_ENOUGH_REPLICAS" in str(engine.faults[f"{few}-0"])
+        assert "has no leader now" in str(engine.faults[f"{gone}-0"])
+        await three_brokers.restart(2)
+        await engine.copy_all()
+        assert not engine.faults
+    for topic, partitions in ((few, 1), (gone, 1), (others, 8)):
+        assert [len(rows) for rows in frail.compare(topic, partitions)] == [10] * partitions
+
+
+async def test_a_source_partition_without_a_leader_keeps_no_other_of_its_lane_waiting(
+    pair: Pair, three_brokers: Cluster
+) -> None:
+    frail = Pair(three_brokers, pair.grape, pair.tag)
+    gone, others = f"gone-{pair.tag}", f"others-{pair.tag}"
+    make_topic(three_brokers, NewTopic(gone, 1, replica_assignment=[[2]]))
+    make_topic(three_brokers, NewTopic(others, 8, replica_assignment=[[0]] * 8))
+    for topic, partitions in ((gone, 1), (others, 8)):
+        for partition in range(partitions):
+            produce(frail.producer(), topic, 10, partition)
+    async with frail.engine() as engine:
+        await three_brokers.kill(2)
+        await engine.prepare()
+        await engine.copy_until(asyncio.create_task(all_copied(engine, others, 8, 10)))
+        assert f"{gone}-0" in engine.faults
+        assert not any(subject.startswith("lane") for subject in engine.faults)
+        await three_brokers.restart(2)
+        await engine.copy_all()
+        assert not engine.faults
+    frail.compare(gone)
+    frail.compare(others, 8)
+
+
+async def until_copied(engine: Engine, topic: str, records: int) -> None:
+    while (held := engine.held(topic)) is None or held.records < records:
+        await asyncio.sleep(0.05)
+
+
+async def all_copied(engine: Engine, topic: str, partitions: int, records: int) -> None:
+    for partition in range(partitions):
+        while (held := engine.held(topic, partition)) is None or held.records < records:
+            await asyncio.sleep(0.05)
