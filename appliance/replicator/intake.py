@@ -31,6 +31,9 @@ _AGE_MIN, _AGE_MAX, _AGE_SHARE = 10.0, 300.0, 0.005
 """How old metadata may grow, in seconds, and how much of the time may go into it. A leader says when it leads no more;
 all topics are looked at to find those that were made anew, and the leaders that do not know or cannot say."""
 
+_JUDGES = 8
+"""How many partitions are judged at once: retention that was faster than we are may have overtaken thousands."""
+
 
 class Intake:
     """The buffers of the partitions that the lanes of one process copy, filled while its event loop runs."""
@@ -46,6 +49,7 @@ class Intake:
         self._fetchers: dict[int, Fetcher] = {}
         self._changed = asyncio.Event()
         self._looked = 0.0
+        self._judges = asyncio.Semaphore(_JUDGES)
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin(self._route(), "intake-router")
 
@@ -150,7 +154,8 @@ class Intake:
             "OFFSET_OUT_OF_RANGE",
         )
         try:
-            reason = await out_of_range(self._cluster, self._leaders, buffer)
+            async with self._judges:
+                reason = await out_of_range(self._cluster, self._leaders, buffer)
         except ApplianceError as failure:
             error = failure
         except Exception as failure:

@@ -13,6 +13,7 @@ from typing import Any
 
 from appliance.errors import ApplianceError, PeerError, SettingsError, Unreachable
 from appliance.replicator.copy import Copier
+from appliance.replicator.failing import unexpected
 from appliance.replicator.intake import Intake
 from appliance.replicator.lane import Lane
 from appliance.replicator.machine import ENV_FILE_VARIABLE
@@ -111,9 +112,12 @@ class Worker:
         return [row for rows in results for row in rows]
 
     async def _watch(self, reader: asyncio.StreamReader) -> None:
-        """Stop at the driver's word, and when the driver is no more."""
-        with contextlib.suppress(OSError):
-            await reader.readline()
+        """Stop at the driver's word, and when the driver is no more, or is not understood."""
+        try:
+            with contextlib.suppress(OSError):
+                await reader.readline()
+        except Exception as error:
+            self._tell("driver", unexpected(error))
         self._stopping.set()
         for copier in self._copiers.values():
             copier.arrived.set()

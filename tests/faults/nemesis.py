@@ -19,10 +19,12 @@ from appliance.demo.cluster import Cluster
 from tests.faults import rivals
 from tests.faults.injection.switches import CrashPoint, arm
 from tests.faults.kafka_proxy import Api, Moment
-from tests.faults.network import Network
+from tests.faults.network import Network, topics
 from tests.faults.proxy import Proxy
 from tests.faults.run import Run
 from tests.faults.supervised import Supervised, has_ended
+from tests.support.leaders import described, move
+from tests.support.link import lines
 from tests.support.patience import PATIENCE
 
 Injection = Callable[[Run, random.Random], AbstractAsyncContextManager[None]]
@@ -120,6 +122,38 @@ def _elected(admin: AdminClient) -> bool:
     return all(partition.leader == partition.replicas[0] for topic in topics for partition in topic.partitions.values())
 
 
+def _leaders_moved(side: "Side") -> Injection:
+    """Every partition gets its next replica for a leader, while all brokers live."""
+
+    @contextlib.asynccontextmanager
+    async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
+        cluster = side(run.network)
+        known = await asyncio.to_thread(described, cluster, sorted(topics(cluster)))
+        await move(cluster, {place: [*found.replicas[1:], found.replicas[0]] for place, found in known.items()})
+        yield
+
+    return inject
+
+
+@contextlib.asynccontextmanager
+async def _leader_lost(run: Run, _: random.Random) -> AsyncIterator[None]:
+    """A partition has no leader until its only broker is back; it is named, and the others go on meanwhile."""
+    cluster, place = run.network.source, run.fragile
+    (node,) = (await asyncio.to_thread(described, cluster, [place[0]]))[place].replicas
+    await cluster.kill(node)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while (await asyncio.to_thread(described, cluster, [place[0]]))[place].leader >= 0:
+                await asyncio.sleep(0.2)
+        await run.goes_on(besides=[place])
+        async with asyncio.timeout(PATIENCE):
+            while not any(f"{place[0]}-0 has no leader now" in line for line in lines(run.replicator.process)):
+                await asyncio.sleep(0.2)
+        yield
+    finally:
+        await cluster.restart(node)
+
+
 @contextlib.asynccontextmanager
 async def _tunnel_cut(run: Run, _: random.Random) -> AsyncIterator[None]:
     run.network.wire.cut()
@@ -201,6 +235,8 @@ FAULTS: dict[str, Fault] = {
     "two replicators start at once": Fault(rivals.started_at_once),
     "a task of Spark tried twice": Fault(rivals.task_tried_twice),
     **{f"{name} broker killed": Fault(_broker_killed(side), (3, 5)) for name, side in _SIDES.items()},
+    **{f"{name} leaders move": Fault(_leaders_moved(side)) for name, side in _SIDES.items()},
+    "a source partition loses its leader": Fault(_leader_lost),
     "tunnel cut": Fault(_tunnel_cut, (1, 3)),
     "tunnel half-open": Fault(_tunnel_half_open, (1, 3)),
     "tunnel slow": Fault(_tunnel_slow, (2, 4)),

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from confluent_kafka.admin import NewTopic
 
 from appliance.demo.process import OwnedProcess
 from tests.faults.checker import Violation, violations, violations_so_far
@@ -16,12 +18,16 @@ from tests.faults.network import Network, make_topics, topics
 from tests.faults.observer import Observer
 from tests.faults.supervised import Supervised
 from tests.faults.workload import Workload
+from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
 
 RECOVERY = 120.0
 """Seconds within which everything that was written has to be copied, once a fault is healed."""
 
 _PARTITIONS = {"orders": 3, "payments": 2}
+_FRAGILE = "refunds"
+"""A topic of one partition, which one broker holds alone; transactions that stay open with it would hold up others."""
+
 _LANES = 2
 _POLL = 0.1
 _numbers = itertools.count()
@@ -44,7 +50,12 @@ class Run:
     def places(self) -> dict[Place, Place]:
         """Each source partition, and its copy."""
         sources = [(f"{topic}-{self.tag}", n) for topic, count in _PARTITIONS.items() for n in range(count)]
-        return {(topic, n): (f"{topic}.copy", n) for topic, n in sources}
+        return {(topic, n): (f"{topic}.copy", n) for topic, n in [*sources, self.fragile]}
+
+    @property
+    def fragile(self) -> Place:
+        """The source partition that has no leader while its only broker is away."""
+        return f"{_FRAGILE}-{self.tag}", 0
 
     @property
     def positions_topic(self) -> str:
@@ -62,8 +73,10 @@ class Run:
         await self.replicator.start()
         return older
 
-    async def goes_on(self) -> None:
+    async def goes_on(self, besides: Collection[Place] = ()) -> None:
         """Returns when every partition was written to after this moment, and all of that was seen at the destination.
+
+        Nothing is awaited of those that are excepted.
 
         Raises:
             ProcessFailed: that did not come to pass; the replicator's last words are in the text.
@@ -71,16 +84,19 @@ class Run:
         before = self.workload.written()
 
         async def written() -> bool:
-            return all(count > before[place] for place, count in self.workload.written().items())
+            return all(
+                count > before[place] for place, count in self.workload.written().items() if place not in besides
+            )
 
         await self.until(written, "let the source be written to")
-        await self._caught_up()
+        await self._caught_up(besides)
 
-    async def _caught_up(self) -> None:
+    async def _caught_up(self, besides: Collection[Place] = ()) -> None:
         written = self.workload.written()
 
         async def copied() -> bool:
-            return all(seen >= written[place] for place, seen in self._destination.counts().items())
+            seen = self._destination.counts().items()
+            return all(count >= written[place] for place, count in seen if place not in besides)
 
         await self.until(copied, "copy all that was written")
 
@@ -141,9 +157,11 @@ class Run:
 
     async def _prepare(self) -> None:
         make_topics(self.network.source, {f"{topic}-{self.tag}": count for topic, count in _PARTITIONS.items()})
+        make_topic(self.network.source, NewTopic(self.fragile[0], 1, 1, config={"min.insync.replicas": "1"}))
         self._source = self._source_observer()
         self._source.start()
-        self.workload = Workload(self.network.source.client_configuration(), list(self.places), self.seed)
+        places = [place for place in self.places if place != self.fragile]
+        self.workload = Workload(self.network.source.client_configuration(), places, self.seed, [self.fragile])
         self.workload.start()
 
     async def _replicate(self, mutation: str) -> None:

@@ -54,11 +54,17 @@ class WorkloadRecord:
 
 
 class Workload:
-    """Writes to ``places`` from ``start`` to ``stop``: some hundred records a second, while the source answers."""
+    """Writes to ``places`` from ``start`` to ``stop``: some hundred records a second, while the source answers.
 
-    def __init__(self, client: Mapping[str, str], places: Sequence[Place], seed: int) -> None:
-        self.acknowledged = {place: array("Q") for place in places}
-        self.aborted = {place: array("Q") for place in places}
+    To those of ``plain`` nothing is written in transactions.
+    """
+
+    def __init__(
+        self, client: Mapping[str, str], places: Sequence[Place], seed: int, plain: Sequence[Place] = ()
+    ) -> None:
+        self.acknowledged = {place: array("Q") for place in (*places, *plain)}
+        self.aborted = {place: array("Q") for place in (*places, *plain)}
+        self._plain = plain
         self._client = client
         self._places = places
         self._seed = seed
@@ -80,13 +86,13 @@ class Workload:
         """How many records the source has acknowledged so far."""
         return {place: len(records) for place, records in self.acknowledged.items()}
 
-    def _records(self, writer: str) -> Iterator[WorkloadRecord]:
+    def _records(self, writer: str, places: Sequence[Place]) -> Iterator[WorkloadRecord]:
         chance = random.Random(f"{self._seed} {writer}")
         for sequence in itertools.count():
             name = f"{writer} {sequence}".encode()
             headers: list[Header] = [("writer", writer.encode()), ("none", None)] if sequence % 5 == 0 else []
             yield WorkloadRecord(
-                place=chance.choice(self._places),
+                place=chance.choice(places),
                 key=None if sequence % 3 == 0 else name,
                 value=name + b" " + chance.randbytes(chance.randrange(300)),
                 headers=headers,
@@ -94,7 +100,7 @@ class Workload:
             )
 
     def _write_plain(self, writer: str, options: Options) -> None:
-        records = self._records(writer)
+        records = self._records(writer, [*self._places, *self._plain])
         producer = Producer({**self._client, "enable.idempotence": True, "linger.ms": 20, **options})
         while not self._stopping.wait(0.2):
             for record in itertools.islice(records, 8):
@@ -107,7 +113,7 @@ class Workload:
             self.acknowledged[record.place].append(record.fingerprint)
 
     def _write_transactions(self, writer: str, options: Options) -> None:
-        records, chance = self._records(writer), random.Random(f"{self._seed} {writer} fates")
+        records, chance = self._records(writer, self._places), random.Random(f"{self._seed} {writer} fates")
         producer: Producer | None = None
         while not self._stopping.wait(chance.uniform(0, 0.4)):
             taken = list(itertools.islice(records, chance.randint(1, 30)))

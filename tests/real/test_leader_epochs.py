@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+import pytest
+
 from appliance.errors import ApplianceError, GapFound, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.connection import BrokerConnection
@@ -150,6 +152,16 @@ async def test_an_older_leader_cannot_tell_that_an_epoch_was_truncated() -> None
                 await asyncio.sleep(0.01)
         broker.ends.clear()
         await one.until(200)
+
+
+async def test_what_nobody_foresaw_in_a_partitions_batches_stops_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with reading(LeadingBroker(logs={6: range(200)}, told=[6])) as one:
+        with monkeypatch.context() as patched:
+            patched.setattr("appliance.replicator.buffer.outgoing", lambda *_: 1 // 0)
+            assert "orders-0 from offset 80: unexpected ZeroDivisionError" in str(await one.until_stopped())
+        one.intake.read(one.replica, POSITION, EPOCH, one.arrivals, Limits())
+        await one.until(200)
+    assert not [about for about, _ in one.told if about == "source broker 0"]
 
 
 class Defective(KafkaCluster):

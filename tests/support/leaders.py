@@ -1,0 +1,81 @@
+"""Who leads what: partitions get other replicas, or another order of them, while all brokers live."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import ElectionType, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, PartitionMetadata
+from kio.schema.alter_partition_reassignments.v0 import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.alter_partition_reassignments.v0.request import ReassignablePartition, ReassignableTopic
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
+
+from appliance.demo.cluster import Cluster
+from appliance.kafka.answer import check
+from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.offsets import Partition
+from appliance.settings.secret import Secret
+from appliance.settings.values import ClusterSettings, SaslMechanism, Side
+from tests.support.patience import PATIENCE
+
+Replicas = Mapping[Partition, Sequence[int]]
+"""The nodes that hold each partition, the preferred leader first."""
+
+
+async def move(cluster: Cluster, replicas: Replicas) -> None:
+    """Give partitions these replicas; returns when all are in sync, and the first of each leads it."""
+    await _reassign(cluster, replicas)
+    async with asyncio.timeout(PATIENCE):
+        while not await asyncio.to_thread(_moved, cluster, replicas):
+            await asyncio.sleep(0.1)
+
+
+def described(cluster: Cluster, topics: Sequence[str]) -> dict[Partition, PartitionMetadata]:
+    """What the cluster says of each partition of these topics."""
+    known = AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics
+    return {(topic, number): found for topic in topics for number, found in known[topic].partitions.items()}
+
+
+def _moved(cluster: Cluster, replicas: Replicas) -> bool:
+    """Whether that is so; if it is not, an election of the preferred leaders is asked for."""
+    known = described(cluster, sorted({topic for topic, _ in replicas}))
+    states = {key: (known[key].leader, known[key].replicas, set(known[key].isrs)) for key in replicas}
+    if states == {key: (nodes[0], list(nodes), set(nodes)) for key, nodes in replicas.items()}:
+        return True
+    admin = AdminClient(cluster.client_configuration())
+    with contextlib.suppress(KafkaException):  # not in sync yet, most likely
+        admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(*key) for key in replicas]).result(PATIENCE)
+    return False
+
+
+async def _reassign(cluster: Cluster, replicas: Replicas) -> None:
+    by_topic: dict[str, list[ReassignablePartition]] = {}
+    for (topic, number), nodes in replicas.items():
+        brokers = tuple(BrokerId(node) for node in nodes)
+        by_topic.setdefault(topic, []).append(ReassignablePartition(partition_index=i32(number), replicas=brokers))
+    topics = tuple(ReassignableTopic(name=TopicName(t), partitions=tuple(p)) for t, p in by_topic.items())
+    async with KafkaCluster(_settings(cluster), _as_is, "operator") as connected:
+        controller = await connected.controller()
+        answer = await controller.call(
+            AlterPartitionReassignmentsRequest(topics=topics), AlterPartitionReassignmentsResponse
+        )
+    check(answer.error_code, "reassign")
+    for each in [partition for topic in answer.responses for partition in topic.partitions]:
+        check(each.error_code, "reassign a partition")
+
+
+def _settings(cluster: Cluster) -> ClusterSettings:
+    security, keys = cluster.plan.security, cluster.plan.api_keys
+    key, secret = (keys[0].key, keys[0].secret) if keys else ("", Secret(""))
+    targets = cluster.home_targets
+    return ClusterSettings(
+        Side.SOURCE, cluster.plan.name, targets, security, SaslMechanism.PLAIN, key, secret, cluster.ca_file
+    )
+
+
+async def _as_is(host: str) -> tuple[str, ...]:
+    return (host,)
