@@ -13,7 +13,8 @@ from kio.static.primitive import i8
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka import metadata
 from appliance.kafka.answer import check
-from appliance.kafka.connection import TIMEOUTS, BrokerConnection, Resolve, Timeouts
+from appliance.kafka.connection import TIMEOUTS, BrokerConnection, Timeouts
+from appliance.kafka.dial import Resolve
 from appliance.kafka.login import open_session, tls_context
 from appliance.kafka.metadata import NOBODY, Metadata
 from appliance.settings.target import Target

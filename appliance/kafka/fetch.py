@@ -7,6 +7,7 @@ its own log (KIP-320, KIP-595), so that a truncated log is never read on either.
 ``fetch_session``) a request names only what has changed since the one before it.
 """
 
+import datetime
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,6 +105,7 @@ class FetchAnswer:
 
     session_id: int
     partitions: Sequence[Fetched]
+    throttle_time: datetime.timedelta = datetime.timedelta()
 
 
 async def fetch(connection: BrokerConnection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
@@ -177,10 +179,10 @@ class FetchExchange:
         try:
             check_correlation(frame, correlation)
             at = skip_tags(frame, SIZE.size)
-            _, code, session_id = _RESPONSE.unpack_from(frame, at)
+            throttled, code, session_id = _RESPONSE.unpack_from(frame, at)
             check(ErrorCode(code), "fetch")
             partitions = self._responses(memoryview(frame).toreadonly(), at + _RESPONSE.size)
-            return FetchAnswer(session_id, list(partitions))
+            return FetchAnswer(session_id, list(partitions), datetime.timedelta(milliseconds=throttled))
         except (LookupError, struct.error, ValueError, BatchCorrupt) as error:
             raise PeerError(f"the broker sent an unreadable response to a Fetch: {error}") from error
 

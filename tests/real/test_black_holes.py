@@ -10,9 +10,11 @@ import pytest
 
 from appliance.demo.cluster import Cluster
 from appliance.errors import Unreachable
-from appliance.kafka.connection import BrokerConnection, Timeouts, connect
+from appliance.kafka.connection import BrokerConnection, Timeouts
+from appliance.kafka.dial import connect
 from appliance.settings.target import Target
 from tests.faults.kafka_proxy import Api, KafkaProxy, Moment, Tripwire
+from tests.faults.proxy import Proxy
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -34,14 +36,13 @@ async def as_it_is(host: str) -> Sequence[str]:
 
 
 @contextlib.asynccontextmanager
-async def tripwire_before(grape: Cluster) -> AsyncIterator[Tripwire]:
+async def proxy_before(grape: Cluster, tripwire: Tripwire) -> AsyncIterator[Proxy]:
     """A proxy before the destination's one broker, at another address and the same port."""
     (target,) = grape.home_targets
-    tripwire = Tripwire()
     proxy = KafkaProxy(Target(PROXY, target.port), target, None, tripwire)
     await proxy.start()
     try:
-        yield tripwire
+        yield proxy
     finally:
         await proxy.close()
 
@@ -50,8 +51,9 @@ async def tripwire_before(grape: Cluster) -> AsyncIterator[Tripwire]:
 async def test_a_lane_whose_connection_swallows_all_goes_on_by_a_new_one(pair: Pair, api: Api) -> None:
     topic = pair.topic("swallowed")
     produce(pair.producer(), topic, 100)
+    tripwire = Tripwire()
     async with (
-        tripwire_before(pair.grape) as tripwire,
+        proxy_before(pair.grape, tripwire),
         pair.engine(through_the_proxy, SHORT, transaction_timeout=5.0) as engine,
     ):
         await engine.copy_all()
