@@ -9,7 +9,7 @@ one that has gone dead without a word is never used again.
 import asyncio
 import collections
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, cast
 
@@ -87,7 +87,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made.
 
     ``offered`` holds the lowest and highest version of each API by its key, once the broker has told them; ``newest``
-    is how the newest answer came.
+    is how the newest answer came. ``on_silence`` is told since when nothing has come, by the monotonic clock, when the
+    connection breaks by that.
     """
 
     def __init__(self, target: Target, client_id: str, timeouts: Timeouts = TIMEOUTS) -> None:
@@ -95,6 +96,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.timeouts = timeouts
         self.offered: Mapping[int, tuple[int, int]] = {}
         self.newest = Transfer(0.0, time.monotonic(), 0)
+        self.on_silence: Callable[[float], None] = lambda _: None
         self._client_id = client_id
         self._transport: asyncio.Transport | None = None
         self._pending: collections.deque[_Pending[Any]] = collections.deque()
@@ -111,6 +113,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def open(self) -> bool:
         """Whether requests can still be sent."""
         return self._broken is None and self._transport is not None
+
+    def idle_since(self, moment: float) -> bool:
+        """Whether nothing was sent and nothing has come since then, by the monotonic clock."""
+        return self.newest.ended < moment and not self._pending
 
     def offers(self, api_key: int, version: int) -> bool:
         """Whether the broker has said that it speaks this version of an API."""
@@ -163,6 +169,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         else:
             asked = f"a {pending.exchange.name} within {pending.patience:g} s"
             self._break(Unreachable(f"{self.target} did not answer {asked}"))
+            self.on_silence(time.monotonic() - pending.patience)
 
     async def close(self) -> None:
         """End the connection; whoever waits for an answer gets Unreachable."""

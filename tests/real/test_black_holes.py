@@ -12,6 +12,7 @@ from appliance.demo.cluster import Cluster
 from appliance.errors import Unreachable
 from appliance.kafka.connection import BrokerConnection, Timeouts
 from appliance.kafka.dial import connect
+from appliance.kafka.metadata import Everything
 from appliance.settings.target import Target
 from tests.faults.kafka_proxy import Api, KafkaProxy, Moment, Tripwire
 from tests.faults.proxy import Proxy
@@ -62,6 +63,25 @@ async def test_a_lane_whose_connection_swallows_all_goes_on_by_a_new_one(pair: P
         await engine.copy_all()
         assert tripwire.sprung.is_set()
     assert len(pair.compare(topic)[0]) == 200
+
+
+async def test_what_lay_idle_while_one_connection_fell_silent_is_opened_anew_before_it_is_used(pair: Pair) -> None:
+    purposes = ("control", "produce", "fetch")
+    async with (
+        asyncio.timeout(PATIENCE),
+        proxy_before(pair.grape, Tripwire()) as proxy,
+        pair.engine(through_the_proxy, Timeouts(small_answer=0.5)) as engine,
+    ):
+        node = next(iter((await engine.destination.metadata([])).brokers))
+        before = {purpose: await engine.destination.broker(node, purpose) for purpose in purposes}
+        proxy.half_open()
+        proxy.heal()
+        with pytest.raises(Unreachable, match="did not answer a MetadataRequest"):
+            await engine.destination.metadata([])
+        after = {purpose: await engine.destination.broker(node, purpose) for purpose in purposes}
+        assert not any(connection.open for connection in before.values())
+        for connection in after.values():
+            assert await connection.ask(Everything())
 
 
 @dataclass(frozen=True)
