@@ -16,7 +16,8 @@ from appliance.errors import (
     Unreachable,
 )
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.connection import BrokerConnection, Resolve, connect
+from appliance.kafka.connection import BrokerConnection
+from appliance.kafka.dial import Resolve, connect
 from appliance.kafka.login import agree_versions, authenticate, tls_context
 from appliance.kafka.versions import SPOKEN
 from appliance.settings.target import Target

@@ -13,7 +13,8 @@ from kio.static.primitive import i8
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka import metadata
 from appliance.kafka.answer import check
-from appliance.kafka.connection import TIMEOUTS, BrokerConnection, Resolve, Timeouts
+from appliance.kafka.connection import TIMEOUTS, BrokerConnection, Timeouts
+from appliance.kafka.dial import Resolve
 from appliance.kafka.login import open_session, tls_context
 from appliance.kafka.metadata import NOBODY, Metadata
 from appliance.settings.target import Target
@@ -134,7 +135,7 @@ class KafkaCluster:
         if node is None:
             connection = await self.any_broker()
             request = FindCoordinatorRequest(key=transactional_id, key_type=_TRANSACTION_KEY)
-            answer = await connection.call(request, FindCoordinatorResponse)
+            answer = await connection.call(request, FindCoordinatorResponse, self._timeouts.small_answer)
             check(answer.error_code, f"find the coordinator of {transactional_id}")
             node = self._coordinators[transactional_id] = int(answer.node_id)
         return await self.broker(node)
@@ -159,6 +160,16 @@ class KafkaCluster:
                 connection = await open_session(
                     target, self.settings, self._resolve, self._client_id, self._tls, self._timeouts
                 )
+                connection.on_silence = self._doubt
                 self._connections[key] = connection
                 log.debug("broker connected", extra={"fields": {"broker": str(target), "purpose": purpose}})
             return connection
+
+    def _doubt(self, since: float) -> None:
+        """What broke one connection without a word may have broken others, and to find out takes as long for each.
+
+        So those of which nothing was heard since then, and that nobody waits for, are opened anew when they are needed.
+        """
+        for connection in self._connections.values():
+            if connection.open and connection.idle_since(since):
+                connection.abandon("lay idle while another one broke")

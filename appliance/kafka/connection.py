@@ -8,21 +8,18 @@ one that has gone dead without a word is never used again.
 
 import asyncio
 import collections
-import socket
-import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, cast
 
 from kio.static.protocol import RequestPayload
 
-from appliance.errors import ApplianceError, IdentityRefused, PeerError, Unreachable
-from appliance.kafka.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, Typed
+from appliance.errors import ApplianceError, PeerError, Unreachable
+from appliance.kafka.keepalive import give_up_after, keep_alive
+from appliance.kafka.sending import Sending
+from appliance.kafka.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, Typed, throttle_seconds
 from appliance.settings.target import Target
-
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""Finds the addresses of a host name; raises NameUnresolved or Unreachable."""
 
 _TOGETHER_BYTES = 64 * 1024
 """Up to so many are read at once before it is known what they are."""
@@ -30,15 +27,6 @@ _TOGETHER_BYTES = 64 * 1024
 _MANY = 8
 _REST = 0.002
 """While more than so many answers are due, what comes within so many seconds is read together: each look costs."""
-
-_USER_TIMEOUT = 30.0
-_TCP = {
-    "TCP_KEEPIDLE": 10,
-    "TCP_KEEPINTVL": 5,
-    "TCP_KEEPCNT": 4,
-    "TCP_USER_TIMEOUT": int(_USER_TIMEOUT * 1000),
-}
-"""A peer that is gone is noticed after half a minute (tcp(7)), and a firewall sees a flow that is in use."""
 
 _WRITE_HIGH = 4 * 1024 * 1024
 
@@ -73,39 +61,48 @@ class _Pending(Generic[Answer]):
     correlation: int
     exchange: Exchange[Answer]
     answer: asyncio.Future[Answer]
-    deadline: asyncio.TimerHandle
+    sent: float
+    patience: float
+    timer: asyncio.TimerHandle | None = None
 
-    def settle(self, frame: bytearray) -> None:
-        self.deadline.cancel()
+    def settle(self, frame: bytearray) -> Answer:
+        self._forget_time()
         answer = self.exchange.answer(frame, self.correlation)
         if not self.answer.done():
             self.answer.set_result(answer)
+        return answer
 
     def fail(self, error: ApplianceError) -> None:
-        self.deadline.cancel()
+        self._forget_time()
         if not self.answer.done():
             self.answer.set_exception(error)
             self.answer.exception()  # an answer that nobody waits for any more is no news
+
+    def _forget_time(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
     """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made.
 
     ``offered`` holds the lowest and highest version of each API by its key, once the broker has told them; ``newest``
-    is how the newest answer came.
+    is how the newest answer came. ``on_silence`` is told since when nothing has come, by the monotonic clock, when the
+    connection breaks by that.
     """
 
     def __init__(self, target: Target, client_id: str, timeouts: Timeouts = TIMEOUTS) -> None:
         self.target = target
         self.timeouts = timeouts
         self.offered: Mapping[int, tuple[int, int]] = {}
-        self.newest = Transfer(0.0, 0.0, 0)
+        self.newest = Transfer(0.0, time.monotonic(), 0)
+        self.on_silence: Callable[[float], None] = lambda _: None
         self._client_id = client_id
         self._transport: asyncio.Transport | None = None
         self._pending: collections.deque[_Pending[Any]] = collections.deque()
         self._correlation = 0
-        self._writable = asyncio.Event()
-        self._writable.set()
+        self._sending = Sending()
+        self._throttled = 0.0
         self._broken: ApplianceError | None = None
         self._together = bytearray(_TOGETHER_BYTES)
         self._frame: bytearray | None = None
@@ -116,6 +113,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def open(self) -> bool:
         """Whether requests can still be sent."""
         return self._broken is None and self._transport is not None
+
+    def idle_since(self, moment: float) -> bool:
+        """Whether nothing was sent and nothing has come since then, by the monotonic clock."""
+        return self.newest.ended < moment and not self._pending
 
     def offers(self, api_key: int, version: int) -> bool:
         """Whether the broker has said that it speaks this version of an API."""
@@ -147,38 +148,42 @@ class BrokerConnection(asyncio.BufferedProtocol):
             Unreachable: the connection is broken, or the broker read nothing for so long.
         """
         seconds = self.timeouts.answer if timeout is None else timeout
-        if not self._writable.is_set():
-            await self._until_writable(seconds)
+        if not self._sending.free and not await self._sending.until_free(seconds):
+            self._break(Unreachable(f"{self.target} did not read what it was sent within {seconds:g} s"))
         if self._broken is not None or self._transport is None:
             raise self._broken or Unreachable(f"the connection to {self.target} is not open")
         loop = asyncio.get_running_loop()
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
-        answer: asyncio.Future[Answer] = loop.create_future()
-        deadline = loop.call_later(seconds, self._unanswered, exchange.name, seconds)
-        self._pending.append(_Pending(self._correlation, exchange, answer, deadline))
-        self._transport.write(exchange.frame(self._correlation, self._client_id))
-        return answer
+        frame = exchange.frame(self._correlation, self._client_id)
+        pending = _Pending(self._correlation, exchange, loop.create_future(), loop.time(), seconds)
+        pending.timer = loop.call_later(seconds, self._overdue, pending)
+        self._pending.append(pending)
+        self._transport.write(frame)
+        return pending.answer
 
-    async def _until_writable(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                while not self._writable.is_set():
-                    await self._writable.wait()
-        except TimeoutError:
-            self._break(Unreachable(f"{self.target} did not read what it was sent within {seconds:g} s"))
-
-    def _unanswered(self, name: str, seconds: float) -> None:
-        self._break(Unreachable(f"{self.target} did not answer a {name} within {seconds:g} s"))
+    def _overdue(self, pending: _Pending[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = self._sending.deadline(pending.sent, pending.patience)
+        if loop.time() < deadline:
+            pending.timer = loop.call_at(deadline, self._overdue, pending)
+        else:
+            asked = f"a {pending.exchange.name} within {pending.patience:g} s"
+            self._break(Unreachable(f"{self.target} did not answer {asked}"))
+            self.on_silence(time.monotonic() - pending.patience)
 
     async def close(self) -> None:
         """End the connection; whoever waits for an answer gets Unreachable."""
-        self._break(Unreachable(f"the connection to {self.target} was closed"))
+        self.abandon("was closed")
+
+    def abandon(self, reason: str) -> None:
+        """The same, at once; ``reason`` completes the sentence "the connection to a broker ..."."""
+        self._break(Unreachable(f"the connection to {self.target} {reason}"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The transport is there."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by inheritance
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH)
-        _tune(transport.get_extra_info("socket"))
+        keep_alive(transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Where the next bytes go: into the frame that has begun, so that they need not be copied, or all together."""
@@ -233,7 +238,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.newest = Transfer(self._began, time.monotonic(), len(frame))
         pending = self._pending.popleft()
         try:
-            pending.settle(frame)
+            self._throttle(throttle_seconds(pending.settle(frame)))
         except PeerError as error:
             pending.fail(error)
             self._break(error)
@@ -249,79 +254,27 @@ class BrokerConnection(asyncio.BufferedProtocol):
         reason = f": {exc}" if exc else ""
         self._break(Unreachable(f"{self.target} closed the connection{reason}"))
 
+    def _throttle(self, seconds: float) -> None:
+        self._sending.throttle(seconds)
+        if seconds != self._throttled and self._transport is not None:
+            self._throttled = seconds
+            give_up_after(self._transport, seconds)
+
     def pause_writing(self) -> None:
         """The transport's buffer is full."""
-        self._writable.clear()
+        self._sending.fill(full=True)
 
     def resume_writing(self) -> None:
         """The transport's buffer has room again."""
-        self._writable.set()
+        self._sending.fill(full=False)
 
     def _break(self, error: ApplianceError) -> None:
         if self._broken is not None:
             return
         self._broken = error
-        self._writable.set()
+        self._sending.end()
         for pending in self._pending:
             pending.fail(error)
         self._pending.clear()
         if self._transport is not None:
             self._transport.abort()
-
-
-def _tune(connection: socket.socket) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _TCP.items():
-        if hasattr(socket, option):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-
-async def connect(
-    target: Target, resolve: Resolve, client_id: str, tls: ssl.SSLContext | None, timeouts: Timeouts = TIMEOUTS
-) -> BrokerConnection:
-    """A connection to ``target``, the first of its addresses that answers; TLS checks the target's own name.
-
-    Raises:
-        NameUnresolved: the resolver has no address.
-        IdentityRefused: the certificate is not the target's, or nobody trusted signed it.
-        PeerError: what answers does not speak TLS.
-        Unreachable: no address answers.
-    """
-    loop = asyncio.get_running_loop()
-    failure: Exception | None = None
-    for address in await _addresses(target, resolve, timeouts):
-        try:
-            async with asyncio.timeout(timeouts.connect):
-                _, connection = await loop.create_connection(
-                    lambda: BrokerConnection(target, client_id, timeouts),
-                    address,
-                    target.port,
-                    ssl=tls,
-                    server_hostname=target.host if tls else None,
-                )
-                return connection
-        except ssl.SSLCertVerificationError as error:
-            raise IdentityRefused(f"the certificate of {target} is not accepted: {error.verify_message}") from error
-        except ssl.SSLEOFError as error:
-            failure = error
-        except ssl.SSLError as error:
-            raise PeerError(f"{target} does not speak TLS on this port: {error.reason}") from error
-        except (OSError, TimeoutError) as error:
-            failure = error
-    raise Unreachable(f"cannot connect to {target}: {_reason(failure)}") from failure
-
-
-async def _addresses(target: Target, resolve: Resolve, timeouts: Timeouts) -> Sequence[str]:
-    try:
-        async with asyncio.timeout(timeouts.connect):
-            return await resolve(target.host)
-    except TimeoutError as error:
-        raise Unreachable(f"no address of {target.host} was found within {timeouts.connect:g} s") from error
-
-
-def _reason(failure: Exception | None) -> str:
-    if isinstance(failure, TimeoutError):
-        return "no answer in time"
-    if isinstance(failure, ConnectionResetError):
-        return "connection reset"
-    return str(failure)

@@ -8,6 +8,7 @@ the leader epoch in the request makes one refuse that led before. In a session (
 request names only what has changed since the one before it.
 """
 
+import datetime
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,6 +113,7 @@ class FetchAnswer:
 
     session_id: int
     partitions: Sequence[Fetched]
+    throttle_time: datetime.timedelta = datetime.timedelta()
 
 
 async def fetch(connection: BrokerConnection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
@@ -185,10 +187,10 @@ class FetchExchange:
         try:
             check_correlation(frame, correlation)
             at = skip_tags(frame, SIZE.size)
-            _, code, session_id = _RESPONSE.unpack_from(frame, at)
+            throttled, code, session_id = _RESPONSE.unpack_from(frame, at)
             check(ErrorCode(code), "fetch")
             partitions = self._responses(memoryview(frame).toreadonly(), at + _RESPONSE.size)
-            return FetchAnswer(session_id, list(partitions))
+            return FetchAnswer(session_id, list(partitions), datetime.timedelta(milliseconds=throttled))
         except (LookupError, struct.error, ValueError, BatchCorrupt) as error:
             raise PeerError(f"the broker sent an unreadable response to a Fetch: {error}") from error
 

@@ -9,7 +9,8 @@ from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResp
 
 from appliance.errors import BrokerUnsupported, CredentialsRefused, IdentityRefused, PeerError, SettingsError
 from appliance.kafka import sasl, versions
-from appliance.kafka.connection import TIMEOUTS, BrokerConnection, Resolve, Timeouts, connect
+from appliance.kafka.connection import TIMEOUTS, BrokerConnection, Timeouts
+from appliance.kafka.dial import Resolve, connect
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings
 

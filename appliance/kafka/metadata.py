@@ -1,5 +1,6 @@
 """What a cluster says of itself: brokers, topics, leaders; as frozen values."""
 
+import datetime
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class Metadata:
     controller: int
     brokers: Mapping[int, Target]
     topics: Mapping[str, Topic]
+    throttle_time: datetime.timedelta = datetime.timedelta()
 
     def leader(self, topic: str, partition: int) -> int:
         """The node that leads a partition; ``NOBODY`` when nobody is known to."""
@@ -108,6 +110,7 @@ def parse(response: MetadataResponse) -> Metadata:
         controller=int(response.controller_id),
         brokers={int(b.node_id): Target(normal_host(b.host), int(b.port)) for b in response.brokers},
         topics={topic.name: topic for topic in topics if topic.error is not ErrorCode.unknown_topic_or_partition},
+        throttle_time=response.throttle_time,
     )
 
 

@@ -7,6 +7,7 @@ A frame on the wire, big-endian (https://kafka.apache.org/protocol#protocol_comm
 Produce and Fetch, which carry the record batches, are written and read by ``produce`` and ``fetch``.
 """
 
+import datetime
 import functools
 import io
 import struct
@@ -49,6 +50,20 @@ class Exchange(Protocol[Answer]):
             PeerError: the bytes are not that response, or answer another request.
         """
         ...
+
+
+class Throttled(Protocol):
+    """An answer that says for how long its connection is throttled: the field of most of kio's responses."""
+
+    @property
+    def throttle_time(self) -> datetime.timedelta:
+        """How long."""
+        ...
+
+
+def throttle_seconds(answer: object) -> float:
+    """For how long the broker reads nothing more from the connection (KIP-219), as its answer has it; 0: it goes on."""
+    return cast("Throttled", answer).throttle_time.total_seconds() if hasattr(answer, "throttle_time") else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,12 @@ import pytest
 
 from appliance.demo.cluster import Cluster
 from appliance.errors import Unreachable
-from appliance.kafka.connection import BrokerConnection, Timeouts, connect
+from appliance.kafka.connection import BrokerConnection, Timeouts
+from appliance.kafka.dial import connect
+from appliance.kafka.metadata import Everything
 from appliance.settings.target import Target
 from tests.faults.kafka_proxy import Api, KafkaProxy, Moment, Tripwire
+from tests.faults.proxy import Proxy
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -34,14 +37,13 @@ async def as_it_is(host: str) -> Sequence[str]:
 
 
 @contextlib.asynccontextmanager
-async def tripwire_before(grape: Cluster) -> AsyncIterator[Tripwire]:
+async def proxy_before(grape: Cluster, tripwire: Tripwire) -> AsyncIterator[Proxy]:
     """A proxy before the destination's one broker, at another address and the same port."""
     (target,) = grape.home_targets
-    tripwire = Tripwire()
     proxy = KafkaProxy(Target(PROXY, target.port), target, None, tripwire)
     await proxy.start()
     try:
-        yield tripwire
+        yield proxy
     finally:
         await proxy.close()
 
@@ -50,8 +52,9 @@ async def tripwire_before(grape: Cluster) -> AsyncIterator[Tripwire]:
 async def test_a_lane_whose_connection_swallows_all_goes_on_by_a_new_one(pair: Pair, api: Api) -> None:
     topic = pair.topic("swallowed")
     produce(pair.producer(), topic, 100)
+    tripwire = Tripwire()
     async with (
-        tripwire_before(pair.grape) as tripwire,
+        proxy_before(pair.grape, tripwire),
         pair.engine(through_the_proxy, SHORT, transaction_timeout=5.0) as engine,
     ):
         await engine.copy_all()
@@ -60,6 +63,25 @@ async def test_a_lane_whose_connection_swallows_all_goes_on_by_a_new_one(pair: P
         await engine.copy_all()
         assert tripwire.sprung.is_set()
     assert len(pair.compare(topic)[0]) == 200
+
+
+async def test_what_lay_idle_while_one_connection_fell_silent_is_opened_anew_before_it_is_used(pair: Pair) -> None:
+    purposes = ("control", "produce", "fetch")
+    async with (
+        asyncio.timeout(PATIENCE),
+        proxy_before(pair.grape, Tripwire()) as proxy,
+        pair.engine(through_the_proxy, Timeouts(small_answer=0.5)) as engine,
+    ):
+        node = next(iter((await engine.destination.metadata([])).brokers))
+        before = {purpose: await engine.destination.broker(node, purpose) for purpose in purposes}
+        proxy.half_open()
+        proxy.heal()
+        with pytest.raises(Unreachable, match="did not answer a MetadataRequest"):
+            await engine.destination.metadata([])
+        after = {purpose: await engine.destination.broker(node, purpose) for purpose in purposes}
+        assert not any(connection.open for connection in before.values())
+        for connection in after.values():
+            assert await connection.ask(Everything())
 
 
 @dataclass(frozen=True)

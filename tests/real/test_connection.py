@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import PeerError, Unreachable
-from appliance.kafka.connection import BrokerConnection, connect
+from appliance.kafka.connection import BrokerConnection
+from appliance.kafka.dial import connect
 from appliance.kafka.wire import SIZE, check_correlation
 from appliance.settings.target import Target
 from appliance.settings.values import Side

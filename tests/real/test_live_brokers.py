@@ -22,7 +22,7 @@ from appliance.dns.server import DnsServer
 from appliance.dns.stub import StubResolver
 from appliance.errors import Unreachable
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.connection import Resolve
+from appliance.kafka.dial import Resolve
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, DnsSettings, SaslMechanism, SecurityProtocol, Side
 from bench.loopback import OWN_ADDRESS, free_port

@@ -16,7 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from appliance.demo.cluster import Cluster
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.connection import TIMEOUTS, Resolve, Timeouts
+from appliance.kafka.connection import TIMEOUTS, Timeouts
+from appliance.kafka.dial import Resolve
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.replicator.copy import Copier
 from appliance.replicator.discovery import Scout

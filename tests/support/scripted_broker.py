@@ -35,7 +35,7 @@ async def scripted_broker(address: str, port: int, brokers: Sequence[Target], ne
                 if size > _REQUEST_MAX:
                     break  # somebody speaks TLS
                 await reader.readexactly(size - _HEAD.size + 4)
-                answer = _metadata(brokers) if key == MetadataRequest.__api_key__ else versions(newest)
+                answer = metadata_answer(brokers) if key == MetadataRequest.__api_key__ else versions(newest)
                 writer.write(framed(answer, correlation))
         writer.close()
 
@@ -56,12 +56,13 @@ def versions(newest: int) -> ApiVersionsResponse:
     )
 
 
-def _metadata(brokers: Sequence[Target]) -> MetadataResponse:
+def metadata_answer(brokers: Sequence[Target], throttled: float = 0) -> MetadataResponse:
+    """These brokers, and no topic; the connection is throttled for so many seconds."""
     listed = (
         MetadataResponseBroker(node_id=BrokerId(node), host=target.host, port=i32(target.port))
         for node, target in enumerate(brokers)
     )
-    return MetadataResponse(throttle_time=milliseconds(0), brokers=tuple(listed), topics=())
+    return MetadataResponse(throttle_time=milliseconds(throttled), brokers=tuple(listed), topics=())
 
 
 def framed(answer: ResponsePayload, correlation: int) -> bytes:

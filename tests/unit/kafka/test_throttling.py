@@ -1,0 +1,196 @@
+"""A broker that throttles a connection is sent nothing meanwhile (KIP-219), and is not taken for silent by it."""
+
+import asyncio
+import datetime
+import socket
+import struct
+from dataclasses import dataclass
+
+import pytest
+from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator.v3 import FindCoordinatorResponse
+from kio.schema.produce.v9 import ProduceResponse
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32
+
+from appliance.errors import Unreachable
+from appliance.kafka.connection import BrokerConnection
+from appliance.kafka.fetch import FetchExchange, FetchLimits
+from appliance.kafka.metadata import Everything
+from appliance.kafka.transactions import milliseconds
+from appliance.kafka.wire import throttle_seconds
+from appliance.settings.target import Target
+from tests.support.scripted_broker import framed, metadata_answer
+from tests.support.virtual_time import run
+
+
+class Wire(asyncio.Transport):
+    """A transport that notes when something was written."""
+
+    def __init__(self) -> None:
+        super().__init__({"socket": socket.socket()})
+        self.written: list[float] = []
+
+    def write(self, data: object) -> None:  # noqa: ARG002
+        self.written.append(asyncio.get_running_loop().time())
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        self.get_extra_info("socket").close()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request; the content of its answer is the milliseconds that the broker throttles the connection."""
+
+    name: str = "Asked"
+
+    def frame(self, correlation: int, client_id: str) -> bytes:  # noqa: ARG002
+        return b"asked"
+
+    def answer(self, frame: bytearray, correlation: int) -> "Answered":  # noqa: ARG002
+        return Answered(datetime.timedelta(milliseconds=struct.unpack(">i", frame)[0]))
+
+
+@dataclass(frozen=True)
+class Answered:
+    throttle_time: datetime.timedelta
+
+
+class Ends:
+    """A connection to a broker that the test plays."""
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.connection = BrokerConnection(Target("broker.example", 9092), "test")
+        self.connection.connection_made(self.wire)
+
+    async def answer(self, throttled: float) -> None:
+        """The answer to the oldest request: throttled from now on for so many seconds."""
+        frame = struct.pack(">ii", 4, int(throttled * 1000))
+        self.connection.get_buffer(-1)[: len(frame)] = frame
+        self.connection.buffer_updated(len(frame))
+        await asyncio.sleep(0)
+
+    async def exchange(self, throttled: float) -> None:
+        """A request with its answer."""
+        await self.connection.send(Asked())
+        await self.answer(throttled)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def written_after(*throttled: float) -> list[float]:
+    """When requests were written, each of which was answered so: the last one has no answer."""
+    ends = Ends()
+    for seconds in throttled:
+        await ends.exchange(seconds)
+    await ends.connection.send(Asked())
+    await ends.connection.close()
+    return ends.wire.written
+
+
+@pytest.mark.parametrize(
+    ("throttled", "written"),
+    [
+        ((0.0, 0.0), [0.0, 0.0, 0.0]),
+        ((5.0,), [0.0, 5.0]),
+        ((5.0, 2.0), [0.0, 5.0, 7.0]),
+        ((1.0, 1.0, 0.0), [0.0, 1.0, 2.0, 2.0]),
+        ((100.0,), [0.0, 100.0]),  # longer than any request is waited for
+    ],
+)
+def test_nothing_is_sent_before_the_time_that_the_broker_has_said(
+    throttled: tuple[float, ...], written: list[float]
+) -> None:
+    assert run(written_after(*throttled)) == pytest.approx(written)
+
+
+def test_of_two_times_the_later_end_holds() -> None:
+    async def both() -> list[float]:
+        ends = Ends()
+        await ends.connection.send(Asked())
+        await ends.exchange(9.0)
+        await ends.answer(3.0)
+        await ends.connection.send(Asked())
+        await ends.connection.close()
+        return ends.wire.written
+
+    assert run(both()) == pytest.approx([0.0, 0.0, 9.0])
+
+
+def test_a_request_under_way_has_its_patience_from_the_end_of_the_time_on() -> None:
+    async def given_up() -> float:
+        ends = Ends()
+        await ends.connection.send(Asked(), 10.0)
+        under_way = await ends.connection.send(Asked(), 10.0)
+        await asyncio.sleep(4.0)
+        await ends.answer(60.0)
+        with pytest.raises(Unreachable, match="did not answer a Asked within 10 s"):
+            await under_way
+        return now()
+
+    assert run(given_up()) == pytest.approx(74.0)
+
+
+def test_whoever_waits_to_send_learns_at_once_that_the_connection_has_ended() -> None:
+    async def ended() -> float:
+        ends = Ends()
+        await ends.exchange(60.0)
+        sending = asyncio.create_task(ends.connection.send(Asked()))
+        await asyncio.sleep(1.0)
+        await ends.connection.close()
+        with pytest.raises(Unreachable, match="was closed"):
+            await sending
+        return now()
+
+    assert run(ended()) == pytest.approx(1.0)
+
+
+def test_a_full_buffer_is_waited_for_from_the_end_of_the_time_on() -> None:
+    async def given_up() -> float:
+        ends = Ends()
+        await ends.exchange(60.0)
+        ends.connection.pause_writing()
+        with pytest.raises(Unreachable, match="did not read what it was sent within 10 s"):
+            await ends.connection.send(Asked(), 10.0)
+        return now()
+
+    assert run(given_up()) == pytest.approx(70.0)
+
+
+FETCHED = struct.pack(">i", 7) + b"\0" + struct.pack(">ihi", 1500, 0, 0) + b"\1\0"
+FETCH = FetchExchange((), FetchLimits(1, 0.5), by_id=True, names={})
+PRODUCED = ProduceResponse(responses=(), throttle_time=milliseconds(1.5))
+FOUND = FindCoordinatorResponse(
+    throttle_time=milliseconds(1.5),
+    error_code=ErrorCode.none,
+    error_message=None,
+    node_id=BrokerId(1),
+    host="",
+    port=i32(1),
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FETCH.answer(bytearray(FETCHED), 7),
+        Everything().answer(bytearray(framed(metadata_answer((), throttled=1.5), 7)[4:]), 7),
+        PRODUCED,
+        FOUND,
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+def test_every_kind_of_answer_says_for_how_long(answer: object) -> None:
+    assert throttle_seconds(answer) == 1.5
+
+
+def test_an_answer_that_cannot_say_it_throttles_nothing() -> None:
+    assert throttle_seconds(b"") == 0
