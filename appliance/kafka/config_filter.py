@@ -76,8 +76,9 @@ class ConfigFilter:
             there = (await self._cluster.metadata(None)).topics.values()
             names = sorted((topic.name for topic in there if topic.error is ErrorCode.none), key=self._order)
             for settings in (await try_describe(self._cluster, names[:_LOOKED_AT]))[0].values():
-                self._known = frozenset(key for key, setting in settings.items() if not setting.read_only)
-                break
+                if settings:
+                    self._known = frozenset(key for key, setting in settings.items() if not setting.read_only)
+                    break
         return self._known
 
     def _order(self, name: str) -> tuple[bool, str]:
