@@ -125,7 +125,8 @@ class ConfigFilter:
         made.topics += [topic for topic in topics if topic.name in answer.made]
         made.there |= answer.there
         refused = _about_settings(answer.failures)
-        made.failures |= {name: error for name, error in answer.failures.items() if name not in refused}
+        failed = (topic.name for topic in topics if topic.name in answer.failures and topic.name not in refused)
+        made.failures |= {name: answer.failures[name] for name in failed}
         return refused
 
     async def _without_the_hopeless(self, topics: Sequence[NewTopic], made: Made) -> list[NewTopic]:
