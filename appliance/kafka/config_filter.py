@@ -76,8 +76,9 @@ class ConfigFilter:
             there = (await self._cluster.metadata(None)).topics.values()
             names = sorted((topic.name for topic in there if topic.error is ErrorCode.none), key=self._order)
             for settings in (await try_describe(self._cluster, names[:_LOOKED_AT]))[0].values():
-                self._known = frozenset(key for key, setting in settings.items() if not setting.read_only)
-                break
+                if settings:
+                    self._known = frozenset(key for key, setting in settings.items() if not setting.read_only)
+                    break
         return self._known
 
     def _order(self, name: str) -> tuple[bool, str]:
@@ -124,7 +125,8 @@ class ConfigFilter:
         made.topics += [topic for topic in topics if topic.name in answer.made]
         made.there |= answer.there
         refused = _about_settings(answer.failures)
-        made.failures |= {name: error for name, error in answer.failures.items() if name not in refused}
+        failed = (topic.name for topic in topics if topic.name in answer.failures and topic.name not in refused)
+        made.failures |= {name: answer.failures[name] for name in failed}
         return refused
 
     async def _without_the_hopeless(self, topics: Sequence[NewTopic], made: Made) -> list[NewTopic]:

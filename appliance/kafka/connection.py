@@ -17,8 +17,9 @@ from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, PeerError, Unreachable
 from appliance.kafka.keepalive import give_up_after, keep_alive
+from appliance.kafka.older import exchange
 from appliance.kafka.sending import Sending
-from appliance.kafka.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, Typed, throttle_seconds
+from appliance.kafka.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, throttle_seconds
 from appliance.settings.target import Target
 
 _TOGETHER_BYTES = 64 * 1024
@@ -126,8 +127,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def call(
         self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
     ) -> Response:
-        """Send a request and wait for its answer; raises as ``ask``."""
-        return await self.ask(Typed(request, response_type), timeout)
+        """Send a request, in the version that is spoken to the broker, and wait for its answer; raises as ``ask``."""
+        return await self.ask(exchange(self.offered, request, response_type), timeout)
 
     async def ask(self, exchange: Exchange[Answer], timeout: float | None = None) -> Answer:
         """Send a request and wait for its answer.

@@ -44,6 +44,8 @@ class Scout:
     _turns: Turns = field(default_factory=lambda: Turns(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _followed: dict[str, dict[str, str]] = field(default_factory=dict)
     _left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    _said_untold: bool = False
+    _not_followed: dict[str, str] = field(default_factory=dict)
     _filter: ConfigFilter = field(init=False)
     _registry: Registry = field(init=False)
     _known: tuple[Metadata, Metadata] | None = None
@@ -116,6 +118,9 @@ class Scout:
         """Make copies; why not, by source topic, for those that cannot be made, or not be seen."""
         described, undescribed = await try_describe(self.source, [topic.name for topic in missing])
         set_at_source = {name: set_on(settings) for name, settings in described.items()}
+        if described and not any(described.values()) and not self._said_untold:
+            self._said_untold = True
+            log.warning("the source does not tell the settings of topics: copies get those of the destination")
         known = await self._filter.known()
         wanted = new_copies(
             [topic for topic in missing if topic.name in described],
@@ -179,7 +184,7 @@ class Scout:
         on_copies, unseen = await try_describe(self.destination, list(copies.values()))
         changes, left_out = {}, {}
         for name, copy in copies.items():
-            if name in at_source and copy in on_copies:
+            if name in at_source and on_copies.get(copy):
                 set_at_source = set_on(at_source[name])
                 known = {key for key, setting in on_copies[copy].items() if not setting.read_only}
                 wanted, held = copied_configs(set_at_source, known), set_on(on_copies[copy])
@@ -192,8 +197,10 @@ class Scout:
             if copy in changed.made:
                 fields = {"topic": copy, "changed": sorted(changed.made[copy])}
                 log.info("configuration followed", extra={"fields": fields})
-            if error := changed.failures.get(copy) or unseen.get(copy) or undescribed.get(name):
+            error = changed.failures.get(copy) or unseen.get(copy) or undescribed.get(name)
+            if error and str(error) != self._not_followed.get(name):
                 log.warning("configuration not followed", extra={"fields": {"cause": str(error)}})
+            self._not_followed[name] = str(error or "")
             if name in left_out:
                 left_out[name] |= changed.left_out.get(copy, {})
         self._leave_out(left_out)

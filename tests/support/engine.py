@@ -32,6 +32,7 @@ from appliance.replicator.recall import peek_memory
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
+from appliance.settings.target import Target
 from appliance.settings.values import (
     ClusterSettings,
     EngineSettings,
@@ -56,15 +57,15 @@ ENGINE = EngineSettings(
 )
 
 
-async def _as_is(host: str) -> Sequence[str]:
+async def as_it_is(host: str) -> Sequence[str]:
     return (host,)
 
 
-def _settings(cluster: Cluster, side: Side) -> ClusterSettings:
+def cluster_settings(cluster: Cluster, side: Side, bootstrap: Target | None = None) -> ClusterSettings:
     return ClusterSettings(
         side,
         cluster.plan.name,
-        cluster.home_targets,
+        (bootstrap,) if bootstrap else cluster.home_targets,
         SecurityProtocol.PLAINTEXT,
         SaslMechanism.PLAIN,
         "",
@@ -139,15 +140,23 @@ class Pair:
 
     @contextlib.asynccontextmanager
     async def engine(
-        self, resolve: Resolve = _as_is, timeouts: Timeouts = TIMEOUTS, **changed: Any
+        self,
+        source_at: Target | None = None,
+        destination_at: Target | None = None,
+        resolve: Resolve = as_it_is,
+        timeouts: Timeouts = TIMEOUTS,
+        **changed: Any,
     ) -> "AsyncIterator[Engine]":
         """A process's worth of engine on this link; several may run at once, as two replicators would.
 
-        ``resolve`` finds the destination's brokers, and ``timeouts`` are for them.
+        The clusters are found where they are, or where something stands before their brokers. ``resolve`` finds the
+        destination's brokers, and ``timeouts`` are for them.
         """
+        at_source = cluster_settings(self.orange, Side.SOURCE, source_at)
+        at_destination = cluster_settings(self.grape, Side.DESTINATION, destination_at)
         async with (
-            KafkaCluster(_settings(self.orange, Side.SOURCE), _as_is, self.tag) as source,
-            KafkaCluster(_settings(self.grape, Side.DESTINATION), resolve, self.tag, timeouts=timeouts) as destination,
+            KafkaCluster(at_source, as_it_is, self.tag) as source,
+            KafkaCluster(at_destination, resolve, self.tag, timeouts=timeouts) as destination,
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
             engine.intake = Intake(source, engine.notice)
