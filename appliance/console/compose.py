@@ -13,10 +13,14 @@ from appliance.console.snapshot import (
     Snapshot,
     TopicStatus,
 )
+from appliance.kafka.metadata import NOWHERE
 from appliance.kafka.offsets import Partition
+from appliance.replicator.link_check import link_fault
+from appliance.replicator.memory import start_offset
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import discover, lane_of, too_small
-from appliance.replicator.position import Position
+from appliance.replicator.position import UNKNOWN, Position
+from appliance.replicator.registry import Claim, belongs_to_another
 from appliance.settings.values import ClusterSettings, Settings, Start
 
 
@@ -50,7 +54,21 @@ class _Composer:
             ),
             lanes=tuple(self._lanes()),
             topics=tuple(self._topics()),
+            stopped=self._fault(self._link_fault(), before.stopped if before else None),
         )
+
+    def _link_fault(self) -> str:
+        """Why the link must not go on, as far as both clusters tell now."""
+        source, destination = self.source.now, self.destination.now
+        if source is None or destination is None or destination.topic is None:
+            return ""
+        link, there = self.settings.replicator, destination.metadata.topics
+        copies = [
+            name
+            for (name, topic_id), claim in destination.claims.items()
+            if claim.link == link and name in there and there[name].id == topic_id
+        ]
+        return link_fault(destination.topic, source.metadata.cluster_id, copies)
 
     def _cluster(self, cluster: ClusterSettings, trouble: str, before: ClusterStatus | None) -> ClusterStatus:
         unknown = self._fault(trouble, before.unknown if before else None)
@@ -62,8 +80,9 @@ class _Composer:
 
     def _lanes(self) -> Iterator[LaneStatus]:
         facts = self.destination.now
-        for lane, owner in enumerate(facts.owners if facts else ()):
-            assert facts is not None
+        if facts is None or facts.topic is None:
+            return
+        for lane, owner in enumerate(facts.owners[: facts.topic.lanes]):
             yield LaneStatus(lane, owner, facts.holding.get(lane))
 
     def _topics(self) -> Iterator[TopicStatus]:
@@ -84,6 +103,7 @@ class _Composer:
                 active=is_active,
                 stopped=self._fault(unfit.get(name, ""), known.stopped if known else None),
                 partitions=tuple(self._partition((name, n), is_active, statuses.get(n)) for n in numbers),
+                left_out=self._left_out(naming.destination(name)),
             )
 
     def _active(self, naming: Naming) -> dict[str, int]:
@@ -106,7 +126,22 @@ class _Composer:
         found = discover(source.metadata, destination.metadata, naming)
         ours = {position.destination_id for position in destination.positions.values()}
         foreign = {topic.name: too_small(topic, copy) for topic, copy in found.smaller if copy.id not in ours}
-        return {**found.unfit, **foreign}
+        others = {
+            name: belongs_to_another(copy, claim)
+            for name in {replica.source_topic for replica in found.replicas}
+            if (claim := self._claim(copy := naming.destination(name))) and claim.link != self.settings.replicator
+        }
+        return {**found.unfit, **foreign, **others}
+
+    def _claim(self, copy: str) -> Claim | None:
+        """Whose a copy is that is there."""
+        facts = self.destination.now
+        topic = facts.metadata.topics.get(copy) if facts else None
+        return facts.claims.get((copy, topic.id)) if facts and topic else None
+
+    def _left_out(self, copy: str) -> tuple[str, ...]:
+        claim = self._claim(copy)
+        return claim.left_out if claim else ()
 
     def _partition(self, key: Partition, active: bool, before: PartitionStatus | None) -> PartitionStatus:
         source, destination = self.source.now, self.destination.now
@@ -114,13 +149,13 @@ class _Composer:
         log = source.logs.get(key) if source and active else None
         copied = (position.records if position else 0) if destination else None
         anew = self._made_anew(key, position)
-        lag = None if anew else self._lag(position, log)
+        lag = None if anew else self._lag(key, position, log)
         holder = source.holding.get(key) if source else None
         return PartitionStatus(
             topic=key[0],
             partition=key[1],
-            lane=lane_of(*key, len(destination.owners)) if destination and destination.owners else None,
-            next_offset=position.next_offset if position else None,
+            lane=lane_of(*key, destination.topic.lanes) if destination and destination.topic else None,
+            next_offset=position.next_offset if position and position.next_offset != UNKNOWN else None,
             end_offset=log.stable_end if log else None,
             copied=copied,
             bytes=(position.bytes if position else 0) if destination else None,
@@ -145,18 +180,27 @@ class _Composer:
     def _made_anew(self, key: Partition, position: Position | None) -> str:
         """The lag of a position that belongs to an older topic of the name cannot be known (invariant G)."""
         topic_id = self.source.now.topic_id(key[0]) if self.source.now else None
-        if position is None or topic_id is None or topic_id == position.source_id:
+        if position is None or topic_id is None or position.source_id in (topic_id, NOWHERE):
             return ""
         return f"source topic {key[0]} was deleted and made anew since it was copied"
 
-    def _lag(self, position: Position | None, log: Log | None) -> int | None:
-        if log is None or self.destination.now is None:
+    def _lag(self, key: Partition, position: Position | None, log: Log | None) -> int | None:
+        destination = self.destination.now
+        if log is None or destination is None:
             return None
         if position is not None:
-            return max(0, log.stable_end - position.next_offset)
-        # All that comes after the link's first start is copied whole; what was there before begins where it is told.
-        begins_at_start = self.settings.topics.start is Start.EARLIEST or any(self.destination.now.owners)
-        return log.stable_end - log.start if begins_at_start and log.start >= 0 else None
+            return max(0, log.stable_end - position.next_offset) if position.next_offset != UNKNOWN else None
+        begin = self._start_offset(key, destination, log)
+        return log.stable_end - begin if begin is not None and begin >= 0 else None
+
+    def _start_offset(self, key: Partition, destination: DestinationFacts, log: Log) -> int | None:
+        """Where a partition begins that has no position yet; None as long as nobody has made the link."""
+        topic, source = destination.topic, self.source.now
+        if topic is None or topic.link is None:
+            return log.start if self.settings.topics.start is Start.EARLIEST else None
+        source_id = source.topic_id(key[0]) if source else None
+        begin = start_offset(*key, source_id, topic.memories[0].starts)
+        return log.start if begin is None else begin
 
     def _lag_seconds(self, lag: int | None, position: Position | None) -> float | None:
         if lag is None or lag == 0:

@@ -15,6 +15,7 @@ def document(snapshot: Snapshot) -> Json:
         "replicator": snapshot.replicator,
         "at": utc(snapshot.at),
         "state": snapshot.state,
+        "stopped": _fault(snapshot.stopped),
         "troubles": troubles(snapshot),
         "remarks": remarks(snapshot),
         "source": _cluster(snapshot.source),
@@ -51,6 +52,7 @@ def _topic(topic: TopicStatus) -> Json:
         "rate": topic.rate,
         "lag_records": topic.lag_records,
         "lag_seconds": topic.lag_seconds,
+        "left_out": list(topic.left_out),
         "partitions": [_partition(partition) for partition in topic.partitions],
     }
 

@@ -8,8 +8,10 @@ from typing import Generic, NamedTuple, TypeVar
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Partition
 from appliance.kafka.open_transactions import OpenTransaction
+from appliance.replicator.link_check import PositionsTopic
 from appliance.replicator.memory import Gap, Owner
 from appliance.replicator.position import Position
+from appliance.replicator.registry import Claim, Copy
 
 _Facts_co = TypeVar("_Facts_co", covariant=True)
 
@@ -43,9 +45,14 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class DestinationFacts:
-    """What the destination remembers; ``owners`` and ``holding`` by lane, and no owners when there are no lanes yet."""
+    """What the destination remembers; ``owners`` and ``holding`` by lane, and no owners when there are no lanes yet.
+
+    ``topic`` is the positions topic, None as long as there is none; ``claims`` says whose the copies are.
+    """
 
     metadata: Metadata
+    topic: PositionsTopic | None = None
+    claims: Mapping[Copy, Claim] = field(default_factory=dict)
     positions: Mapping[Partition, Position] = field(default_factory=dict)
     gaps: Mapping[Partition, tuple[Gap, ...]] = field(default_factory=dict)
     owners: tuple[Owner | None, ...] = ()

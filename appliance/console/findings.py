@@ -22,6 +22,8 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
     for cluster in (snapshot.source, snapshot.destination):
         if cluster.unknown:
             yield f"{cluster_name(cluster)}: unknown since {utc(cluster.unknown.since)}: {cluster.unknown.reason}"
+    if snapshot.stopped:
+        yield f"{snapshot.replicator}: stopped since {utc(snapshot.stopped.since)}: {snapshot.stopped.reason}"
     known = not (snapshot.source.unknown or snapshot.destination.unknown)
     if known and not any(lane.owner for lane in snapshot.lanes):
         yield f"{snapshot.replicator}: {State.NEVER_RUN}: start it with `appliance replicate`"
@@ -46,6 +48,8 @@ def _remarks(snapshot: Snapshot) -> Iterator[str]:
 def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
     if not topic.active:
         yield f"{topic.name}: no longer at the source, or no longer among the topics to copy"
+    if topic.left_out:
+        yield f"{topic.name}: {topic.copy} is without {', '.join(topic.left_out)}, which the destination does not take"
     for partition in topic.partitions:
         if partition.held:
             yield f"{partition.name}: {_held(partition.held)}"
@@ -59,6 +63,8 @@ def _held(hold: Hold) -> str:
 
 
 def _gap(gap: Gap) -> str:
+    if gap.next == gap.first:
+        return f"gap, found {utc(gap.found)}: {gap.cause}"
     offsets = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
     return f"gap, found {utc(gap.found)}: {offsets} will never be copied: {gap.cause}"
 

@@ -9,11 +9,14 @@ from appliance.console.holds import HoldWatch
 from appliance.console.tail import PositionsTail
 from appliance.errors import ApplianceError, TimedOut
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.configs import POLICY, try_describe
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.replicator.link_check import PositionsTopic
 from appliance.replicator.memory import Gap
 from appliance.replicator.naming import Naming
 from appliance.replicator.position import Position
+from appliance.replicator.registry import Registry
 
 _BROKER_SECONDS = 5.0
 
@@ -83,7 +86,9 @@ class DestinationLook:
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
         self._cluster = cluster
+        self._name = naming.positions_topic
         self._tail = PositionsTail(cluster, naming.positions_topic)
+        self._registry = Registry(cluster, naming.replicator)
         self._holds = HoldWatch(cluster)
 
     async def look(self) -> DestinationFacts:
@@ -94,6 +99,7 @@ class DestinationLook:
         """
         metadata = await self._cluster.metadata(None)
         await self._tail.advance(metadata)
+        await self._registry.refresh()
         stable_ends = self._tail.stable_ends
         ends = await list_offsets(self._cluster, metadata, stable_ends, Bound.END)
         logs = {key: Log(-1, stable_end, max(stable_end, ends[key])) for key, stable_end in stable_ends.items()}
@@ -105,7 +111,15 @@ class DestinationLook:
             for gap in memory.gaps.values():
                 gaps[gap.partition] = (*gaps.get(gap.partition, ()), gap)
         owners = tuple(memory.owner for memory in self._tail.memories)
-        return DestinationFacts(metadata, positions, gaps, owners, {lane: name for (_, lane), name in holding.items()})
+        topic = PositionsTopic(self._name, await self._policy(), self._tail.memories) if owners else None
+        held = {lane: name for (_, lane), name in holding.items()}
+        return DestinationFacts(metadata, topic, dict(self._registry.claims), positions, gaps, owners, held)
+
+    async def _policy(self) -> str:
+        """The positions topic's; empty where it is not told."""
+        described, _ = await try_describe(self._cluster, [self._name], (POLICY,))
+        policy = described.get(self._name, {}).get(POLICY)
+        return (policy and policy.value) or ""
 
 
 def now() -> int:

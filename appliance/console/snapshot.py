@@ -77,7 +77,8 @@ class PartitionStatus:
 class TopicStatus:
     """One source topic; ``active`` while it is there and its name is still one to be copied.
 
-    ``stopped`` is why none of it can be copied as things are.
+    ``stopped`` is why none of it can be copied as things are; ``left_out`` are the settings that its copy has to do
+    without.
     """
 
     name: str
@@ -85,6 +86,7 @@ class TopicStatus:
     active: bool
     stopped: Fault | None
     partitions: tuple[PartitionStatus, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def copied(self) -> int | None:
@@ -129,7 +131,10 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of a link at ``at``; no lanes when the destination does not tell, or nobody has ever copied."""
+    """All of a link at ``at``; no lanes when the destination does not tell, or nobody has ever copied.
+
+    ``stopped`` is why the link must not go on.
+    """
 
     replicator: str
     at: int
@@ -137,6 +142,7 @@ class Snapshot:
     destination: ClusterStatus
     lanes: tuple[LaneStatus, ...]
     topics: tuple[TopicStatus, ...]
+    stopped: Fault | None = None
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:
@@ -148,6 +154,8 @@ class Snapshot:
         """The link in one word."""
         if self.source.unknown or self.destination.unknown or any(p.unknown for p in self.partitions):
             return State.UNKNOWN
+        if self.stopped:
+            return State.STOPPED
         if not any(lane.owner for lane in self.lanes):
             return State.NEVER_RUN
         if any(topic.stopped for topic in self.topics) or any(p.stopped for p in self.partitions):

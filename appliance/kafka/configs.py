@@ -17,6 +17,7 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.versions import offers
 
 LARGEST_BATCH = "max.message.bytes"
+POLICY = "cleanup.policy"
 
 _TOPIC_RESOURCE = i8(2)
 _SET_ON_TOPIC = 1

@@ -14,7 +14,7 @@ from appliance.kafka.metadata import NOWHERE, Metadata
 from appliance.kafka.offsets import Bound, Partition, try_offsets
 from appliance.replicator.copies import CopyEnds, examine_copies
 from appliance.replicator.lane import Lane
-from appliance.replicator.memory import StartOffsets
+from appliance.replicator.memory import StartOffsets, start_offset
 from appliance.replicator.plan import Replica
 from appliance.replicator.position import UNKNOWN, CopyEnd, Position
 
@@ -53,7 +53,7 @@ async def admit(
     admission = Admission(ends=dict(copies.ends))
     for replica, held in known.items():
         _admit_known(admission, replica, held, copies)
-    begins = {replica.source: start_offset(replica, starts) for replica in new}
+    begins = {replica.source: start_offset(*replica.source, replica.source_id, starts) for replica in new}
     asked = [partition for partition, begin in begins.items() if begin is None]
     at_source = await source.metadata(sorted({topic for topic, _ in asked})) if asked else None
     found, failures = await try_offsets(source, at_source, asked, Bound.START) if at_source else ({}, {})
@@ -111,18 +111,6 @@ def _admit_new(admission: Admission, replica: Replica, begin: int, held: Positio
         position = (held or replace(position, next_offset=UNKNOWN)).stop(str(stop), time.time_ns() // 1_000_000)
     if position is not held:
         admission.positions[replica] = position
-
-
-def start_offset(replica: Replica, starts: Mapping[str, StartOffsets]) -> int | None:
-    """Where a partition begins that was there when the link was made, by REPLICA_TOPICS_START=latest (invariant K).
-
-    None: at its first record.
-    """
-    known = starts.get(replica.source_topic)
-    if known is None or known.source_id != replica.source_id or replica.partition >= len(known.offsets):
-        return None
-    offset = known.offsets[replica.partition]
-    return offset if offset >= 0 else None
 
 
 def identity_fault(replica: Replica, position: Position) -> GapFound | None:

@@ -77,9 +77,10 @@ class Scout:
         found = await self._without_others(found)
         topics = dict.fromkeys(replica.source_topic for replica in found.replicas)
         await self._follow_configs(self._turns.next(topics))
-        return replace(
-            found, left_out={name: tuple(sorted(self._left_out[name])) for name in topics if self._left_out.get(name)}
-        )
+        left_out = {name: tuple(sorted(self._left_out[name])) for name in topics if name in self._left_out}
+        ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
+        await self._registry.note({ids[name]: settings for name, settings in left_out.items()})
+        return replace(found, left_out={name: settings for name, settings in left_out.items() if settings})
 
     async def _discover(self) -> Discovery:
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)

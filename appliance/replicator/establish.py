@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from appliance.errors import BrokerBusy, Fenced, LinkRefused
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.config_filter import ConfigFilter
-from appliance.kafka.configs import Setting, try_describe
+from appliance.kafka.configs import POLICY, Setting, try_describe
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, try_offsets
 from appliance.replicator.configuration import task_count
@@ -86,7 +86,7 @@ class Establishing:
         for error in failures.values():
             raise error
         await self._bound(name, held[name])
-        policy = held[name].get("cleanup.policy")
+        policy = held[name].get(POLICY)
         memories = await peek_memories(self.destination, name, partitions)
         return PositionsTopic(name, (policy and policy.value) or "", memories)
 

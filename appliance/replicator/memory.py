@@ -1,6 +1,7 @@
 """What the destination remembers of a lane, as values; ``memory_records`` has them as bytes."""
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from appliance.kafka.offsets import Partition
@@ -125,3 +126,17 @@ class Memory:
                 self.owner = owner
             case (tuple() as partition, Position() as position):
                 self.positions[partition] = position
+
+
+def start_offset(
+    topic: str, partition: int, source_id: uuid.UUID | None, starts: Mapping[str, StartOffsets]
+) -> int | None:
+    """Where a partition begins that was there when the link was made, by REPLICA_TOPICS_START=latest (invariant K).
+
+    None: at its first record.
+    """
+    known = starts.get(topic)
+    if known is None or known.source_id != source_id or partition >= len(known.offsets):
+        return None
+    offset = known.offsets[partition]
+    return offset if offset >= 0 else None

@@ -10,8 +10,8 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 from appliance.errors import BrokerBusy, Fenced, PeerError, Unreachable
 from appliance.kafka.cluster import KafkaCluster
@@ -40,12 +40,14 @@ Copy = tuple[str, uuid.UUID]
 class Claim:
     """A copy's link, as ``replicator-<SOURCE_CLUSTER_ID>``; ``since`` in milliseconds.
 
-    One that is not ``taken_over`` is void where another link had the copy before.
+    One that is not ``taken_over`` is void where another link had the copy before. ``left_out`` are the settings of the
+    source topic that the copy does not have, since the destination does not take them.
     """
 
     link: str
     since: int
     taken_over: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -95,18 +97,45 @@ class Registry:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
+        now = _now()
         if take_over or not self.has_all(copies):
             await self._make()
-            for attempt in range(_TRIES):
-                try:
-                    await self._claim(copies, take_over)
-                    break
-                except Fenced:
-                    # Another link is about to claim something, too.
-                    if attempt == _TRIES - 1:
-                        raise
-                    await asyncio.sleep(_PAUSE * random.random())
+            await self._write(
+                lambda: {
+                    copy: Claim(self.link, now, take_over)
+                    for copy in copies.items()
+                    if take_over or copy not in self.claims
+                }
+            )
         return self.of_others(copies)
+
+    async def note(self, left_out: Mapping[Copy, tuple[str, ...]]) -> None:
+        """Write down which settings copies of this link do not have, where that has changed.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+
+        def changed() -> dict[Copy, Claim]:
+            return {
+                copy: replace(claim, left_out=left_out.get(copy, ()))
+                for copy, claim in self.claims.items()
+                if copy in left_out and claim.link == self.link and claim.left_out != left_out[copy]
+            }
+
+        if changed():
+            await self._write(changed)
+
+    async def _write(self, wanted: Callable[[], Mapping[Copy, Claim]]) -> None:
+        """Write claims; whenever another link was about to, too, what is wanted is asked for again."""
+        for attempt in range(_TRIES):
+            try:
+                return await self._write_alone(wanted)
+            except Fenced:
+                if attempt == _TRIES - 1:
+                    raise
+                await asyncio.sleep(_PAUSE * random.random())
+        return None
 
     async def _make(self) -> None:
         known = await self.cluster.metadata([REGISTRY])
@@ -121,24 +150,24 @@ class Registry:
                 except BrokerBusy:
                     await asyncio.sleep(_PAUSE / 10)
 
-    async def _claim(self, copies: Mapping[str, uuid.UUID], take_over: bool) -> None:
+    async def _write_alone(self, wanted: Callable[[], Mapping[Copy, Claim]]) -> None:
         producer = await until_free(self._take_id, LOADING)
         await self.refresh()
-        wanted = [copy for copy in copies.items() if take_over or copy not in self.claims]
-        if not wanted:
+        claims = wanted()
+        if not claims:
             return
         metadata = await self.cluster.metadata([REGISTRY])
-        now = time.time_ns() // 1_000_000
-        records = [_record(copy, Claim(self.link, now, take_over), now) for copy in wanted]
+        now = _now()
+        records = [_record(copy, claim, now) for copy, claim in claims.items()]
         writer = Writer(self.cluster, producer, _PARTITION, metadata, _TRANSACTION_TIMEOUT)
         await writer.write((), lambda _: records)
-        await self._until_shown(wanted)
+        await self._until_shown(claims)
 
-    async def _until_shown(self, copies: Sequence[Copy]) -> None:
-        """Read until our own claims are seen: whatever was claimed before, by anybody, has been seen then."""
+    async def _until_shown(self, claims: Mapping[Copy, Claim]) -> None:
+        """Read until our own claims are seen, and hold: whatever was claimed before, by anybody, has been seen then."""
         try:
             async with asyncio.timeout(_SHOWN_TIMEOUT):
-                while any(copy not in self.claims for copy in copies):
+                while any(self.claims.get(copy) != claim for copy, claim in claims.items()):
                     await self.refresh()
         except TimeoutError as error:
             raise Unreachable(f"{REGISTRY} does not show what was written to it") from error
@@ -174,7 +203,8 @@ def decode_claim(record: Record) -> tuple[Copy, Claim | None]:
             raise PeerError(
                 f"{REGISTRY} holds version {value['version']} at offset {record.offset}: a newer appliance's"
             )
-        return copy, Claim(str(value["link"]), int(value["since"]), bool(value["taken_over"]))
+        left_out = tuple(map(str, value["left_out"]))
+        return copy, Claim(str(value["link"]), int(value["since"]), bool(value["taken_over"]), left_out)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
 
@@ -189,5 +219,9 @@ def belongs_to_another(copy: str, claim: Claim) -> str:
 
 def _record(copy: Copy, claim: Claim, now: int) -> Record:
     key = {"copy": copy[0], "id": copy[1].hex}
-    value = {"version": _VERSION, "link": claim.link, "since": claim.since, "taken_over": claim.taken_over}
+    value = {"version": _VERSION, **asdict(claim)}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from appliance.kafka.configs import LARGEST_BATCH, Settings
+from appliance.kafka.configs import LARGEST_BATCH, POLICY, Settings
 from appliance.kafka.metadata import Topic
 from appliance.kafka.topics import NewTopic
 from appliance.replicator.naming import REGISTRY, Naming
@@ -28,12 +28,12 @@ _BEFORE_3_6 = {"message.timestamp.difference.max.ms": _ANY_TIME}
 _TIMES_KEPT = {"message.timestamp.type": "CreateTime"}
 """With either of the two above every record keeps its source's time, however old or early (invariant E; KIP-937)."""
 
-_POLICY, _COMPACTED = "cleanup.policy", "compact"
+_COMPACTED = "compact"
 _MARKERS_KEPT = "delete.retention.ms"
 # Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is. The marker of
 # a commit stays for the time of retention after that.
 _POSITIONS = {
-    _POLICY: _COMPACTED,
+    POLICY: _COMPACTED,
     "segment.bytes": str(4 * 1024 * 1024),
     "min.cleanable.dirty.ratio": "0.1",
     _MARKERS_KEPT: "60000",
@@ -42,12 +42,12 @@ _POSITIONS = {
 
 def positions_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTopic:
     """The positions topic to be made; without compaction it would forget positions, so that it has to have that."""
-    return NewTopic(naming.positions_topic, lanes, replication_factor, _POSITIONS, frozenset({_POLICY}))
+    return NewTopic(naming.positions_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
 
 
 def registry_topic(replication_factor: int) -> NewTopic:
     """The registry of a destination cluster's links, to be made by whichever of them comes first."""
-    return NewTopic(REGISTRY, 1, replication_factor, {_POLICY: _COMPACTED}, frozenset({_POLICY}))
+    return NewTopic(REGISTRY, 1, replication_factor, {POLICY: _COMPACTED}, frozenset({POLICY}))
 
 
 def positions_changes(held: Settings) -> dict[str, str | None]:
