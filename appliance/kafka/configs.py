@@ -17,6 +17,7 @@ from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.versions import offers
 
 LARGEST_BATCH = "max.message.bytes"
+LEAST_IN_SYNC = "min.insync.replicas"
 POLICY = "cleanup.policy"
 
 _TOPIC_RESOURCE = i8(2)
@@ -39,16 +40,28 @@ Settings = Mapping[str, Setting]
 """All settings of a topic that its broker knows, by name."""
 
 
-async def largest_batches(
+@dataclass(frozen=True, slots=True)
+class WriteLimits:
+    """What a topic takes: batches of at most so many bytes, while at least so many replicas are in sync."""
+
+    batch_bytes: int
+    in_sync: int
+
+
+async def write_limits(
     cluster: KafkaCluster, topics: Collection[str]
-) -> tuple[dict[str, int], dict[str, ApplianceError]]:
-    """How many bytes a batch may have, by topic: max.message.bytes, set there or by default; and why others don't tell.
+) -> tuple[dict[str, WriteLimits], dict[str, ApplianceError]]:
+    """What each topic takes, by settings of its own or by default; and why others don't tell.
 
     Raises:
         Unreachable: no broker answers.
     """
-    described, failures = await try_describe(cluster, topics, (LARGEST_BATCH,))
-    return {name: int(settings[LARGEST_BATCH].value or 0) for name, settings in described.items()}, failures
+    described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC))
+    limits = {}
+    for name, settings in described.items():
+        least = settings.get(LEAST_IN_SYNC)
+        limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), int((least and least.value) or 1))
+    return limits, failures
 
 
 async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:

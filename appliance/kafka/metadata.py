@@ -29,7 +29,8 @@ class Topic:
     """A topic that exists; ``leaders`` holds node ids by partition, ``NOBODY`` where there is none now.
 
     ``epochs`` holds the leader epochs by partition: the one with the highest is the newest leader that is known.
-    ``error`` is ``none``, or why the cluster won't tell more, for example missing authorisation.
+    ``replicas`` counts by partition all replicas, and ``in_sync`` those in sync. ``error`` is ``none``, or why the
+    cluster won't tell more, for example missing authorisation.
     """
 
     name: str
@@ -38,6 +39,14 @@ class Topic:
     leaders: tuple[int, ...]
     error: ErrorCode = ErrorCode.none
     epochs: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+
+    def lacks_replicas(self, partition: int, minimum: int) -> bool:
+        """True when a partition is known to have fewer replicas in sync than ``minimum``, or than it has at all."""
+        if not 0 <= partition < len(self.in_sync):
+            return False
+        return self.in_sync[partition] < min(minimum, self.replicas[partition])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +132,18 @@ def parse(response: MetadataResponse) -> Metadata:
 
 
 def _topic(topic: MetadataResponseTopic) -> Topic:
-    leaders = {int(p.partition_index): (int(p.leader_id), int(p.leader_epoch)) for p in topic.partitions}
-    by_partition = [leaders.get(index, (NOBODY, UNKNOWN_EPOCH)) for index in range(len(leaders))]
+    told = {
+        int(p.partition_index): (int(p.leader_id), int(p.leader_epoch), len(p.isr_nodes), len(p.replica_nodes))
+        for p in topic.partitions
+    }
+    by_partition = [told.get(index, (NOBODY, UNKNOWN_EPOCH, 0, 0)) for index in range(len(told))]
     return Topic(
         name=str(topic.name),
         id=topic.topic_id or NOWHERE,
         internal=topic.is_internal,
-        leaders=tuple(leader for leader, _ in by_partition),
+        leaders=tuple(leader for leader, *_ in by_partition),
         error=topic.error_code,
-        epochs=tuple(epoch for _, epoch in by_partition),
+        epochs=tuple(epoch for _, epoch, *_ in by_partition),
+        in_sync=tuple(in_sync for *_, in_sync, _ in by_partition),
+        replicas=tuple(replicas for *_, replicas in by_partition),
     )

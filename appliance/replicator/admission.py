@@ -8,9 +8,10 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import ApplianceError, GapFound, PartitionStopped
+from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.metadata import NOWHERE, Metadata
+from appliance.kafka.configs import WriteLimits, write_limits
+from appliance.kafka.metadata import NOWHERE, Metadata, is_another
 from appliance.kafka.offsets import Bound, Partition, try_offsets
 from appliance.replicator.copies import CopyEnds, examine_copies
 from appliance.replicator.lane import Lane
@@ -24,13 +25,15 @@ class Admission:
     """What came of it.
 
     ``positions`` have to be remembered before anything is read; ``stops`` are partitions that must not be read,
-    ``waiting`` those of which something is not known now. ``ends`` says where the copies end.
+    ``waiting`` those of which something is not known, or whose copies take nothing now. ``ends`` says where the copies
+    end, and ``limits`` what their topics take.
     """
 
     positions: dict[Replica, Position] = field(default_factory=dict)
     stops: dict[Replica, PartitionStopped] = field(default_factory=dict)
     waiting: dict[Replica, ApplianceError] = field(default_factory=dict)
     ends: dict[Partition, int] = field(default_factory=dict)
+    limits: dict[str, WriteLimits] = field(default_factory=dict)
 
 
 async def admit(
@@ -50,7 +53,8 @@ async def admit(
     known = {r: positions[r.source] for r in replicas if _is_known(positions.get(r.source))}
     new = [replica for replica in replicas if replica not in known]
     copies = await _copies(destination, metadata, lane, replicas, known)
-    admission = Admission(ends=dict(copies.ends))
+    limits, untold = await write_limits(destination, {replica.destination_topic for replica in replicas})
+    admission = Admission(ends=dict(copies.ends), limits=limits)
     for replica, held in known.items():
         _admit_known(admission, replica, held, copies)
     begins = {replica.source: start_offset(*replica.source, replica.source_id, starts) for replica in new}
@@ -65,7 +69,23 @@ async def admit(
             begin = begins[replica.source]
             begin = found[replica.source] if begin is None else begin
             _admit_new(admission, replica, begin, positions.get(replica.source))
+    for replica in replicas:
+        if refusal := untold.get(replica.destination_topic) or _too_few_replicas(replica, metadata, limits):
+            admission.waiting[replica] = refusal
     return admission
+
+
+def _too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, WriteLimits]) -> ApplianceError | None:
+    """Why a copy takes nothing, found before it is tried.
+
+    A transaction that has touched such a copy cannot end, not even by being aborted, before its marker can be written;
+    and as long as it has not ended the whole lane waits.
+    """
+    topic, minimum = metadata.topics.get(replica.destination_topic), limits[replica.destination_topic].in_sync
+    if topic is None or not topic.lacks_replicas(replica.partition, minimum):
+        return None
+    what = f"{topic.name}-{replica.partition} has {topic.in_sync[replica.partition]} of {minimum} replicas in sync"
+    return BrokerBusy(f"{what}: NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS")
 
 
 async def _copies(
@@ -119,8 +139,8 @@ def identity_fault(replica: Replica, position: Position) -> GapFound | None:
     A cluster that had no topic ids when the position was written has made no topic anew by giving it one.
     """
     changed: Mapping[str, bool] = {
-        f"source topic {replica.source_topic}": _differs(position.source_id, replica.source_id),
-        f"destination topic {replica.destination_topic}": _differs(position.destination_id, replica.destination_id),
+        f"source topic {replica.source_topic}": is_another(position.source_id, replica.source_id),
+        f"destination topic {replica.destination_topic}": is_another(position.destination_id, replica.destination_id),
     }
     for what, is_changed in changed.items():
         if is_changed:
@@ -128,10 +148,6 @@ def identity_fault(replica: Replica, position: Position) -> GapFound | None:
             text = f"{replica.name}: {cause} since it was copied"
             return GapFound(text, position.next_offset, -1, cause)
     return None
-
-
-def _differs(before: uuid.UUID, now: uuid.UUID) -> bool:
-    return before not in (now, NOWHERE)
 
 
 def _is_known(position: Position | None) -> bool:

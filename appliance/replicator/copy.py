@@ -16,7 +16,7 @@ from appliance.errors import (
     PartitionsUnavailable,
 )
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.configs import largest_batches
+from appliance.kafka.configs import WriteLimits, write_limits
 from appliance.kafka.offsets import Bound, list_offsets
 from appliance.replicator.admission import admit
 from appliance.replicator.buffer import Arrivals, Limits
@@ -74,7 +74,7 @@ class Copier:
     _held_back: HeldBack = field(default_factory=HeldBack)
     _unwritable: set[Replica] = field(default_factory=set)
     _refused: dict[Replica, Refusal] = field(default_factory=dict)
-    _sizes: dict[str, int] = field(default_factory=dict)
+    _limits: dict[str, WriteLimits] = field(default_factory=dict)
     _room_looked_at: float = 0.0
     _failures: int = 0
     _in_trouble: bool = False
@@ -147,15 +147,12 @@ class Copier:
         Cut off at any await, it is done again: what it has remembered by then is found, and nothing of it was read yet.
         """
         admission = await admit(self.source, self.destination, self.lane, replicas, self.starts)
-        sizes, failures = await largest_batches(self.destination, {replica.destination_topic for replica in replicas})
-        self._sizes |= sizes
-        waiting = {r: failures[r.destination_topic] for r in replicas if r.destination_topic in failures}
-        waiting |= admission.waiting
+        self._limits |= admission.limits
         await self.lane.commit([], admission.positions)
         self.lane.expect_ends(admission.ends)
         for replica in replicas:
-            if replica in waiting:
-                self._wait(replica, waiting[replica])
+            if replica in admission.waiting:
+                self._wait(replica, admission.waiting[replica])
                 continue
             self._held_back.tried(replica)
             if replica not in self._unwritable and self._held_back.went_well(replica):
@@ -168,8 +165,8 @@ class Copier:
 
     def _read(self, replica: Replica) -> None:
         position = self._position(replica)
-        refusal = self._refused.get(replica)
-        limits = Limits(self._sizes[replica.destination_topic], *((refusal.offset, refusal.reason) if refusal else ()))
+        refusal, size = self._refused.get(replica), self._limits[replica.destination_topic].batch_bytes
+        limits = Limits(size, refusal.offset, refusal.reason) if refusal else Limits(size)
         self.intake.read(replica, position.next_offset, position.leader_epoch, self.arrived, limits)
 
     def _wait(self, replica: Replica, error: ApplianceError) -> None:
@@ -265,7 +262,7 @@ class Copier:
         """A batch that the destination will not take: read up to it the next time, and stop there."""
         by_copy = {replica.copy: replica for replica in self.replicas}
         replica = by_copy[error.partition]
-        at, size = error.first_offset, self._sizes[replica.destination_topic]
+        at, size = error.first_offset, self._limits[replica.destination_topic].batch_bytes
         remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
         self._refused[replica] = Refusal(at, f"{replica.name} offset {at} is refused: {error}{remedy}", size)
 
@@ -275,10 +272,10 @@ class Copier:
         if not self._refused or now < self._room_looked_at + _ROOM_INTERVAL:
             return
         self._room_looked_at = now
-        sizes, _ = await largest_batches(self.destination, {replica.destination_topic for replica in self._refused})
-        self._sizes |= sizes
+        limits, _ = await write_limits(self.destination, {replica.destination_topic for replica in self._refused})
+        self._limits |= limits
         for replica, refusal in list(self._refused.items()):
-            if sizes.get(replica.destination_topic, 0) > refusal.size:
+            if self._limits[replica.destination_topic].batch_bytes > refusal.size:
                 del self._refused[replica]
                 self.intake.forget([replica])
                 self._taken_in.discard(replica)

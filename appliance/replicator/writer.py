@@ -77,6 +77,7 @@ class Writer:
         try:
             coordinator = await self._cluster.coordinator(self.producer.transactional_id)
             copies = {copy for turn in turns for copy, _ in turn}
+            await self._reach(copies)
             await until_free(lambda: add_partitions(coordinator, self.producer, [*copies, self._positions]), COMPLETING)
             transaction.on(TransactionEvent.PARTITIONS_ADDED)
             ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
@@ -95,6 +96,23 @@ class Writer:
             transaction.on(TransactionEvent.DOUBT)
             raise
         self.ends |= ends
+
+    async def _reach(self, copies: Collection[Partition]) -> None:
+        """Have a connection to each leader before the transaction begins.
+
+        One that has touched a partition which nobody leads could not end, not even by being aborted.
+        """
+        led: dict[int, list[Partition]] = {}
+        for copy in copies:
+            led.setdefault(self.metadata.leader(*copy), []).append(copy)
+        failures: dict[Partition, ApplianceError] = {}
+        for leader, those in led.items():
+            try:
+                await self._cluster.broker(leader, "produce")
+            except ApplianceError as error:
+                failures |= dict.fromkeys(those, error)
+        if failures:
+            raise PartitionsUnavailable(failures)
 
     async def _send_turn(self, turn: Turn, ends: dict[Partition, int]) -> list["_Sent"]:
         """Send a batch for each copy, and count its records to where the copy ends."""
@@ -123,10 +141,7 @@ class Writer:
             by_leader.setdefault(self.metadata.leader(*partition), []).append(Copy(partition, data, sequence))
         answers = []
         for leader, led in by_leader.items():
-            try:
-                connection = await self._cluster.broker(leader, "produce")
-            except ApplianceError as error:
-                raise PartitionsUnavailable(dict.fromkeys((copy.partition for copy in led), error)) from error
+            connection = await self._cluster.broker(leader, "produce")
             answers.append(await produce(connection, self.producer, led))
         return answers
 

@@ -9,7 +9,8 @@ from appliance.console.facts import DestinationFacts, Log, SourceFacts, Told
 from appliance.console.snapshot import PartitionStatus, Snapshot
 from appliance.kafka.metadata import Metadata, Topic
 from appliance.kafka.offsets import Partition
-from appliance.replicator.memory import Owner
+from appliance.replicator.link_check import PositionsTopic
+from appliance.replicator.memory import LinkRecord, Memory, Owner
 from appliance.replicator.position import Position
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE
@@ -34,8 +35,20 @@ def metadata(*topics: Topic) -> Metadata:
 
 PAYMENTS = Topic("payments", SOURCE_ID, False, (1, 1))
 SOURCE = SourceFacts(metadata(PAYMENTS), ENDS_AT_100)
+LINK = LinkRecord("cluster", 3, 3, NOW - 60_000)
+
+
+def positions_topic(lanes: int = 3, partitions: int = 3) -> PositionsTopic:
+    """The positions topic of some lanes, whose first one says how the link was made."""
+    link = replace(LINK, lanes=lanes, partitions=partitions)
+    return PositionsTopic("positions", "compact", [Memory(link=link), *(Memory() for _ in range(lanes - 1))])
+
+
 DESTINATION = DestinationFacts(
-    metadata(Topic("payments.copy", COPY_ID, False, (1, 1))), COPIED_TO_THE_END, {}, (RUN, RUN, RUN)
+    metadata(Topic("payments.copy", COPY_ID, False, (1, 1))),
+    positions_topic(),
+    positions=COPIED_TO_THE_END,
+    owners=(RUN, RUN, RUN),
 )
 
 

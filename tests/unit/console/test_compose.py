@@ -8,8 +8,9 @@ from appliance.console.facts import DestinationFacts, Log, SourceFacts, Told
 from appliance.console.snapshot import Fault, State
 from appliance.kafka.metadata import Topic
 from appliance.kafka.open_transactions import OpenTransaction
-from appliance.replicator.memory import OPERATOR, Gap, Owner
+from appliance.replicator.memory import OPERATOR, Gap, Owner, StartOffsets
 from appliance.replicator.plan import lane_of
+from appliance.replicator.registry import Claim
 from tests.support.facts import (
     COPY_ID,
     DESTINATION,
@@ -21,6 +22,7 @@ from tests.support.facts import (
     SOURCE_ID,
     first,
     metadata,
+    positions_topic,
     settings,
     snapshot,
     with_logs,
@@ -70,10 +72,44 @@ def test_a_partition_without_a_position_lags_by_all_that_it_holds() -> None:
 
 def test_where_a_new_link_begins_at_the_end_nobody_knows_how_much_there_is_to_copy() -> None:
     source = with_logs({KEY: Log(40, 100, 100)})
-    new = replace(DESTINATION, positions={}, owners=(None, None))
+    new = DestinationFacts(metadata())
     assert first(snapshot(source, new, REPLICA_TOPICS_START="latest")).lag_records is None
     later = replace(DESTINATION, positions={})
     assert first(snapshot(source, later, REPLICA_TOPICS_START="latest")).lag_records == 60
+
+
+def test_what_was_there_when_the_link_was_made_lags_from_where_it_ended_then() -> None:  # invariant K
+    source = with_logs({("payments", n): Log(40, 100, 100) for n in range(2)})
+    made = positions_topic()
+    made.memories[0].starts["payments"] = StartOffsets("payments", SOURCE_ID, (90,))
+    status = snapshot(source, replace(DESTINATION, positions={}, topic=made))
+    assert [partition.lag_records for partition in status.topics[0].partitions] == [10, 60]
+
+
+def test_a_link_that_is_not_as_it_was_made_is_stopped_and_says_why() -> None:  # invariant H
+    grown = snapshot(destination=replace(DESTINATION, topic=positions_topic(partitions=2)))
+    assert grown.state is State.STOPPED
+    assert grown.stopped is not None
+    assert "has 3 partitions, and had 2" in grown.stopped.reason
+
+
+def test_a_copy_that_belongs_to_another_link_is_not_copied_and_says_so() -> None:  # invariant I
+    claims = {("payments.copy", COPY_ID): Claim("replicator-plum", 1)}
+    (topic,) = snapshot(destination=replace(DESTINATION, claims=claims)).topics
+    assert topic.stopped is not None
+    assert "payments.copy belongs to link replicator-plum" in topic.stopped.reason
+
+
+def test_the_settings_that_a_copy_does_without_are_shown() -> None:
+    claims = {("payments.copy", COPY_ID): Claim("replicator-orange", 1, left_out=("segment.bytes",))}
+    (topic,) = snapshot(destination=replace(DESTINATION, claims=claims)).topics
+    assert (topic.stopped, topic.left_out) == (None, ("segment.bytes",))
+
+
+def test_a_partition_of_which_nobody_knows_how_far_it_is_copied_has_no_lag() -> None:  # invariant H
+    status = first(snapshot(destination=with_position(next_offset=-1, stopped="who knows", stopped_at=NOW)))
+    assert (status.next_offset, status.lag_records) == (None, None)
+    assert status.stopped is not None
 
 
 def test_the_rate_comes_from_two_snapshots() -> None:

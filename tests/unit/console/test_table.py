@@ -10,7 +10,18 @@ from appliance.console.table import rendered
 from appliance.kafka.metadata import Topic
 from appliance.kafka.open_transactions import OpenTransaction
 from appliance.replicator.memory import Owner
-from tests.support.facts import DESTINATION, NOW, PAYMENTS, RUN, SILENT, metadata, snapshot, with_logs, with_position
+from tests.support.facts import (
+    DESTINATION,
+    NOW,
+    PAYMENTS,
+    RUN,
+    SILENT,
+    metadata,
+    positions_topic,
+    snapshot,
+    with_logs,
+    with_position,
+)
 
 KEY = ("payments", 0)
 
@@ -29,7 +40,9 @@ def cells(text: str, first: str) -> list[str]:
 
 def test_the_first_lines_say_the_state_both_clusters_and_who_has_which_lanes() -> None:
     other = Owner("4d5e6f", "worker", "other-vm", NOW)
-    text = printed(snapshot(destination=replace(DESTINATION, owners=(RUN, RUN, other, None))))
+    text = printed(
+        snapshot(destination=replace(DESTINATION, topic=positions_topic(4, 4), owners=(RUN, RUN, other, None)))
+    )
     assert text.splitlines()[:6] == [
         "replicator-orange: copied at 2027-01-15T08:00:00.000Z",
         "source cluster orange: answers",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v3 import FindCoordinatorResponse
+from kio.schema.metadata.v11 import MetadataResponse
 from kio.schema.produce.v9 import ProduceResponse
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32
@@ -16,9 +17,9 @@ from kio.static.primitive import i32
 from appliance.errors import Unreachable
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.fetch import FetchExchange, FetchLimits
-from appliance.kafka.metadata import Everything
+from appliance.kafka.metadata import Everything, Repeated, request
 from appliance.kafka.transactions import milliseconds
-from appliance.kafka.wire import throttle_seconds
+from appliance.kafka.wire import Typed, throttle_seconds
 from appliance.settings.target import Target
 from tests.support.scripted_broker import framed, metadata_answer
 from tests.support.virtual_time import run
@@ -178,11 +179,14 @@ FOUND = FindCoordinatorResponse(
 )
 
 
+ALL_TOPICS = Repeated(Everything(), Typed(request(None), MetadataResponse))
+
+
 @pytest.mark.parametrize(
     "answer",
     [
         FETCH.answer(bytearray(FETCHED), 7),
-        Everything().answer(bytearray(framed(metadata_answer((), throttled=1.5), 7)[4:]), 7),
+        ALL_TOPICS.answer(bytearray(framed(metadata_answer((), throttled=1.5), 7)[4:]), 7),
         PRODUCED,
         FOUND,
     ],
