@@ -50,6 +50,7 @@ class _Composer:
             ),
             lanes=tuple(self._lanes()),
             topics=tuple(self._topics()),
+            max_bytes_per_second=self.settings.engine.max_bytes_per_second,
         )
 
     def _cluster(self, cluster: ClusterSettings, trouble: str, before: ClusterStatus | None) -> ClusterStatus:

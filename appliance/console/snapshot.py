@@ -129,7 +129,10 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of a link at ``at``; no lanes when the destination does not tell, or nobody has ever copied."""
+    """All of a link at ``at``; no lanes when the destination does not tell, or nobody has ever copied.
+
+    ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does.
+    """
 
     replicator: str
     at: int
@@ -137,6 +140,7 @@ class Snapshot:
     destination: ClusterStatus
     lanes: tuple[LaneStatus, ...]
     topics: tuple[TopicStatus, ...]
+    max_bytes_per_second: int = 0
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:

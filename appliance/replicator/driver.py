@@ -10,6 +10,7 @@ from typing import TypeVar
 from appliance.errors import ApplianceError, Fenced, ProcessFailed, Superseded
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.topics import NewTopic, create_topics
+from appliance.replicator.bound import Bound
 from appliance.replicator.configuration import task_count
 from appliance.replicator.discovery import Scout
 from appliance.replicator.machine import JavaMachine, driver_host
@@ -43,8 +44,8 @@ _POSITIONS_CONFIG = {
 }
 
 
-async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asyncio.Event) -> None:
-    """Copy until ``stopping``.
+async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asyncio.Event, bound: Bound) -> None:
+    """Copy until ``stopping``, within ``bound``.
 
     Raises:
         Fenced: another replicator of this link has started.
@@ -52,7 +53,7 @@ async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asy
         IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: no use trying again.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        await Replicator(settings, machine, stopping, source, destination).run()
+        await Replicator(settings, machine, stopping, source, destination, bound).run()
 
 
 class Replicator:
@@ -65,6 +66,7 @@ class Replicator:
         stopping: asyncio.Event,
         source: KafkaCluster,
         destination: KafkaCluster,
+        bound: Bound,
     ) -> None:
         self._settings = settings
         self._naming = Naming.of(settings)
@@ -77,6 +79,7 @@ class Replicator:
         self._seats = SeatServer(
             driver_host(engine), self._noticed, engine.spark_driver_port, encrypted=engine.in_a_cluster
         )
+        self._bound = bound
         self._discovery = Discovery()
         self._changed = asyncio.Event()
         self._fenced: str | None = None
@@ -92,7 +95,12 @@ class Replicator:
             return
         starting = asyncio.create_task(self._start_spark(), name="spark-start")
         established = await self._insist(self._establish, "destination")
-        watching = asyncio.create_task(self._watch(), name="discovery")
+        self._seats.bound(self._bound.bytes_per_second)
+        following = self._bound.follow(self._settings.engine.discovery_seconds, self._seats.bound)
+        beside = [
+            asyncio.create_task(self._watch(), name="discovery"),
+            asyncio.create_task(following, name="bound"),
+        ]
         spark = await starting
         await self._seats.start()
         try:
@@ -100,8 +108,9 @@ class Replicator:
                 lanes, generation = established
                 await self._copy(spark, lanes, generation)
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await self._seats.close()
             spark.let_go()
         if self._fenced is not None:

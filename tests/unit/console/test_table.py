@@ -40,6 +40,11 @@ def test_the_first_lines_say_the_state_both_clusters_and_who_has_which_lanes() -
     ]
 
 
+def test_a_bounded_link_says_so() -> None:
+    assert "bounded" not in printed(snapshot())
+    assert "\nbounded at 5,000,000 bytes/s\n" in printed(snapshot(MAX_BYTES_PER_SECOND="5000000"))
+
+
 def test_a_topic_that_is_copied_is_one_row_and_no_partition_is_shown() -> None:
     earlier = snapshot(now=NOW - 1000)
     text = printed(snapshot(destination=with_position(records=1090), previous=earlier))
