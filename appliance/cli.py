@@ -225,16 +225,21 @@ async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
 
 async def _replicate(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """The replicator with its console beside it; Java, the slowest to start, starts while the rest is imported."""
+    from appliance.replicator.bound import Bound
     from appliance.replicator.machine import java_machine
     from appliance.replicator.scratch import scratch
 
+    def bytes_per_second() -> int:
+        return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
+
+    bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with scratch(settings.replicator) as directory:
         async with java_machine(settings.engine, settings.replicator, parsed.env_file.resolve(), directory) as machine:
             from appliance.console.service import console
             from appliance.replicator.driver import run_replicator
 
-            async with console(settings):
-                await run_replicator(settings, machine, stopping)
+            async with console(settings, bound):
+                await run_replicator(settings, machine, stopping, bound)
 
 
 async def _spark(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:

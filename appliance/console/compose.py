@@ -55,6 +55,7 @@ class _Composer:
             lanes=tuple(self._lanes()),
             topics=tuple(self._topics()),
             stopped=self._fault(self._link_fault(), before.stopped if before else None),
+            max_bytes_per_second=self.settings.engine.max_bytes_per_second,
         )
 
     def _link_fault(self) -> str:

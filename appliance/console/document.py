@@ -20,6 +20,7 @@ def document(snapshot: Snapshot) -> Json:
         "remarks": remarks(snapshot),
         "source": _cluster(snapshot.source),
         "destination": _cluster(snapshot.destination),
+        "max_bytes_per_second": snapshot.max_bytes_per_second,
         "lanes": [_lane(lane) for lane in snapshot.lanes],
         "topics": [_topic(topic) for topic in snapshot.topics],
     }

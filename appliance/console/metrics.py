@@ -68,6 +68,11 @@ class SnapshotCollector(Collector):
                 f"1 when the {cluster.side} cluster tells its state.",
                 not cluster.unknown,
             )
+        yield GaugeMetricFamily(
+            f"{_PREFIX}max_bytes_per_second",
+            "Bytes of records that are read from the source in a second, at most; 0: no bound.",
+            snapshot.max_bytes_per_second,
+        )
         yield from _of_topics(snapshot)
         yield from _of_lanes(snapshot)
         yield from _of_partitions(snapshot)

@@ -19,6 +19,7 @@ from appliance.console.metrics import exposition
 from appliance.console.watcher import Watcher
 from appliance.endless import beside
 from appliance.http import TEXT, HttpServer, Page
+from appliance.replicator.bound import Bound
 from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.settings.values import Settings
 
@@ -32,10 +33,10 @@ _PARTITIONS_A_SECOND = 700
 
 
 @contextlib.asynccontextmanager
-async def console(settings: Settings) -> AsyncIterator[None]:
+async def console(settings: Settings, bound: Bound) -> AsyncIterator[None]:
     """Watch and serve while the block runs."""
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        watcher = Watcher(settings, source, destination)
+        watcher = Watcher(settings, source, destination, bound)
         server = HttpServer(Pages(watcher).page)
         async with beside(
             log,

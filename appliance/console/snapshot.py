@@ -134,6 +134,7 @@ class Snapshot:
     """All of a link at ``at``; no lanes when the destination does not tell, or nobody has ever copied.
 
     ``stopped`` is why the link must not go on.
+    ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does.
     """
 
     replicator: str
@@ -143,6 +144,7 @@ class Snapshot:
     lanes: tuple[LaneStatus, ...]
     topics: tuple[TopicStatus, ...]
     stopped: Fault | None = None
+    max_bytes_per_second: int = 0
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:

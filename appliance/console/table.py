@@ -27,6 +27,8 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     for cluster in (snapshot.source, snapshot.destination):
         if not cluster.unknown:
             yield _line(f"{cluster_name(cluster)}: answers")
+    if snapshot.max_bytes_per_second:
+        yield _line(f"bounded at {_count(snapshot.max_bytes_per_second)} bytes/s")
     yield from map(_line, _owners(snapshot))
     if snapshot.topics:
         yield _topics(snapshot.topics)

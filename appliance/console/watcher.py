@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import TypeVar
 
 from appliance.console.compose import compose
@@ -10,6 +11,7 @@ from appliance.console.look import DestinationLook, SourceLook, now
 from appliance.console.snapshot import Snapshot
 from appliance.errors import ApplianceError
 from appliance.kafka.cluster import KafkaCluster
+from appliance.replicator.bound import Bound
 from appliance.replicator.naming import Naming
 from appliance.settings.values import Settings
 
@@ -23,10 +25,14 @@ _Facts = TypeVar("_Facts")
 class Watcher:
     """One watcher of a link, on connections of its own."""
 
-    def __init__(self, settings: Settings, source: KafkaCluster, destination: KafkaCluster) -> None:
+    def __init__(
+        self, settings: Settings, source: KafkaCluster, destination: KafkaCluster, bound: Bound | None = None
+    ) -> None:
+        """``bound`` is the running replicator's; None: what the settings say."""
         naming = Naming.of(settings)
         self.snapshot: Snapshot | None = None
         self._settings = settings
+        self._bound = bound
         self._source = source
         self._destination = destination
         self._source_look = SourceLook(source, naming)
@@ -52,8 +58,11 @@ class Watcher:
                 name="look-destination",
             )
         self._source_told, self._destination_told = source.result(), destination.result()
-        self.snapshot = compose(self._settings, self._source_told, self._destination_told, self.snapshot, now())
-        return self.snapshot
+        snapshot = compose(self._settings, self._source_told, self._destination_told, self.snapshot, now())
+        if self._bound is not None:
+            snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
+        self.snapshot = snapshot
+        return snapshot
 
 
 async def _told(look: Awaitable[_Facts], cluster: KafkaCluster, before: Told[_Facts], patience: float) -> Told[_Facts]:

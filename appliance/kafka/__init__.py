@@ -1,5 +1,5 @@
-"""Kafka's protocol: requests and answers, connections, record batches. Bytes in, values out; IO in three files.
+"""Kafka's protocol: requests and answers, connections, record batches. Bytes in, values out; IO in a few files.
 
 ``wire``, ``sasl``, ``versions``, ``metadata``, ``batch``, ``committed``, ``records``, ``outgoing`` are pure;
-``connection``, ``login`` and ``cluster`` move bytes.
+``dial``, ``connection`` with ``sending`` and ``keepalive``, ``login`` and ``cluster`` move bytes.
 """

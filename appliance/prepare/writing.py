@@ -1,4 +1,8 @@
-"""A rendered file on the disk: whole or not at all, and untouched when it is already so."""
+"""A rendered file on the disk: whole or not at all, and untouched when it is already so.
+
+The settings of a container are written over where they are: it has that very file mounted, and reads some of it again
+while it runs (``appliance.replicator.bound``).
+"""
 
 import os
 import stat
@@ -65,6 +69,24 @@ def _is_for_containers_alone(file: RenderedFile) -> bool:
 
 
 def _replace(folder: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
+    path = folder / file.path
+    if _is_for_containers_alone(file) and path.is_file() and not path.is_symlink():
+        _write_over(path, file, owner)
+    else:
+        _put(folder, file, owner)
+
+
+def _write_over(path: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
+    with path.open("r+b") as old:
+        os.fchmod(old.fileno(), file.mode)
+        os.fchown(old.fileno(), *owner)
+        old.write(file.text.encode())
+        old.truncate()
+        old.flush()
+        os.fsync(old.fileno())
+
+
+def _put(folder: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
     (folder / _NEW_FILES).mkdir(mode=0o700, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=folder / _NEW_FILES, prefix=".")
     try:

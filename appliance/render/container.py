@@ -18,7 +18,7 @@ from appliance.render.published import CONSOLE_PORT, STATUS_PORT
 from appliance.settings.env_file import assignment
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-from appliance.settings.variables import TABLE
+from appliance.settings.variables import MAX_BYTES_PER_SECOND, TABLE
 
 SALT = "# salt: "
 """Begins the line of the file that holds ``Place.salt``."""
@@ -48,6 +48,8 @@ SERVICES = {
 }
 """The containers of each VM, by the VM's role."""
 
+_READ_AGAIN = f"export {MAX_BYTES_PER_SECOND.name}="
+
 _RESOLVER = "127.0.0.1:53"
 """The DNS shim, in the network that the replicator shares: Docker's own resolver asks there, and on no other port."""
 
@@ -75,8 +77,12 @@ def settings_text(values: Mapping[str, str], place: Place) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """What docker-compose.yml says of the file, so that Compose makes a container anew when its settings change."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    """What docker-compose.yml says of the file, so that Compose makes a container anew when its settings change.
+
+    What a container reads again while it runs is no reason to.
+    """
+    lines = (line for line in text.splitlines(keepends=True) if not line.startswith(_READ_AGAIN))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
 def _in_a_container(role: Role, settings: Settings, place: Place) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The replicator: which topics, by which lane, in which transaction; driven by Spark, remembered by the destination.
 
 ``naming``, ``plan``, ``position``, ``states``, ``seating``, ``pace`` are pure. ``lane`` writes, ``intake`` reads, with
-a ``fetcher`` for each leader and a ``buffer`` for each partition, ``copy`` drives both inside a Spark task; ``driver``
-plans and watches, ``spark`` is the only room that knows PySpark.
+a ``fetcher`` for each leader, a ``buffer`` for each partition and an ``allowance`` for all, ``copy`` drives both in a
+Spark task; ``driver`` plans and watches, ``spark`` is the only room that knows PySpark.
 
 Invariants, as the tests cite them:
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from appliance.errors import ApplianceError, Fenced, ProcessFailed, Superseded
 from appliance.kafka.cluster import KafkaCluster
+from appliance.replicator.bound import Bound
 from appliance.replicator.configuration import task_count
 from appliance.replicator.discovery import Scout
 from appliance.replicator.establish import Established, Establishing
@@ -36,8 +37,8 @@ _ROOM_INTERVAL = 4.0
 """An executor that ends has a successor sooner, in which Spark starts its task again: lanes need not be dealt anew."""
 
 
-async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asyncio.Event) -> None:
-    """Copy until ``stopping``.
+async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asyncio.Event, bound: Bound) -> None:
+    """Copy until ``stopping``, within ``bound``.
 
     Raises:
         Fenced: another replicator of this link has started.
@@ -46,7 +47,7 @@ async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asy
         IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: no use trying again.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        await Replicator(settings, machine, stopping, source, destination).run()
+        await Replicator(settings, machine, stopping, source, destination, bound).run()
 
 
 class Replicator:
@@ -59,6 +60,7 @@ class Replicator:
         stopping: asyncio.Event,
         source: KafkaCluster,
         destination: KafkaCluster,
+        bound: Bound,
     ) -> None:
         self._settings = settings
         self._naming = Naming.of(settings)
@@ -71,6 +73,7 @@ class Replicator:
         self._seats = SeatServer(
             driver_host(engine), self._noticed, engine.spark_driver_port, encrypted=engine.in_a_cluster
         )
+        self._bound = bound
         self._discovery = Discovery()
         self._changed = asyncio.Event()
         self._fenced: str | None = None
@@ -87,15 +90,21 @@ class Replicator:
         starting = asyncio.create_task(self._start_spark(), name="spark-start")
         making = Establishing(self._settings, self._source, self._destination, self._run)
         established = await self._insist(making.establish, "destination")
-        watching = asyncio.create_task(self._watch(), name="discovery")
+        self._seats.bound(self._bound.bytes_per_second)
+        following = self._bound.follow(self._settings.engine.discovery_seconds, self._seats.bound)
+        beside = [
+            asyncio.create_task(self._watch(), name="discovery"),
+            asyncio.create_task(following, name="bound"),
+        ]
         spark = await starting
         await self._seats.start()
         try:
             if established is not None:
                 await self._copy(spark, established)
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             await self._seats.close()
             spark.let_go()
         if self._fenced is not None:

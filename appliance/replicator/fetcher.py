@@ -140,11 +140,12 @@ class Fetcher:
         if connection is not self._connection:
             self._session.begin_anew()
             self._connection, self._pace = connection, Pace()
-        size = min(self._pace.response_bytes, self._read_ahead.left)
+        size = await self._read_ahead.allowance.left(min(self._pace.response_bytes, self._read_ahead.left))
         limits = FetchLimits(size, self._wait if self._unsettled else _IDLE_WAIT)
         self._wait = min(2 * self._wait, _IDLE_WAIT)
         sent = time.monotonic()
         answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
+        self._read_ahead.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
         self._session.answered(answer.session_id)
         self._pace.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
         if self._pace.far:

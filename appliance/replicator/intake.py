@@ -59,6 +59,10 @@ class Intake:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def bound(self, bytes_per_second: int) -> None:
+        """Read so much in a second, at most; 0: as much as comes."""
+        self._read_ahead.allowance.bound(bytes_per_second)
+
     def read(self, replica: Replica, position: int, epoch: int, arrivals: Arrivals, limits: Limits) -> None:
         """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more.
 

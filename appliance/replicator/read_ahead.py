@@ -1,7 +1,8 @@
 """How far reading runs ahead of writing: what the buffers of a process may hold together, and one alone of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from appliance.replicator.allowance import Allowance
 from appliance.replicator.buffer import Buffer
 
 _BYTES = 16 * 1024 * 1024
@@ -14,10 +15,11 @@ LEAST = 64 * 1024
 
 @dataclass(slots=True)
 class ReadAhead:
-    """``bytes`` is what all buffers hold now, and ``limit``, by and large, what they may."""
+    """``bytes`` is what all buffers hold now, ``limit``, by and large, what they may; ``allowance`` bounds the rate."""
 
     bytes: int = 0
     limit: int = _BYTES
+    allowance: Allowance = field(default_factory=Allowance)
 
     def stretch(self, response_bytes: int) -> None:
         """Make room for answers of this size, which the way to a leader far away takes."""

@@ -4,6 +4,7 @@
 
     task   -> driver  {"token", "worker", "slice"}     who I am, and the last slice I took part in
     driver -> task    {"slice", "starts", "lanes"}     the seat: its lanes with their replicas
+    driver -> task    {"bytes_per_second"}             its share of the link's bound, 0: none; again when that changes
     task   -> driver  {"subject", "fault", "kind"}     what went wrong, or is well again when fault is empty
     driver -> task    {"stop": true}                   finish the transactions and return; so does the connection's end
 
@@ -98,6 +99,24 @@ def decode_seat(line: bytes) -> Seat:
         return Seat(int(fields["slice"]), starts, lanes)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise PeerError(f"not a seat: {error!r}") from error
+
+
+def encode_share(bytes_per_second: int) -> bytes:
+    """The line."""
+    return _line({"bytes_per_second": bytes_per_second})
+
+
+def decode_share(line: bytes) -> int:
+    """The share of the link's bound in a line.
+
+    Raises:
+        PeerError: it holds none.
+    """
+    fields = _fields(line)
+    try:
+        return int(fields["bytes_per_second"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise PeerError(f"not a share of the bound: {error!r}") from error
 
 
 def encode_notice(notice: Notice) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from appliance.errors import PeerError
 from appliance.listening import port_refused
+from appliance.replicator.allowance import share
 from appliance.replicator.seat_tls import seat_tls
 from appliance.replicator.seating import (
     STOP,
@@ -15,6 +16,7 @@ from appliance.replicator.seating import (
     decode_hello,
     decode_notice,
     encode_seat,
+    encode_share,
     seat_for,
 )
 from appliance.settings.target import Target
@@ -44,6 +46,7 @@ class SeatServer:
         self._homes: dict[int, str] = {}
         self._seated: dict[asyncio.StreamWriter, int] = {}
         self._open: dict[int, Seat] = {}
+        self._bound = 0
 
     @property
     def address(self) -> tuple[str, int]:
@@ -77,6 +80,17 @@ class SeatServer:
         self._free = dict(self._open)
         self.unseated.clear()
 
+    def bound(self, bytes_per_second: int) -> None:
+        """All tasks together read so much in a second, at most, from now on; 0: as much as comes."""
+        self._bound = bytes_per_second
+        for writer in self._seated if self._open else ():
+            writer.write(encode_share(self._share))
+
+    @property
+    def _share(self) -> int:
+        """Each task's that has partitions: every seat's."""
+        return share(self._bound, len(self._open))
+
     def stop(self) -> None:
         """End the slice: the tasks finish what they have begun; whoever comes later gets nothing to do."""
         self._open = {}
@@ -105,7 +119,7 @@ class SeatServer:
         self._homes[number] = worker
         self._seated[writer] = number
         try:
-            writer.write(encode_seat(seat))
+            writer.write(encode_seat(seat) + encode_share(self._share))
             while line := await reader.readline():
                 self._notice(decode_notice(line))
         finally:

@@ -22,7 +22,16 @@ from appliance.replicator.naming import Naming
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.replicator.seat_tls import seat_tls
-from appliance.replicator.seating import Hello, Notice, Seat, decode_seat, encode_hello, encode_notice
+from appliance.replicator.seating import (
+    STOP,
+    Hello,
+    Notice,
+    Seat,
+    decode_seat,
+    decode_share,
+    encode_hello,
+    encode_notice,
+)
 from appliance.replicator.states import LaneState
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
@@ -58,6 +67,7 @@ class Worker:
         self._intake: Intake | None = None
         self._copiers: dict[int, Copier] = {}
         self._slice = -1
+        self._share = 0
         self._stopping = asyncio.Event()
         self._driver: asyncio.StreamWriter | None = None
 
@@ -74,6 +84,7 @@ class Worker:
                 return []
             self._driver, self._stopping = writer, asyncio.Event()
             self._invitation = invitation
+            self._bound(decode_share(await reader.readline()))
             await self._take(decode_seat(line))
             watch = asyncio.create_task(self._watch(reader), name="driver-watch")
             rows = await self._copy()
@@ -83,6 +94,11 @@ class Worker:
         finally:
             self._driver = None
             writer.close()
+
+    def _bound(self, bytes_per_second: int) -> None:
+        self._share = bytes_per_second
+        if self._intake is not None:
+            self._intake.bound(bytes_per_second)
 
     async def _take(self, seat: Seat) -> None:
         """Keep the lanes that stay, if no slice was missed since; drop the others."""
@@ -100,6 +116,7 @@ class Worker:
     def _new_copier(self, lane: int) -> Copier:
         if self._intake is None:
             self._intake = Intake(self._source, self._tell)
+            self._intake.bound(self._share)
         assert self._invitation is not None
         engine, run, generation = self._settings.engine, self._invitation.run, self._invitation.generation
         owner = Owner(run, self._name, socket.gethostname(), time.time_ns() // 1_000_000, generation)
@@ -112,10 +129,11 @@ class Worker:
         return [row for rows in results for row in rows]
 
     async def _watch(self, reader: asyncio.StreamReader) -> None:
-        """Stop at the driver's word, and when the driver is no more, or is not understood."""
+        """Heed the driver's words; stop at that word, and when the driver is no more, or is not understood."""
         try:
             with contextlib.suppress(OSError):
-                await reader.readline()
+                while (line := await reader.readline()) not in (b"", STOP):
+                    self._bound(decode_share(line))
         except Exception as error:
             self._tell("driver", unexpected(error))
         self._stopping.set()

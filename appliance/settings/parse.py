@@ -197,4 +197,5 @@ def _engine(reading: _Reading) -> EngineSettings:
         spark_secret=reading.value(variables.SPARK_AUTHENTICATE_SECRET),
         spark_driver_host=reading.value(variables.SPARK_DRIVER_HOST),
         spark_driver_port=reading.value(variables.SPARK_DRIVER_PORT),
+        max_bytes_per_second=reading.value(variables.MAX_BYTES_PER_SECOND),
     )

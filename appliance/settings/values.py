@@ -195,7 +195,7 @@ class EngineSettings:
     """How the replicator works; times in seconds, sizes in bytes.
 
     ``tasks`` 0 means one for each core, ``lanes`` 0 one for each task. The secret is the Spark cluster's; the driver's
-    host "" means that by which Spark's master is reached, its port 0 any.
+    host "" means that by which Spark's master is reached, its port 0 any. ``max_bytes_per_second`` 0 means no bound.
     """
 
     lanes: int
@@ -211,6 +211,7 @@ class EngineSettings:
     spark_secret: Secret
     spark_driver_host: str
     spark_driver_port: int
+    max_bytes_per_second: int
 
     @property
     def in_a_cluster(self) -> bool:

@@ -339,6 +339,13 @@ COMMIT_INTERVAL_MS = _define(
 COMMIT_BYTES = _define(
     "COMMIT_BYTES", "Bytes after which a transaction commits sooner.", Role.REPLICATOR, whole(2**16, 2**30), str(2**24)
 )
+MAX_BYTES_PER_SECOND = _define(
+    "MAX_BYTES_PER_SECOND",
+    "Bytes of records that are read from the source in a second, at most; 0: no bound. Read again while copying.",
+    Role.REPLICATOR,
+    whole(0, 2**40),
+    "0",
+)
 TRANSACTION_TIMEOUT_SECONDS = _define(
     "TRANSACTION_TIMEOUT_SECONDS",
     "When the destination gives up a transaction whose lane died.",

@@ -215,6 +215,7 @@ async def test_copies_that_cannot_be_written_keep_no_other_of_their_lane_waiting
     async with frail.engine() as engine:
         await engine.prepare()
         await three_brokers.kill(2)
+        await asyncio.to_thread(wait_for_leader, three_brokers, copies[gone], -1)
         for topic, partitions in ((few, 1), (gone, 1), (others, 8)):
             for partition in range(partitions):
                 produce(frail.producer(), topic, 10, partition)

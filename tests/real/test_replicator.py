@@ -87,6 +87,23 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
+async def test_a_bound_that_is_changed_in_the_settings_holds_without_a_restart_and_status_shows_it(
+    orders: Link,
+) -> None:
+    for _ in range(3):
+        orders.produce("orders", 2000, value=b"x" * 1000)
+    async with orders.tunnel(), orders.running("replicate", MAX_BYTES_PER_SECOND="1") as replicator:
+        await until_copied(orders, "orders", 1)
+        assert await copied(orders.grape, "orders.copy") < 6000
+        async with orders.running("status", "--json", MAX_BYTES_PER_SECOND="1") as status:
+            await status.wait_for_line('"max_bytes_per_second": 1,', PATIENCE)
+        settings = orders.directory / f"{replicator.name}.sh"
+        settings.write_text(settings.read_text().replace("MAX_BYTES_PER_SECOND=1\n", "MAX_BYTES_PER_SECOND=0\n"))
+        await replicator.wait_for_line("bound changed bytes_per_second=0", PATIENCE)
+        await until_copied(orders, "orders", 6000)
+    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
 @pytest.mark.parametrize("wrong_end", ["source", "destination"])
 async def test_a_wrong_secret_at_one_end_is_named_at_both_and_nothing_is_written(orders: Link, wrong_end: str) -> None:
     wrong = {"SHARED_SECRET": "another-" + orders.secret}

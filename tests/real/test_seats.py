@@ -9,7 +9,7 @@ import pytest
 
 from appliance.errors import SettingsError
 from appliance.replicator.seat_tls import seat_tls
-from appliance.replicator.seating import STOP, Hello, Notice, Seat, decode_seat, encode_hello
+from appliance.replicator.seating import STOP, Hello, Notice, Seat, decode_seat, decode_share, encode_hello
 from appliance.replicator.seats import SeatServer
 from appliance.settings.values import Side
 from tests.support.patience import PATIENCE
@@ -40,11 +40,15 @@ class Task:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self._writer = reader, writer
+        self.share = -1
 
     async def seat(self) -> int | None:
         """The slice of the seat that it was given; none when it was given no seat."""
         line = await self.reader.readline()
-        return decode_seat(line).slice if line else None
+        if not line:
+            return None
+        self.share = decode_share(await self.reader.readline())
+        return decode_seat(line).slice
 
     async def end(self) -> None:
         """Returns when the server has seen the end."""
@@ -119,6 +123,19 @@ async def test_case_3_a_seat_of_a_slice_that_has_ended_is_given_to_nobody() -> N
                 await late.end()
                 async with task_of(seats, "next") as following:
                     assert await following.seat() is None
+
+
+async def test_each_task_is_told_its_share_of_the_bound_with_its_seat_and_when_it_changes() -> None:
+    async with server() as seats:
+        seats.bound(1000)
+        seats.open([seat(0), seat(0)])
+        async with task_of(seats, "one") as one, task_of(seats, "other") as other:
+            for task in (one, other):
+                assert (await task.seat(), task.share) == (0, 500)
+            seats.bound(300)
+            assert [decode_share(await task.reader.readline()) for task in (one, other)] == [150, 150]
+            seats.bound(0)
+            assert [decode_share(await task.reader.readline()) for task in (one, other)] == [0, 0]
 
 
 async def dialled(seats: SeatServer, token: str) -> bytes:

@@ -53,7 +53,7 @@ Answer = TypeVar("Answer")
 
 LANES = 4
 ENGINE = EngineSettings(
-    LANES, 1, 10.0, 3.0, 0.005, 4 * 1024 * 1024, 30.0, OnGap.STOP, "local[*]", "512m", Secret(""), "", 0
+    LANES, 1, 10.0, 3.0, 0.005, 4 * 1024 * 1024, 30.0, OnGap.STOP, "local[*]", "512m", Secret(""), "", 0, 0
 )
 
 

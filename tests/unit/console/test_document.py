@@ -15,6 +15,7 @@ def test_what_is_known_is_there_as_json() -> None:
     assert read["state"] == "copied"
     assert read["at"] == "2027-01-15T08:00:00.000Z"
     assert read["troubles"] == read["remarks"] == []
+    assert read["max_bytes_per_second"] == 0
     assert read["lanes"][0]["owner"] == {
         "run": "1a2b3c",
         "worker": "worker",

@@ -35,6 +35,8 @@ def test_every_partition_has_its_numbers() -> None:
     assert found["stopped", "0"] == found["gaps_total", "0"] == found["held_seconds", "0"] == 0
     assert found["source_reachable", ""] == found["destination_reachable", ""] == 1
     assert found["snapshot_timestamp_seconds", ""] == NOW / 1000
+    assert found["max_bytes_per_second", ""] == 0
+    assert samples(snapshot(MAX_BYTES_PER_SECOND="5000"))["max_bytes_per_second", ""] == 5000
 
 
 def test_a_stop_a_hold_and_a_gap_are_counted() -> None:

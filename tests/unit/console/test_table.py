@@ -40,9 +40,8 @@ def cells(text: str, first: str) -> list[str]:
 
 def test_the_first_lines_say_the_state_both_clusters_and_who_has_which_lanes() -> None:
     other = Owner("4d5e6f", "worker", "other-vm", NOW)
-    text = printed(
-        snapshot(destination=replace(DESTINATION, topic=positions_topic(4, 4), owners=(RUN, RUN, other, None)))
-    )
+    owned = replace(DESTINATION, topic=positions_topic(4, 4), owners=(RUN, RUN, other, None))
+    text = printed(snapshot(destination=owned))
     assert text.splitlines()[:6] == [
         "replicator-orange: copied at 2027-01-15T08:00:00.000Z",
         "source cluster orange: answers",
@@ -51,6 +50,11 @@ def test_the_first_lines_say_the_state_both_clusters_and_who_has_which_lanes() -
         "lane 2: run 4d5e6f on other-vm since 2027-01-15T08:00:00.000Z",
         "lane 3: nobody has taken it yet",
     ]
+
+
+def test_a_bounded_link_says_so() -> None:
+    assert "bounded" not in printed(snapshot())
+    assert "\nbounded at 5,000,000 bytes/s\n" in printed(snapshot(MAX_BYTES_PER_SECOND="5000000"))
 
 
 def test_a_topic_that_is_copied_is_one_row_and_no_partition_is_shown() -> None:

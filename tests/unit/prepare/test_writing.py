@@ -55,6 +55,17 @@ def test_a_change_is_shown_but_not_the_whole_of_another_links_file(tmp_path: Pat
     assert (other.state, other.lines) == ("replaced", ())
 
 
+def test_settings_are_written_over_where_a_container_has_them_and_other_files_are_replaced(tmp_path: Path) -> None:
+    for file in (OPEN, CLOSED):
+        write(tmp_path, file, OWNER, dry=False)
+    with (tmp_path / CLOSED.path).open() as mounted, (tmp_path / OPEN.path).open() as old:
+        for file, text in ((OPEN, "# link\n"), (CLOSED, "# link\nexport A='1'\n")):
+            write(tmp_path, RenderedFile(file.path, text, file.mode), OWNER, dry=False)
+        assert mounted.read() == (tmp_path / CLOSED.path).read_text() == "# link\nexport A='1'\n"
+        assert (old.read(), (tmp_path / OPEN.path).read_text()) == (OPEN.text, "# link\n")
+    assert mode(tmp_path / CLOSED.path) == 0o600
+
+
 def test_a_file_whose_place_cannot_be_had_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / OPEN.path).mkdir()
     with pytest.raises(SettingsError, match=r"^docker-compose\.yml: cannot be read or written: Is a directory$"):

@@ -183,6 +183,7 @@ def test_no_secret_gets_into_what_others_may_read(role: Role, secret: str, salt:
         ({"REPLICA_TOPICS_SOURCE_REGEX": "other"}, {"replicator"}),
         ({"DESTINATION_API_SECRET": "other"}, {"replicator"}),
         ({"SHARED_SECRET": SECRET[::-1]}, {"gateway"}),
+        ({"MAX_BYTES_PER_SECOND": "1000"}, set()),
         ({"LOG_LEVEL": "debug"}, {"gateway", "replicator"}),
         ({}, set()),
     ],

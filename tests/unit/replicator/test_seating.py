@@ -17,6 +17,7 @@ def test_what_is_said_is_understood() -> None:
     assert seating.decode_hello(seating.encode_hello(hello)) == hello
     assert seating.decode_seat(seating.encode_seat(SEAT)) == SEAT
     assert seating.decode_notice(seating.encode_notice(notice)) == notice
+    assert seating.decode_share(seating.encode_share(500)) == 500
 
 
 def test_every_line_is_one_line() -> None:
@@ -26,7 +27,7 @@ def test_every_line_is_one_line() -> None:
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[]", b"nonsense", b'{"slice": "x", "lanes": 3}'])
 def test_nonsense_is_the_peers_fault(line: bytes) -> None:
-    for decode in (seating.decode_hello, seating.decode_seat, seating.decode_notice):
+    for decode in (seating.decode_hello, seating.decode_seat, seating.decode_notice, seating.decode_share):
         with pytest.raises(PeerError):
             decode(line)
 

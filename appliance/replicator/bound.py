@@ -1,0 +1,47 @@
+"""The bound of a link, MAX_BYTES_PER_SECOND: it is read again while the replicator runs, and needs no restart."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from appliance.errors import SettingsError
+
+log = logging.getLogger("appliance.replicator")
+
+
+class Bound:
+    """``bytes_per_second`` is what holds now; 0: none.
+
+    A file may be half written when it is read: what it says is taken when a second look finds the same.
+    """
+
+    def __init__(self, bytes_per_second: int, read: Callable[[], int]) -> None:
+        """``read`` gives what the settings say now, or raises SettingsError."""
+        self.bytes_per_second = bytes_per_second
+        self._read = read
+        self._seen = bytes_per_second
+        self._told = ""
+
+    async def follow(self, seconds: float, changed: Callable[[int], None]) -> None:
+        """Look every so many seconds, for ever."""
+        while True:
+            await asyncio.sleep(seconds)
+            if self.look():
+                log.info("bound changed", extra={"fields": {"bytes_per_second": self.bytes_per_second}})
+                changed(self.bytes_per_second)
+
+    def look(self) -> bool:
+        """Look once; whether another bound holds now. What cannot be read changes nothing, and is told once."""
+        try:
+            read = self._read()
+        except SettingsError as error:
+            if str(error) != self._told:
+                log.warning(f"the settings cannot be read again, the bound stays: {error}")
+            self._told = str(error)
+            return False
+        self._told = ""
+        seen, self._seen = self._seen, read
+        if read != seen or read == self.bytes_per_second:
+            return False
+        self.bytes_per_second = read
+        return True

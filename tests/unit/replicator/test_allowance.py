@@ -1,0 +1,104 @@
+"""What a task may read in a second, and how a link's bound is dealt to its tasks."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.replicator.allowance import Allowance, share
+from tests.support.virtual_time import run
+
+KIB = 1024
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_without_a_bound_nothing_is_waited_for() -> None:
+    allowance = Allowance(Clock())
+    allowance.spend(10**12)
+    assert allowance.pause == 0
+    assert run(allowance.left(8_000_000)) == 8_000_000
+
+
+def test_a_bound_begins_with_a_seconds_worth_and_lets_no_more_be_saved() -> None:
+    clock = Clock()
+    allowance = Allowance(clock)
+    allowance.bound(1000 * KIB)
+    for _ in range(2):
+        assert run(allowance.left(8_000_000)) == 1000 * KIB
+        clock.now += 3600
+
+
+def test_what_is_left_is_asked_for_as_soon_as_it_is_worth_it() -> None:
+    clock = Clock()
+    allowance = Allowance(clock)
+    allowance.bound(100 * KIB)
+    allowance.spend(100 * KIB)
+    assert allowance.pause == pytest.approx(0.64)
+    clock.now = 0.64
+    assert run(allowance.left(8_000_000)) == pytest.approx(64 * KIB, abs=1)
+
+
+@pytest.mark.parametrize("rate", [1, 7, 1000])
+def test_a_bound_that_is_small_waits_for_a_seconds_worth_at_most(rate: int) -> None:
+    allowance = Allowance(Clock())
+    allowance.bound(rate)
+    allowance.spend(rate)
+    assert allowance.pause == pytest.approx(1.0)
+
+
+def test_an_answer_that_was_larger_than_the_bound_is_paid_for_afterwards() -> None:
+    allowance = Allowance(Clock())
+    allowance.bound(1000)
+    allowance.spend(61_000)
+    assert allowance.pause == pytest.approx(61.0)
+
+
+def test_whoever_waits_goes_on_at_once_when_the_bound_rises_or_falls_away() -> None:
+    async def rising(bytes_per_second: int) -> float:
+        loop = asyncio.get_running_loop()
+        allowance = Allowance(loop.time)
+        allowance.bound(1000)
+        allowance.spend(1_001_000)
+        waiting = asyncio.create_task(allowance.left(8_000_000))
+        await asyncio.sleep(10.0)
+        allowance.bound(bytes_per_second)
+        await waiting
+        return loop.time()
+
+    assert run(rising(0)) == pytest.approx(10.0)
+    assert run(rising(990_000)) == pytest.approx(11.0, abs=0.1)
+
+
+@given(
+    rate=st.integers(1000, 10**9),
+    answers=st.lists(st.tuples(st.integers(1, 10**7), st.floats(0, 5)), max_size=20),
+)
+def test_never_more_than_the_bucket_and_the_newest_answer_has_come(rate: int, answers: list[tuple[int, float]]) -> None:
+    async def copied() -> None:
+        loop = asyncio.get_running_loop()
+        allowance = Allowance(loop.time)
+        allowance.bound(rate)
+        spent = 0
+        for size, idle in answers:
+            await asyncio.sleep(idle)
+            await allowance.left(10**8)
+            assert spent <= rate * (1.002 + loop.time())
+            allowance.spend(size)
+            spent += size
+
+    run(copied())
+
+
+@pytest.mark.parametrize(
+    ("bound", "tasks", "each"), [(0, 3, 0), (1000, 1, 1000), (1000, 3, 333), (2, 3, 1), (1000, 0, 1000)]
+)
+def test_a_links_bound_is_dealt_evenly_and_no_task_gets_nothing(bound: int, tasks: int, each: int) -> None:
+    assert share(bound, tasks) == each

@@ -1,0 +1,61 @@
+"""The bound of a link, as it is read again and again."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from appliance.errors import SettingsError
+from appliance.replicator.bound import Bound
+from tests.support.virtual_time import run
+
+BROKEN = SettingsError(["line 3: expected export NAME='value'"])
+
+
+def read(*found: int | SettingsError) -> Bound:
+    """One that holds 100, and will find these one after the other."""
+    coming: Iterator[int | SettingsError] = iter(found)
+
+    def following() -> int:
+        one = next(coming)
+        if isinstance(one, SettingsError):
+            raise one
+        return one
+
+    return Bound(100, following)
+
+
+@pytest.mark.parametrize(
+    ("found", "held"),
+    [
+        ((100, 100), [100, 100]),
+        ((200, 200, 200), [100, 200, 200]),
+        ((0, 200, 200), [100, 100, 200]),  # read while it was being written
+        ((200, 100, 200, 200), [100, 100, 100, 200]),
+        ((200, BROKEN, 200), [100, 100, 200]),
+        ((0, 0), [100, 0]),
+    ],
+)
+def test_what_two_looks_say_holds(found: tuple[int | SettingsError, ...], held: list[int]) -> None:
+    bound = read(*found)
+    seen = []
+    for _ in found:
+        before = bound.bytes_per_second
+        assert bound.look() == (bound.bytes_per_second != before)
+        seen.append(bound.bytes_per_second)
+    assert seen == held
+
+
+def test_settings_that_cannot_be_read_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    bound = read(BROKEN, BROKEN, 100, BROKEN)
+    for _ in range(4):
+        bound.look()
+    assert [record.getMessage() for record in caplog.records] == [
+        "the settings cannot be read again, the bound stays: line 3: expected export NAME='value'"
+    ] * 2
+
+
+def test_whoever_follows_is_told_each_change() -> None:
+    told: list[int] = []
+    with pytest.raises(RuntimeError, match="StopIteration"):  # there is no more to read
+        run(read(200, 200, 200, 300, 300).follow(3.0, told.append))
+    assert told == [200, 300]
