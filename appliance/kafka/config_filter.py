@@ -223,7 +223,8 @@ class ConfigFilter:
 
 def _with(topic: NewTopic, keys: Iterable[str]) -> NewTopic:
     """The topic with these of its settings."""
-    return replace(topic, configs={key: value for key, value in topic.configs.items() if key in set(keys)})
+    chosen = set(keys)
+    return replace(topic, configs={key: value for key, value in topic.configs.items() if key in chosen})
 
 
 def _about_settings(failures: Mapping[str, ApplianceError]) -> dict[str, BrokerRefused]:

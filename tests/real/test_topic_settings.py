@@ -3,6 +3,7 @@
 A proxy before the real broker does the refusing; what is made is made by the broker.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
@@ -22,6 +23,7 @@ from appliance.settings.values import Start, TopicSettings
 from tests.support.administration import configuration, configure
 from tests.support.doctor import assert_breaks_at, diagnosis, finding
 from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rewriting import (
     Api,
@@ -177,8 +179,9 @@ async def test_a_refused_change_does_not_keep_the_others_from_being_followed(
         watching = scout(engine)
         await watching.look()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.bytes": "1048576"})
-        while not (found := await watching.look()).left_out:
-            pass
+        async with asyncio.timeout(PATIENCE):
+            while not (found := await watching.look()).left_out:
+                pass
     assert found.left_out == {topic: ("segment.bytes",)}
     held = configuration(pair.grape, pair.naming.destination(topic))
     assert held["retention.ms"] == "3600000"
