@@ -46,9 +46,14 @@ class Broker:
         return self._process
 
     def format(self, cluster_id: str) -> None:
-        """Makes an empty log directory of the cluster, as ``kafka-storage format`` does but without its JVM."""
+        """Makes an empty log directory of the cluster, as ``kafka-storage format`` does but without its JVM.
+
+        A broker on ZooKeeper begins with nothing in it.
+        """
         data = self.directory / "data"
         data.mkdir()
+        if self._installation.checkpoint is None:
+            return
         (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={self.node.id}\n")
         shutil.copyfile(self._installation.checkpoint, data / "bootstrap.checkpoint")
 

@@ -20,6 +20,7 @@ from appliance.demo.layout import make_directory, new_cluster_id, node_directory
 from appliance.demo.plan import ApiKey, ClusterPlan, Ports
 from appliance.demo.ports import free_ports
 from appliance.demo.rehearsal import kafka_installation
+from appliance.demo.zookeeper import ZooKeeper
 from appliance.errors import ProcessFailed
 from appliance.settings.target import Target
 
@@ -135,11 +136,15 @@ class Cluster:
         return client_configuration(self.plan, bootstrap, self.ca_file, api_key or known)
 
     async def _launch(self) -> None:
-        installation = await kafka_installation()
+        installation = await kafka_installation(self.plan.version)
         self._ports = free_ports([node.address for node in self.plan.nodes], self.plan.vpc_port)
         make_directory(self.directory)
         self._undo.callback(shutil.rmtree, self.directory)
         write_files(self.plan, self._ports, self.directory)
+        if self.plan.on_zookeeper:
+            zookeeper = ZooKeeper(self.plan, self._ports.controller, self.directory, installation)
+            self._undo.push_async_callback(zookeeper.kill)
+            await zookeeper.launch()
         cluster_id = new_cluster_id()
         for node in self.plan.nodes:
             broker = Broker(self.plan, node, node_directory(self.directory, node), installation)

@@ -29,9 +29,13 @@ log = logging.getLogger("appliance.demo")
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """Maven modules, each ``(organisation, name, revision)``, fetched together with all that they need."""
+    """Maven modules, each ``(organisation, name, revision)``, fetched together with all that they need.
+
+    ``version`` is Kafka's, and a part of the directory's name.
+    """
 
     modules: tuple[tuple[str, str, str], ...]
+    version: str = KAFKA_VERSION
 
     @property
     def ivy_file(self) -> str:
@@ -46,15 +50,26 @@ class JarSet:
     @property
     def directory(self) -> Path:
         """Where the set is, or will be."""
-        return cache_directory() / f"kafka-{KAFKA_VERSION}-{hashlib.sha256(self.ivy_file.encode()).hexdigest()[:12]}"
+        return cache_directory() / f"kafka-{self.version}-{hashlib.sha256(self.ivy_file.encode()).hexdigest()[:12]}"
 
 
-BROKER = JarSet(
-    (
-        ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-        ("org.apache.logging.log4j", "log4j-slf4j-impl", _LOG4J_VERSION),
-    )
-)
+def broker_jars(version: str = KAFKA_VERSION) -> JarSet:
+    """All that a broker of this version needs; before 4.0 it calls Log4j 1.2, which Log4j 2 answers by a bridge."""
+    bridges = ["log4j-1.2-api", "log4j-slf4j-impl"] if _numbers(version) < (4,) else ["log4j-slf4j-impl"]
+    logging_modules = tuple(("org.apache.logging.log4j", bridge, _LOG4J_VERSION) for bridge in bridges)
+    return JarSet((("org.apache.kafka", "kafka_2.13", version), *logging_modules), version)
+
+
+def on_zookeeper(version: str) -> bool:
+    """Whether a cluster of this version has its metadata in ZooKeeper: KRaft is for production since 3.3 (KIP-833)."""
+    return _numbers(version) < (3, 3)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
+
+
+BROKER = broker_jars()
 MIRROR_MAKER = JarSet(
     (
         *BROKER.modules,
@@ -107,11 +122,11 @@ def _fetch(jar_set: JarSet) -> list[Path]:
     if directory.exists():
         shutil.rmtree(directory)
     directory.mkdir()
-    log.info("downloading Kafka", extra={"fields": {"version": KAFKA_VERSION, "directory": str(directory)}})
+    log.info("downloading Kafka", extra={"fields": {"version": jar_set.version, "directory": str(directory)}})
     ivy_cache = cache_directory() / "ivy"
     ivy_file = directory / "ivy.xml"
     ivy_file.write_text(jar_set.ivy_file)
-    _run_ivy(ivy_cache, ivy_file)
+    _run_ivy(ivy_cache, ivy_file, jar_set.version)
     jars = sorted(directory.glob("*.jar"))
     partial = directory / f"{_MANIFEST}.partial"
     partial.write_text("".join(f"{jar.name} {jar.stat().st_size}\n" for jar in jars))
@@ -119,7 +134,7 @@ def _fetch(jar_set: JarSet) -> list[Path]:
     return jars
 
 
-def _run_ivy(ivy_cache: Path, ivy_file: Path) -> None:
+def _run_ivy(ivy_cache: Path, ivy_file: Path, version: str) -> None:
     """Fetches what ``ivy_file`` names into its directory. An interrupted download goes on where it was."""
     pattern = f"{ivy_file.parent}/[artifact]-[revision](-[classifier]).[ext]"
     command = [java(), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(ivy_file)]
@@ -128,10 +143,10 @@ def _run_ivy(ivy_cache: Path, ivy_file: Path) -> None:
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=_DEADLINE)
     except subprocess.CalledProcessError as error:
         reason = _first_complaint(error.stdout + error.stderr)
-        raise ProcessFailed(f"Kafka {KAFKA_VERSION} could not be downloaded, check the network: {reason}") from error
+        raise ProcessFailed(f"Kafka {version} could not be downloaded, check the network: {reason}") from error
     except subprocess.TimeoutExpired as error:
         raise ProcessFailed(
-            f"Kafka {KAFKA_VERSION} was not downloaded within {_DEADLINE:.0f} s: check the network"
+            f"Kafka {version} was not downloaded within {_DEADLINE:.0f} s: check the network"
         ) from error
 
 

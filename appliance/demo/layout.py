@@ -7,6 +7,7 @@
             broker.pem      its key and certificates
             data/           the log directory, made by formatting
             kafka.log       all that the process prints
+        zookeeper/          ZooKeeper's own, where the version has one
 
 Nothing else of a cluster is on disk.
 """

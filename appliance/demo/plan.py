@@ -3,7 +3,9 @@
 import ipaddress
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from appliance.demo.jars import KAFKA_VERSION, on_zookeeper
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import SecurityProtocol
@@ -32,7 +34,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One broker, which is a controller too.
+    """One broker, which is a controller too unless ZooKeeper is.
 
     ``fqdn`` is what its own network calls it; None: no VPC listener. ``vpc_port`` 0 means the cluster's there.
     """
@@ -50,7 +52,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of one cluster, the same on each node's address."""
+    """The ports of one cluster, the same on each node's address; ``controller`` is ZooKeeper's where there is one."""
 
     home: int
     controller: int
@@ -64,6 +66,8 @@ class ClusterPlan:
     ``security`` holds for both client listeners. ``api_keys`` may do everything; with ``limited_keys`` there are ACLs,
     and these may do what an ACL permits. ``vpc_port`` 0 means any free one. ``heap_megabytes`` is for each.
     ``optimised`` is for measurements: compiling hot code, and with all its heap from the start, as in production.
+    ``version`` is Kafka's: a cluster older than KRaft gets a ZooKeeper. ``properties`` come on top of the brokers' own,
+    ``classes`` are directories or jars with classes that they name.
     """
 
     name: str
@@ -74,6 +78,9 @@ class ClusterPlan:
     heap_megabytes: int = 256
     optimised: bool = False
     limited_keys: tuple[ApiKey, ...] = field(default=(), repr=False)
+    version: str = KAFKA_VERSION
+    properties: tuple[tuple[str, str], ...] = ()
+    classes: tuple[Path, ...] = ()
 
     @classmethod
     def secure(
@@ -101,6 +108,11 @@ class ClusterPlan:
     def replicas(self) -> int:
         """How often topics are stored unless they say otherwise: at most three times."""
         return min(3, len(self.nodes))
+
+    @property
+    def on_zookeeper(self) -> bool:
+        """Whether it has a ZooKeeper, since its version is too old to do without."""
+        return on_zookeeper(self.version)
 
     def home_targets(self, ports: Ports) -> tuple[Target, ...]:
         """The brokers as clients of the home network reach them."""

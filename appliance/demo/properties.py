@@ -1,7 +1,7 @@
 """A broker's server.properties: pure, from the plan to a text.
 
 Three listeners: HOME is advertised by address and is what brokers use among themselves, VPC is advertised by FQDN,
-CONTROLLER carries the metadata quorum and stays in plain text on loopback.
+CONTROLLER carries the metadata quorum and stays in plain text on loopback; a cluster on ZooKeeper has none.
 """
 
 from pathlib import Path
@@ -16,7 +16,8 @@ _INTERNAL_PARTITIONS = 8
 
 def server_properties(plan: ClusterPlan, node: Node, ports: Ports, directory: Path, internal: ApiKey) -> str:
     """The file's text. ``directory`` is the node's own; ``internal`` is whom the brokers log in to one another as."""
-    entries = _identity(plan, node, ports) | _listeners(plan, node, ports) | _topics(plan.replicas) | _pace()
+    entries = _metadata_on_zookeeper(plan, node, ports) if plan.on_zookeeper else _metadata_quorum(plan, node, ports)
+    entries |= _listeners(plan, node, ports) | _topics(plan.replicas) | _pace()
     entries["log.dirs"] = str(directory / "data")
     if plan.security.encrypted:
         entries |= _encryption(directory)
@@ -24,10 +25,11 @@ def server_properties(plan: ClusterPlan, node: Node, ports: Ports, directory: Pa
         entries |= _authentication(plan, node, internal)
     if plan.limited_keys:
         entries |= _authorization(plan, internal)
+    entries |= dict(plan.properties)
     return "".join(f"{name}={value}\n" for name, value in entries.items())
 
 
-def _identity(plan: ClusterPlan, node: Node, ports: Ports) -> dict[str, str]:
+def _metadata_quorum(plan: ClusterPlan, node: Node, ports: Ports) -> dict[str, str]:
     voters = ",".join(f"{voter.id}@{voter.address}:{ports.controller}" for voter in plan.nodes)
     return {
         "process.roles": "broker,controller",
@@ -37,22 +39,29 @@ def _identity(plan: ClusterPlan, node: Node, ports: Ports) -> dict[str, str]:
     }
 
 
+def _metadata_on_zookeeper(plan: ClusterPlan, node: Node, ports: Ports) -> dict[str, str]:
+    return {"broker.id": str(node.id), "zookeeper.connect": f"{plan.nodes[0].address}:{ports.controller}"}
+
+
 def _client_listeners(node: Node) -> tuple[str, ...]:
     return ("HOME",) if node.fqdn is None else ("HOME", "VPC")
 
 
 def _listeners(plan: ClusterPlan, node: Node, ports: Ports) -> dict[str, str]:
-    bound = [f"HOME://{node.address}:{ports.home}", f"CONTROLLER://{node.address}:{ports.controller}"]
+    bound = [f"HOME://{node.address}:{ports.home}"]
     advertised = [f"HOME://{node.address}:{ports.home}"]
     if node.fqdn is not None:
         vpc_port = node.vpc_port or ports.vpc
         bound.append(f"VPC://{node.address}:{vpc_port}")
         advertised.append(f"VPC://{node.fqdn}:{vpc_port}")
     protocols = [f"{listener}:{plan.security}" for listener in _client_listeners(node)]
+    if not plan.on_zookeeper:
+        bound.append(f"CONTROLLER://{node.address}:{ports.controller}")
+        protocols.append("CONTROLLER:PLAINTEXT")
     return {
         "listeners": ",".join(bound),
         "advertised.listeners": ",".join(advertised),
-        "listener.security.protocol.map": ",".join([*protocols, "CONTROLLER:PLAINTEXT"]),
+        "listener.security.protocol.map": ",".join(protocols),
         "inter.broker.listener.name": "HOME",
     }
 

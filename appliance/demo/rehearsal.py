@@ -8,6 +8,7 @@ import asyncio
 import logging
 import secrets
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from appliance.demo import jars
@@ -27,30 +28,36 @@ _ADDRESS = "127.0.0.1"
 log = logging.getLogger("appliance.demo")
 
 
-async def kafka_installation() -> Installation:
+async def kafka_installation(version: str = jars.KAFKA_VERSION) -> Installation:
     """Kafka on this machine. The first call downloads and rehearses it, in a minute or so; all others are quick.
+
+    A version on ZooKeeper is not rehearsed: nobody but tests starts one.
 
     Raises:
         ProcessFailed: the download or the rehearsal failed.
         ToolMissing: there is no Java.
     """
-    classpath = await asyncio.to_thread(jars.classpath)
-    directory = jars.BROKER.directory
+    jar_set = jars.broker_jars(version)
+    classpath = await asyncio.to_thread(jars.classpath, jar_set)
+    if jars.on_zookeeper(version):
+        return Installation(java(), classpath, None, ())
+    directory = jar_set.directory
     archive, checkpoint = directory / "classes.jsa", directory / "bootstrap.checkpoint"
     if not checkpoint.exists():
         with tempfile.TemporaryDirectory(dir=directory, prefix="rehearsal-") as stage:
-            await _rehearse(classpath, Path(stage), archive, checkpoint)
+            await _rehearse(version, classpath, Path(stage), archive, checkpoint)
     class_options = (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
     return Installation(java(), classpath, checkpoint, class_options)
 
 
-async def _rehearse(classpath: str, stage: Path, archive: Path, checkpoint: Path) -> None:
+async def _rehearse(version: str, classpath: str, stage: Path, archive: Path, checkpoint: Path) -> None:
     """Leaves ``archive``, if this JVM can make one, and then ``checkpoint``, which says that the rehearsal is over."""
     log.info("rehearsing a broker, once", extra={"fields": {"directory": str(stage)}})
     recorded = stage / archive.name
     recording = Installation(java(), classpath, checkpoint, (f"-XX:ArchiveClassesAtExit={recorded}",))
     user = ApiKey("rehearsal", Secret(secrets.token_hex(16)))
-    plan = ClusterPlan.secure("rehearsal", size=1, first_address=_ADDRESS, api_keys=(user,))
+    secure = ClusterPlan.secure("rehearsal", size=1, first_address=_ADDRESS, api_keys=(user,))
+    plan = replace(secure, version=version)
     ports = free_ports([_ADDRESS])
     make_directory(stage / plan.name)
     write_files(plan, ports, stage / plan.name)

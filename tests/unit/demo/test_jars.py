@@ -3,6 +3,8 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from appliance.demo import jars
 
 
@@ -24,3 +26,11 @@ def test_a_set_asks_for_its_modules_at_their_exact_revisions():
 
 def test_another_choice_of_modules_is_kept_in_another_directory():
     assert jars.BROKER.directory != jars.MIRROR_MAKER.directory
+
+
+@pytest.mark.parametrize(("version", "bridges"), [("2.8.2", 2), ("3.9.1", 2), ("4.0.0", 1), ("4.10.0", 1)])
+def test_every_version_of_a_broker_has_jars_and_a_directory_of_its_own(version: str, bridges: int) -> None:
+    jar_set = jars.broker_jars(version)
+    assert ("org.apache.kafka", "kafka_2.13", version) in jar_set.modules
+    assert sum(organisation.endswith("log4j") for organisation, _, _ in jar_set.modules) == bridges
+    assert jar_set.directory.name.startswith(f"kafka-{version}-")

@@ -1,5 +1,7 @@
 """Clusters as values."""
 
+from dataclasses import replace
+
 import pytest
 
 from appliance.demo.plan import ApiKey, ClusterPlan, Ports
@@ -45,3 +47,10 @@ def test_a_key_that_could_break_out_of_the_login_configuration_is_refused(key, s
 
 def test_a_plan_does_not_show_its_secrets():
     assert "orange-secret" not in repr(orange())
+
+
+@pytest.mark.parametrize(
+    ("version", "on_zookeeper"), [("2.8.2", True), ("3.2.3", True), ("3.3.0", False), ("3.10.1", False)]
+)
+def test_a_cluster_older_than_kraft_for_production_is_on_zookeeper(version, on_zookeeper):
+    assert replace(orange(), version=version).on_zookeeper == on_zookeeper

@@ -1,5 +1,6 @@
 """server.properties, from the plan."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,17 @@ def test_a_plain_broker_has_one_client_listener_and_neither_tls_nor_sasl():
     assert entries["listeners"] == "HOME://127.0.3.1:19092,CONTROLLER://127.0.3.1:19093"
     assert entries["listener.security.protocol.map"] == "HOME:PLAINTEXT,CONTROLLER:PLAINTEXT"
     assert not [name for name in entries if "ssl" in name or "sasl" in name]
+
+
+def test_a_version_older_than_kraft_is_on_zookeeper_and_has_no_controllers():
+    plan = replace(orange(1), version="2.8.2")
+    entries = properties(plan, plan.nodes[0])
+    assert (entries["broker.id"], entries["zookeeper.connect"]) == ("0", "127.0.1.1:19093")
+    assert not [name for name in entries if "controller" in name or name == "process.roles"]
+    assert not [value for value in entries.values() if "CONTROLLER" in value]
+
+
+def test_what_a_plan_sets_itself_comes_last():
+    plan = replace(orange(1), properties=(("auto.create.topics.enable", "true"), ("message.max.bytes", "1")))
+    entries = properties(plan, plan.nodes[0])
+    assert (entries["auto.create.topics.enable"], entries["message.max.bytes"]) == ("true", "1")
