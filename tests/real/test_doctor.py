@@ -14,6 +14,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 from appliance.demo.plan import ApiKey
 from appliance.doctor.report import Report
 from appliance.doctor.step import Verdict
+from appliance.replicator.naming import REGISTRY
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side
@@ -68,7 +69,9 @@ def permit_what_is_needed(on: Link) -> None:
     copy = (op.CREATE, op.WRITE, op.DESCRIBE_CONFIGS, op.ALTER_CONFIGS)
     permit(on.grape, WRITER, kind.TOPIC, "orders", *copy)
     permit(on.grape, WRITER, kind.TOPIC, POSITIONS, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
-    permit(on.grape, WRITER, kind.TRANSACTIONAL_ID, "replicator-orange.", op.WRITE, op.DESCRIBE)
+    permit(on.grape, WRITER, kind.TOPIC, REGISTRY, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
+    for transactional_id in ("replicator-orange.", REGISTRY):
+        permit(on.grape, WRITER, kind.TRANSACTIONAL_ID, transactional_id, op.WRITE, op.DESCRIBE)
 
 
 def port(on: Link) -> int:
