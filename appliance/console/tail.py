@@ -56,9 +56,8 @@ class PositionsTail:
             self._id, self.memories = topic.id, tuple(Memory(read_to=starts[lane]) for lane in lanes)
         try:
             for leader in set(topic.leaders):
-                await self._catch_up(
-                    topic, leader, {lane for lane, leads in enumerate(topic.leaders) if leads == leader}
-                )
+                led = {lane for lane, leads in enumerate(topic.leaders) if leads == leader}
+                await self._catch_up(topic, leader, led)
         except BrokerRefused as error:
             if not error.retriable:
                 self._forget()  # the log does not hold any more what comes next: the newest of each key is still there

@@ -69,7 +69,7 @@ async def admit(
             begin = begins[replica.source]
             begin = found[replica.source] if begin is None else begin
             _admit_new(admission, replica, begin, positions.get(replica.source))
-    for replica in replicas:
+    for replica in (each for each in replicas if each not in admission.waiting):
         if refusal := untold.get(replica.destination_topic) or _too_few_replicas(replica, metadata, limits):
             admission.waiting[replica] = refusal
     return admission

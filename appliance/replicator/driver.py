@@ -13,7 +13,6 @@ from appliance.replicator.bound import Bound
 from appliance.replicator.configuration import task_count
 from appliance.replicator.discovery import Scout
 from appliance.replicator.establish import Established, Establishing
-from appliance.replicator.failing import unexpected
 from appliance.replicator.machine import JavaMachine, driver_host
 from appliance.replicator.memory import StartOffsets
 from appliance.replicator.naming import Naming
@@ -128,7 +127,7 @@ class Replicator:
                 self._troubles.tell("discovery", str(error))
             except Exception as error:  # a defect of ours: topics would be looked for no more, and nobody would know
                 log.debug("discovery failed", exc_info=error)
-                self._troubles.tell("discovery", str(unexpected(error)))
+                self._troubles.tell("discovery", f"unexpected {type(error).__name__}: {error}")
             else:
                 self._troubles.over("discovery")
                 self._troubles.keep("topic ", {f"topic {name}": fault for name, fault in found.unfit.items()})
