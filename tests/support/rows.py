@@ -1,5 +1,7 @@
 """What a consumer reads of a partition, and how far it goes."""
 
+from collections.abc import Iterable
+
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from appliance.demo.cluster import Cluster
@@ -21,6 +23,11 @@ def end(cluster: Cluster, topic: str, partition: int) -> int:
 
 def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
     """All that a read_committed consumer sees of a partition; nothing of a topic that is not there."""
+    return read_partitions(cluster, [(topic, partition)])[topic, partition]
+
+
+def read_partitions(cluster: Cluster, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], list[Row]]:
+    """The same of many partitions, by one consumer."""
     configuration = {
         **cluster.client_configuration(),
         "group.id": "reader",
@@ -31,15 +38,20 @@ def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
         "topic.metadata.propagation.max.ms": 1,
     }
     consumer = Consumer(configuration)
-    rows: list[Row] = []
+    rows: dict[tuple[str, int], list[Row]] = {partition: [] for partition in partitions}
+    unread = set(rows)
     try:
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        while True:
+        consumer.assign([TopicPartition(*partition, 0) for partition in unread])
+        while unread:
             message: Message | None = consumer.poll(PATIENCE)
-            assert message is not None, f"{topic}-{partition} cannot be read to its end"
+            assert message is not None, f"{unread} cannot be read to their end"
+            partition = message.topic(), message.partition()
             if message.error() is not None:
                 assert message.error().name() in ("_PARTITION_EOF", "UNKNOWN_TOPIC_OR_PART"), message.error()
-                return rows
-            rows.append((partition, message.key(), message.value(), message.headers(), message.timestamp()))
+                unread.discard(partition)
+            elif partition in unread:
+                row = partition[1], message.key(), message.value(), message.headers(), message.timestamp()
+                rows[partition].append(row)
     finally:
         consumer.close()
+    return rows

@@ -1,0 +1,30 @@
+"""Copy, kill, verify: between brokers of every version that is tried, as source and as destination."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.versions import PAIRS, Versions
+from tests.brokers.way import PARTITIONS, Way
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.mark.parametrize(("source", "destination"), PAIRS, ids=[f"{old}-to-{new}" for old, new in PAIRS])
+async def test_a_replicator_that_is_killed_while_it_copies_loses_and_doubles_nothing(
+    versions: Versions, source: str, destination: str, tmp_path: Path
+) -> None:
+    way = Way(await versions.source(source), await versions.cluster(destination), tmp_path)
+    async with way.writing(seed=PAIRS.index((source, destination))) as workload:
+        async with way.running("replicate") as replicator:
+            await way.until_copied(replicator, 1)
+        assert way.live.count < sum(workload.written().values())
+        async with way.running("replicate") as replicator:
+            await way.until_copied(replicator, 1)
+            await workload.stop()
+            said = await way.verified()
+    assert said["equal"], said
+    assert {(partition["topic"], partition["partition"]) for partition in said["partitions"]} == set(PARTITIONS)
+    originals, copies = await way.both_sides()
+    assert [partition for partition in PARTITIONS if originals[partition] != copies[partition]] == []
+    assert said["records"] == sum(map(len, originals.values()))

@@ -1,0 +1,87 @@
+"""The versions of Kafka that are tried, and a cluster of each: one broker, started when a test first wants it."""
+
+import asyncio
+import contextlib
+import functools
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from confluent_kafka.admin import NewTopic
+
+from appliance.demo.cluster import Cluster
+from appliance.demo.input import RECORDS_MIN, Input
+from appliance.demo.jars import KAFKA_VERSION
+from appliance.demo.plan import ApiKey, ClusterPlan
+from appliance.demo.producing import produce
+from appliance.demo.topics import make_topics
+from appliance.settings.secret import Secret
+from appliance.settings.values import SecurityProtocol
+from tests.support.administration import make_topic
+
+NEWEST = KAFKA_VERSION
+OLD = ("2.8.2", "3.3.2", "3.6.2", "3.9.1")
+PAIRS = (*((old, NEWEST) for old in OLD), *((NEWEST, old) for old in OLD), ("2.8.2", "3.6.2"))
+"""Source and destination."""
+
+LIVE = "orders.live"
+LIVE_PARTITIONS = 2
+"""The topic that is written to while it is copied."""
+
+KEY = ApiKey("BROKERS", Secret("brokers-api-secret"))
+
+_RECORDS = 5 * RECORDS_MIN
+
+
+def plan(version: str, address: str) -> ClusterPlan:
+    """One broker of this version; 2.8 takes no PEM file without a password, so it stays without TLS."""
+    name = f"kafka-{version.replace('.', '-')}"
+    secure = ClusterPlan.secure(name, size=1, first_address=address, api_keys=(KEY,))
+    protocol = SecurityProtocol.SASL_PLAINTEXT if secure_by_password_only(version) else secure.security
+    return replace(secure, version=version, security=protocol)
+
+
+def secure_by_password_only(version: str) -> bool:
+    return version.startswith("2.")
+
+
+class Versions:
+    """A context manager: with it all clusters end."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._clusters: dict[str, Cluster] = {}
+        self._filled: set[str] = set()
+        self._undo = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> "Versions":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._undo.aclose()
+
+    async def cluster(self, version: str) -> Cluster:
+        """The cluster of this version."""
+        if version not in self._clusters:
+            address = f"127.0.6.{len(self._clusters) + 1}"
+            cluster = Cluster(plan(version, address), self._directory)
+            self._clusters[version] = await self._undo.enter_async_context(cluster)
+        return self._clusters[version]
+
+    async def source(self, version: str) -> Cluster:
+        """The same, with topics of every kind: all codecs, tombstones, headers, transactions committed and aborted."""
+        cluster = await self.cluster(version)
+        if version not in self._filled:
+            await asyncio.to_thread(_fill, cluster)
+            self._filled.add(version)
+        return cluster
+
+
+def _fill(cluster: Cluster) -> None:
+    client = cluster.client_configuration()
+    make_topics(client)
+    make_topic(cluster, NewTopic(LIVE, LIVE_PARTITIONS, 1))
+    records = Input(_RECORDS, now=int(time.time() * 1000))
+    for second_half in (False, True):
+        produce(client, records, second_half, lambda _: None, threading.Event())
