@@ -92,10 +92,12 @@ class BrokerRefused(ApplianceError):
 
     Args:
         code: the protocol's name of it, for example ``TOPIC_AUTHORIZATION_FAILED``.
+        words: the broker's own explanation, in one line; empty where it gave none.
     """
 
-    def __init__(self, message: str, code: str) -> None:
+    def __init__(self, message: str, code: str, words: str = "") -> None:
         self.code = code
+        self.words = words
         super().__init__(message)
 
 

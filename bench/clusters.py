@@ -72,7 +72,7 @@ async def make_topic(cluster: Cluster, name: str, partitions: int, configs: Mapp
     """
     async with kafka_cluster(cluster, Side.DESTINATION) as client:
         topic = NewTopic(name, partitions, cluster.plan.replicas, configs)
-        for error in (await create_topics(client, [topic])).values():
+        for error in (await create_topics(client, [topic])).failures.values():
             raise error
 
 

@@ -46,7 +46,7 @@ async def make(cluster: Cluster, topics: Collection[str]) -> None:
     made = [(name, partition) for name in topics for partition in range(PARTITIONS)]
     try:
         async with kafka_cluster(cluster, Side.SOURCE) as source, asyncio.timeout(_DEADLINE):
-            failures = await create_topics(source, [NewTopic(name, PARTITIONS, 1, {}) for name in topics])
+            failures = (await create_topics(source, [NewTopic(name, PARTITIONS, 1, {}) for name in topics])).failures
             for error in failures.values():
                 raise error
             known = await source.metadata(None)

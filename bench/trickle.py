@@ -74,7 +74,7 @@ async def trickle(pair: Pair, topic: str, copy: str) -> AsyncIterator[Trickle]:
     """
     for cluster, side, name in ((pair.source, Side.SOURCE, topic), (pair.destination, Side.DESTINATION, copy)):
         async with kafka_cluster(cluster, side) as client:
-            failures = await create_topics(client, [NewTopic(name, PARTITIONS, cluster.plan.replicas, {})])
+            failures = (await create_topics(client, [NewTopic(name, PARTITIONS, cluster.plan.replicas, {})])).failures
         for error in failures.values():
             raise error
     with contextlib.closing(Trickle(pair, topic, copy)) as made:

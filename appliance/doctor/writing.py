@@ -10,7 +10,7 @@ Nothing is left behind but an abort marker, see ``appliance.doctor``:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
@@ -19,13 +19,16 @@ from appliance.doctor.reading import SourceTopics, unreadable
 from appliance.doctor.step import Finding, failed, passed, skipped, some
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.config_filter import ConfigFilter, Made
 from appliance.kafka.configs import configs
 from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.metadata import Topic
-from appliance.kafka.topics import NewTopic, create_topics
+from appliance.kafka.topics import NewTopic
 from appliance.kafka.transactions import Producer, add_partitions, end_transaction, init_producer_id, try_partitions
-from appliance.replicator.discovery import new_copies
+from appliance.replicator.configuration import task_count
+from appliance.replicator.discovery import hidden_topics
 from appliance.replicator.naming import Naming
+from appliance.replicator.topic_configs import missed, new_copies, positions_topic, told, unknown
 from appliance.settings.values import Settings
 
 TOPICS_MAX = 1000
@@ -56,6 +59,7 @@ class Destination:
         self._cluster = cluster
         self._sources = sources
         self._key = f"DESTINATION_API_KEY={settings.destination.api_key}"
+        self._filter = ConfigFilter(cluster, self._naming.positions_topic)
         self._producer: Producer | None = None
 
     async def create(self) -> Finding:
@@ -66,16 +70,21 @@ class Destination:
         """
         there = (await self._cluster.metadata(None)).topics
         held = [copy for copy in self._copies() if copy in there]
-        missing = [topic for topic in self._wanted() if topic.name not in there]
-        failures = await create_topics(self._cluster, missing, validate_only=True) if missing else {}
-        for name, error in failures.items():
+        known = await self._filter.known()
+        missing = [topic for topic in self._wanted(known) if topic.name not in there]
+        made = await self._filter.fit(missing)
+        for name, error in made.failures.items():
             return failed(str(error), self._create_remedy(name, error))
+        if hidden := await hidden_topics(self._cluster, made.there):
+            return failed(f"{self._key} may not see {some(sorted(hidden))}", f"permit {self._key} DESCRIBE on them")
         try:
             await configs(self._cluster, held)
         except BrokerRefused as error:
             return failed(str(error), f"permit {self._key} DESCRIBE_CONFIGS and ALTER_CONFIGS on the copies")
         can_be_made = some([topic.name for topic in missing]) or "nothing is missing"
-        return passed(f"{len(held)} copies are there, can be made: {can_be_made}{self._unknown}")
+        return passed(
+            f"{len(held)} copies are there, can be made: {can_be_made}{self._unknown}{self._without(made, known)}"
+        )
 
     async def write(self) -> Finding:
         """Whether every copy, and the positions topic, may be written.
@@ -156,11 +165,21 @@ class Destination:
     def _copies(self) -> list[str]:
         return [self._naming.destination(topic.name) for topic in self._sources.matching][:TOPICS_MAX]
 
-    def _wanted(self) -> list[NewTopic]:
-        factor, naming = self._settings.topics.replication_factor, self._naming
+    def _wanted(self, known: Collection[str] | None) -> list[NewTopic]:
+        factor, naming, engine = self._settings.topics.replication_factor, self._naming, self._settings.engine
         sources = self._sources.matching[:TOPICS_MAX]
-        copies = new_copies(sources, self._sources.configs, naming, factor)
-        return [*copies, NewTopic(naming.positions_topic, 1, factor, {_POLICY: _COMPACTED})]
+        copies = new_copies(sources, self._sources.configs, naming, factor, known)
+        return [*copies, positions_topic(naming, engine.lanes or task_count(engine), factor)]
+
+    def _without(self, made: Made, known: Collection[str] | None) -> str:
+        """A remark about the settings that are left out."""
+        left_out = {topic.name: missed(made.left_out.get(topic.name, {}), topic.configs) for topic in made.topics}
+        for topic in self._sources.matching:
+            left_out.setdefault(self._naming.destination(topic.name), {}).update(
+                unknown(self._sources.configs.get(topic.name, {}), known)
+            )
+        whys = told({name: causes for name, causes in left_out.items() if causes})["cause"]
+        return f"; left out is what the destination does not take: {whys}" if whys else ""
 
     def _create_remedy(self, name: str, error: ApplianceError) -> str:
         code = error.code if isinstance(error, BrokerRefused) else ""

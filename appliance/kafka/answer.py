@@ -12,14 +12,20 @@ _FENCED = frozenset(
 )
 
 
-def failure(code: ErrorCode, doing: str) -> ApplianceError:
-    """The error for a code other than none; ``doing`` says what was asked, for example ``produce to orders.copy-3``."""
+def failure(code: ErrorCode, doing: str, words: str | None = None) -> ApplianceError:
+    """The error for a code other than none; ``doing`` says what was asked, for example ``produce to orders.copy-3``.
+
+    ``words`` is the broker's own explanation, where the protocol has room for one.
+    """
     name = code.name.upper()
+    if words is not None:
+        words = " ".join(words.split())
+        doing = f"{doing} ({words})"
     if code in _FENCED:
         return Fenced(f"{doing}: {name}")
     if code.retriable:
-        return BrokerBusy(f"{doing}: {name}", name)
-    return BrokerRefused(f"{doing}: {name}", name)
+        return BrokerBusy(f"{doing}: {name}", name, words or "")
+    return BrokerRefused(f"{doing}: {name}", name, words or "")
 
 
 def check(code: ErrorCode, doing: str) -> None:

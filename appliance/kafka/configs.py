@@ -1,6 +1,7 @@
-"""The configuration of topics: DescribeConfigs (KIP-133, KIP-226) and IncrementalAlterConfigs (KIP-339)."""
+"""The settings of topics: DescribeConfigs (KIP-133, KIP-226) and IncrementalAlterConfigs (KIP-339)."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
@@ -11,7 +12,7 @@ from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, Alt
 from kio.static.primitive import i8
 
 from appliance.errors import ApplianceError
-from appliance.kafka.answer import check, failure
+from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
 
 LARGEST_BATCH = "max.message.bytes"
@@ -23,14 +24,27 @@ _TOPICS_AT_ONCE = 100
 """Of each topic some forty entries are told: what is read at once must not keep the event loop for long."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a topic; ``own`` when it is set on the topic itself, and is not the broker's default."""
+
+    value: str | None
+    own: bool
+    read_only: bool
+
+
+Settings = Mapping[str, Setting]
+"""All settings of a topic that its broker knows, by name."""
+
+
 async def largest_batches(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, int]:
     """How many bytes a batch may have, by topic: max.message.bytes, set there or by default.
 
     Raises:
         BrokerRefused, BrokerBusy, Unreachable: as everywhere.
     """
-    described = await _describe(cluster, topics, (LARGEST_BATCH,))
-    return {name: int(entries[LARGEST_BATCH].value or 0) for name, entries in described.items()}
+    described = await _described(cluster, topics, (LARGEST_BATCH,))
+    return {name: int(settings[LARGEST_BATCH].value or 0) for name, settings in described.items()}
 
 
 async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
@@ -39,21 +53,33 @@ async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, d
     Raises:
         BrokerRefused, BrokerBusy, Unreachable: as everywhere.
     """
-    described = await _describe(cluster, topics, None)
-    return {
-        name: {
-            key: entry.value
-            for key, entry in entries.items()
-            if entry.config_source == _SET_ON_TOPIC and entry.value is not None
-        }
-        for name, entries in described.items()
-    }
+    return {name: set_on(settings) for name, settings in (await _described(cluster, topics, None)).items()}
 
 
-async def _describe(
+def set_on(settings: Settings) -> dict[str, str]:
+    """What of these is set on the topic itself."""
+    return {key: entry.value for key, entry in settings.items() if entry.own and entry.value is not None}
+
+
+async def _described(
     cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
-) -> dict[str, dict[str, DescribeConfigsResourceResult]]:
-    described: dict[str, dict[str, DescribeConfigsResourceResult]] = {}
+) -> dict[str, dict[str, Setting]]:
+    described, failures = await try_describe(cluster, topics, keys)
+    for error in failures.values():
+        raise error
+    return described
+
+
+async def try_describe(
+    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None = None
+) -> tuple[dict[str, dict[str, Setting]], dict[str, ApplianceError]]:
+    """The settings of each topic (of these names, or all), and why those of the others are not told.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    described: dict[str, dict[str, Setting]] = {}
+    failures: dict[str, ApplianceError] = {}
     names = list(topics)
     for first in range(0, len(names), _TOPICS_AT_ONCE):
         connection = await cluster.any_broker()
@@ -65,15 +91,24 @@ async def _describe(
         )
         answer = await connection.call(request, DescribeConfigsResponse)
         for result in answer.results:
-            check(result.error_code, f"describe the configuration of {result.resource_name}")
-            described[result.resource_name] = {entry.name: entry for entry in result.configs}
-    return described
+            if result.error_code is ErrorCode.none:
+                described[result.resource_name] = {entry.name: _setting(entry) for entry in result.configs}
+            else:
+                doing = f"describe the configuration of {result.resource_name}"
+                failures[result.resource_name] = failure(result.error_code, doing)
+    return described, failures
+
+
+def _setting(entry: DescribeConfigsResourceResult) -> Setting:
+    return Setting(entry.value, entry.config_source == _SET_ON_TOPIC, entry.read_only)
 
 
 async def alter_configs(
-    cluster: KafkaCluster, changes: Mapping[str, Mapping[str, str | None]]
+    cluster: KafkaCluster, changes: Mapping[str, Mapping[str, str | None]], validate_only: bool = False
 ) -> dict[str, ApplianceError]:
     """Set what is given on each topic, and unset what is None; all else stays.
+
+    With ``validate_only`` the cluster says whether it would, and changes nothing.
 
     Returns:
         Why not, by name, for each topic that could not be changed.
@@ -93,10 +128,12 @@ async def alter_configs(
         for name, entries in changes.items()
     )
     controller = await cluster.controller()
-    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=False)
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
     answer = await controller.call(request, IncrementalAlterConfigsResponse)
     return {
-        result.resource_name: failure(result.error_code, f"configure {result.resource_name} ({result.error_message})")
+        result.resource_name: failure(
+            result.error_code, f"configure {result.resource_name}", result.error_message or "no reason given"
+        )
         for result in answer.responses
         if result.error_code is not ErrorCode.none
     }

@@ -1,7 +1,7 @@
 """Topics made and grown: CreateTopics (KIP-4, KIP-525) and CreatePartitions (KIP-195)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
@@ -26,45 +26,58 @@ _RECORDS_AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made; replication factor -1 is the broker's default (KIP-464)."""
+    """A topic to be made; replication factor -1 is the broker's default (KIP-464).
+
+    ``required`` are those of its ``configs`` without which it is better not made.
+    """
 
     name: str
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
+    required: frozenset[str] = frozenset()
 
 
-async def create_topics(
-    cluster: KafkaCluster, topics: Collection[NewTopic], validate_only: bool = False
-) -> dict[str, ApplianceError]:
-    """Make the topics. One that is there already counts as made, since two may ask for it at once.
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What came of topics that were to be made: ``made``, ``there`` already, or why not, by name.
+
+    ``made`` tells the replication factor of each, -1 where the cluster doesn't say it (KIP-525).
+    """
+
+    made: dict[str, int] = field(default_factory=dict)
+    there: set[str] = field(default_factory=set)
+    failures: dict[str, ApplianceError] = field(default_factory=dict)
+
+
+async def create_topics(cluster: KafkaCluster, topics: Collection[NewTopic], validate_only: bool = False) -> Created:
+    """Make the topics. One that is there already is no failure, since two may ask for it at once.
 
     With ``validate_only`` the cluster says whether it would, and makes none.
-
-    Returns:
-        Why not, by name, for each one that could not be made.
 
     Raises:
         Unreachable: no broker answers.
     """
     controller = await cluster.controller()
-    failures: dict[str, ApplianceError] = {}
+    created = Created()
     for piece in pieces((topic, 1 + topic.partitions + len(topic.configs)) for topic in topics):
         request = CreateTopicsRequest(
             topics=tuple(map(_creatable, piece)), timeout=milliseconds(_TIMEOUT), validate_only=validate_only
         )
-        failures |= _not_made(await controller.call(request, CreateTopicsResponse, 2 * _TIMEOUT))
-    return failures
+        _sort(await controller.call(request, CreateTopicsResponse, 2 * _TIMEOUT), created)
+    return created
 
 
-def _not_made(answer: CreateTopicsResponse) -> dict[str, ApplianceError]:
-    return {
-        str(topic.name): failure(
-            topic.error_code, f"create topic {topic.name} ({topic.error_message or 'no reason given'})"
-        )
-        for topic in answer.topics
-        if topic.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists)
-    }
+def _sort(answer: CreateTopicsResponse, created: Created) -> None:
+    for topic in answer.topics:
+        name = str(topic.name)
+        if topic.error_code is ErrorCode.none:
+            created.made[name] = int(topic.replication_factor)
+        elif topic.error_code is ErrorCode.topic_already_exists:
+            created.there.add(name)
+        else:
+            words = topic.error_message or "no reason given"
+            created.failures[name] = failure(topic.error_code, f"create topic {name}", words)
 
 
 async def grow_topics(cluster: KafkaCluster, partitions: Mapping[str, int]) -> dict[str, ApplianceError]:
@@ -85,7 +98,7 @@ async def grow_topics(cluster: KafkaCluster, partitions: Mapping[str, int]) -> d
         request = CreatePartitionsRequest(topics=topics, timeout=milliseconds(_TIMEOUT), validate_only=False)
         answer = await controller.call(request, CreatePartitionsResponse, 2 * _TIMEOUT)
         failures |= {
-            str(result.name): failure(result.error_code, f"add partitions to {result.name} ({result.error_message})")
+            str(result.name): failure(result.error_code, f"add partitions to {result.name}", str(result.error_message))
             for result in answer.results
             if result.error_code is not ErrorCode.none
         }

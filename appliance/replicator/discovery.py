@@ -4,39 +4,25 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import ApplianceError
+from kio.schema.errors import ErrorCode
+
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.configs import LARGEST_BATCH, alter_configs, configs
+from appliance.kafka.config_filter import ConfigFilter
+from appliance.kafka.configs import set_on, try_describe
 from appliance.kafka.metadata import Metadata, Topic
-from appliance.kafka.topics import NewTopic, create_topics, grow_topics
+from appliance.kafka.topics import grow_topics
 from appliance.replicator.memory import Memory
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Discovery, discover, too_small
 from appliance.replicator.recall import peek_memory
+from appliance.replicator.topic_configs import config_changes, copied_configs, missed, new_copies, told, unknown
 from appliance.replicator.turns import Turns
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
-
-# What does not carry over to another cluster, as MirrorMaker 2 has it, and the throttles of the source's own moves.
-_NOT_COPIED = (
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.replicas",
-    "message.timestamp.difference.max.ms",
-    "message.timestamp.type",
-    "min.insync.replicas",
-    "unclean.leader.election.enable",
-)
-_ANY_TIME = str(2**63 - 1)
-_TIMES_KEPT = {
-    "message.timestamp.type": "CreateTime",
-    "message.timestamp.before.max.ms": _ANY_TIME,
-    "message.timestamp.after.max.ms": _ANY_TIME,
-}
-"""Every record keeps its source's time, however old or early (invariant E)."""
 
 _CONFIGS_FOLLOWED_IN = 5
 _CONFIGS_A_LOOK = 50
@@ -57,8 +43,14 @@ class Scout:
     topics: TopicSettings
     _turns: Turns = field(default_factory=lambda: Turns(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _followed: dict[str, dict[str, str]] = field(default_factory=dict)
+    _left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    _not_followed: dict[str, str] = field(default_factory=dict)
+    _filter: ConfigFilter = field(init=False)
     _known: tuple[Metadata, Metadata] | None = None
     _found: Discovery = field(default_factory=Discovery)
+
+    def __post_init__(self) -> None:
+        self._filter = ConfigFilter(self.destination, self.naming.positions_topic)
 
     async def look(self) -> Discovery:
         """One look; copies that are missing are made, ours that are too small are grown, and the look is repeated.
@@ -70,15 +62,20 @@ class Scout:
         failures = await self._make(found.missing) if found.missing else {}
         foreign = await self._grow(found.smaller) if found.smaller else {}
         if found.missing or found.smaller:
-            changed = {self.naming.destination(topic.name): len(topic.leaders) for topic in found.missing}
-            changed |= {copy.name: len(topic.leaders) for topic, copy in found.smaller if topic.name not in foreign}
-            await self._until_shown({name: size for name, size in changed.items() if name not in failures})
+            unfit = failures | foreign
+            changed = {
+                self.naming.destination(topic.name): len(topic.leaders)
+                for topic in (*found.missing, *(topic for topic, _ in found.smaller))
+                if topic.name not in unfit
+            }
+            await self._until_shown(changed)
             found = await self._discover()
-            unfit = {**found.unfit, **{name: str(error) for name, error in failures.items()}, **foreign}
-            found = replace(found, unfit=unfit)
+            found = replace(found, unfit={**found.unfit, **unfit})
         topics = dict.fromkeys(replica.source_topic for replica in found.replicas)
         await self._follow_configs(self._turns.next(topics))
-        return found
+        return replace(
+            found, left_out={name: tuple(sorted(self._left_out[name])) for name in topics if self._left_out.get(name)}
+        )
 
     async def _discover(self) -> Discovery:
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
@@ -101,14 +98,45 @@ class Scout:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _SHOWN_PAUSE_MAX)
 
-    async def _make(self, missing: Sequence[Topic]) -> dict[str, ApplianceError]:
-        set_at_source = await configs(self.source, [topic.name for topic in missing])
-        wanted = new_copies(missing, set_at_source, self.naming, self.topics.replication_factor)
-        failures = await create_topics(self.destination, wanted)
-        for topic in wanted:
-            if topic.name not in failures:
-                log.info("topic made", extra={"fields": {"topic": topic.name, "partitions": topic.partitions}})
+    async def _make(self, missing: Sequence[Topic]) -> dict[str, str]:
+        """Make copies; why not, by source topic, for those that cannot be made, or not be seen."""
+        described, undescribed = await try_describe(self.source, [topic.name for topic in missing])
+        set_at_source = {name: set_on(settings) for name, settings in described.items()}
+        known = await self._filter.known()
+        wanted = new_copies(
+            [topic for topic in missing if topic.name in described],
+            set_at_source,
+            self.naming,
+            self.topics.replication_factor,
+            known,
+        )
+        made = await self._filter.make(wanted)
+        for new in made.topics:
+            log.info("topic made", extra={"fields": {"topic": new.name, "partitions": new.partitions}})
+        kept = {new.name: new.configs for new in made.topics}
+        hidden = await hidden_topics(self.destination, made.there)
+        left_out, failures = {}, {name: str(error) for name, error in undescribed.items()}
+        for topic in missing:
+            copy = self.naming.destination(topic.name)
+            if copy in kept:
+                refused = missed(made.left_out.get(copy, {}), kept[copy])
+                left_out[topic.name] = unknown(set_at_source[topic.name], known) | refused
+            elif copy in made.failures:
+                failures[topic.name] = str(made.failures[copy])
+            elif copy in hidden:
+                failures[topic.name] = f"DESTINATION_API_KEY may not see topic {copy}: grant it Describe there"
+        self._leave_out(left_out)
         return failures
+
+    def _leave_out(self, left_out: Mapping[str, Mapping[str, str]]) -> None:
+        """Note what copies have to do without, and say it once."""
+        news = {}
+        for topic, causes in left_out.items():
+            if new := {key: why for key, why in causes.items() if key not in self._left_out.get(topic, {})}:
+                news[self.naming.destination(topic)] = new
+            self._left_out[topic] = dict(causes)
+        if news:
+            log.warning("settings left out", extra={"fields": told(news)})
 
     async def _grow(self, smaller: Sequence[tuple[Topic, Topic]]) -> dict[str, str]:
         """Grow the copies that are ours, which their positions say; why not, by source topic, for the others."""
@@ -134,60 +162,43 @@ class Scout:
         """Set on the copies what is set on their sources; what was unset there since the last look is unset here."""
         if not topics:
             return
-        set_at_source = await configs(self.source, topics)
-        wanted = {name: copied_configs(entries) for name, entries in set_at_source.items()}
-        held = await configs(self.destination, [self.naming.destination(name) for name in topics])
-        changes = {}
-        for name, entries in wanted.items():
-            copy = self.naming.destination(name)
-            if change := config_changes(entries, held.get(copy, {}), self._followed.get(name, {})):
-                changes[copy] = change
-        self._followed |= wanted
-        failures = await alter_configs(self.destination, changes) if changes else {}
-        for name, change in changes.items():
-            if name in failures:
-                log.warning("configuration not followed", extra={"fields": {"cause": str(failures[name])}})
-            else:
-                log.info("configuration followed", extra={"fields": {"topic": name, "changed": sorted(change)}})
+        copies = {name: self.naming.destination(name) for name in topics}
+        at_source, undescribed = await try_describe(self.source, topics)
+        on_copies, unseen = await try_describe(self.destination, list(copies.values()))
+        changes, left_out = {}, {}
+        for name, copy in copies.items():
+            if name in at_source and on_copies.get(copy):
+                set_at_source = set_on(at_source[name])
+                known = {key for key, setting in on_copies[copy].items() if not setting.read_only}
+                wanted, held = copied_configs(set_at_source, known), set_on(on_copies[copy])
+                if change := config_changes(wanted, held, self._followed.get(name, {})):
+                    changes[copy] = change
+                self._followed[name] = wanted
+                left_out[name] = unknown(set_at_source, known)
+        changed = await self._filter.change(changes)
+        for name, copy in copies.items():
+            if copy in changed.made:
+                fields = {"topic": copy, "changed": sorted(changed.made[copy])}
+                log.info("configuration followed", extra={"fields": fields})
+            error = changed.failures.get(copy) or unseen.get(copy) or undescribed.get(name)
+            if error and str(error) != self._not_followed.get(name):
+                log.warning("configuration not followed", extra={"fields": {"cause": str(error)}})
+            self._not_followed[name] = str(error or "")
+            if name in left_out:
+                left_out[name] |= changed.left_out.get(copy, {})
+        self._leave_out(left_out)
+
+
+async def hidden_topics(cluster: KafkaCluster, names: Collection[str]) -> set[str]:
+    """Those of the topics that the API key may not Describe, whether they are there or not.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    known = (await cluster.metadata(list(names))).topics if names else {}
+    return {name for name, topic in known.items() if topic.error is ErrorCode.topic_authorization_failed}
 
 
 def _led(topic: Topic | None) -> int:
     """How many of its partitions have a leader."""
     return sum(leader >= 0 for leader in topic.leaders) if topic else 0
-
-
-def new_copies(
-    topics: Sequence[Topic], set_at_source: Mapping[str, Mapping[str, str]], naming: Naming, replication_factor: int
-) -> list[NewTopic]:
-    """The copies to be made of source topics, given what was set on each of these."""
-    return [
-        NewTopic(
-            naming.destination(topic.name),
-            len(topic.leaders),
-            replication_factor,
-            copied_configs(set_at_source.get(topic.name, {})),
-        )
-        for topic in topics
-        if topic.leaders
-    ]
-
-
-def copied_configs(set_at_source: Mapping[str, str]) -> dict[str, str]:
-    """The configuration of a copy, given what was set on its source topic."""
-    return {key: value for key, value in set_at_source.items() if key not in _NOT_COPIED} | _TIMES_KEPT
-
-
-def config_changes(
-    wanted: Mapping[str, str], held: Mapping[str, str], before: Mapping[str, str]
-) -> dict[str, str | None]:
-    """What to set (or with None to unset) on a copy that holds ``held``, so that it follows its source.
-
-    ``before`` is what was wanted at the last look. What the operator has set on the copy alone stays, and so does a
-    larger max.message.bytes: it is how a record that was too large is let through.
-    """
-    changes: dict[str, str | None] = {
-        key: value
-        for key, value in wanted.items()
-        if held.get(key) != value and not (key == LARGEST_BATCH and int(held.get(key, 0)) > int(value))
-    }
-    return changes | {key: None for key in before if key not in wanted and key in held}

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from appliance.errors import ApplianceError, Fenced, ProcessFailed, Superseded
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.topics import NewTopic, create_topics
+from appliance.kafka.config_filter import ConfigFilter
 from appliance.replicator.configuration import task_count
 from appliance.replicator.discovery import Scout
 from appliance.replicator.machine import JavaMachine, driver_host
@@ -21,6 +21,7 @@ from appliance.replicator.recall import next_generation
 from appliance.replicator.seating import Notice, Seat
 from appliance.replicator.seats import SeatServer
 from appliance.replicator.spark import Spark
+from appliance.replicator.topic_configs import positions_topic, told
 from appliance.replicator.trouble import Troubles
 from appliance.replicator.worker import Invitation
 from appliance.settings.values import Settings, Start
@@ -34,13 +35,6 @@ _SLICE_END_PATIENCE = 40.0
 _ROOM_PATIENCE = 60.0
 _ROOM_INTERVAL = 4.0
 """An executor that ends has a successor sooner, in which Spark starts its task again: lanes need not be dealt anew."""
-
-# Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is.
-_POSITIONS_CONFIG = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(4 * 1024 * 1024),
-    "min.cleanable.dirty.ratio": "0.1",
-}
 
 
 async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asyncio.Event) -> None:
@@ -120,10 +114,12 @@ class Replicator:
         if known is not None and known.leaders:
             return len(known.leaders), await next_generation(self._destination, name, len(known.leaders))
         lanes = self._settings.engine.lanes or task_count(self._settings.engine)
-        topic = NewTopic(name, lanes, self._settings.topics.replication_factor, _POSITIONS_CONFIG)
-        failures = await create_topics(self._destination, [topic])
-        for error in failures.values():
+        topic = positions_topic(self._naming, lanes, self._settings.topics.replication_factor)
+        made = await ConfigFilter(self._destination).make([topic])
+        for error in made.failures.values():
             raise error
+        if made.left_out:
+            log.warning("settings left out", extra={"fields": told(made.left_out)})
         log.info("positions topic made", extra={"fields": {"topic": name, "lanes": topic.partitions}})
         return topic.partitions, 1
 

@@ -31,13 +31,15 @@ class Discovery:
 
     ``missing`` are source topics whose copy has to be made first, ``smaller`` those whose copy has fewer partitions,
     ``unfit`` source topics that cannot be copied as things are, with the reason in one line; of none of these is
-    anything copied.
+    anything copied. ``left_out`` are the settings that a source topic's copy has to do without, as far as
+    they are known.
     """
 
     replicas: tuple[Replica, ...] = ()
     missing: tuple[Topic, ...] = ()
     smaller: tuple[tuple[Topic, Topic], ...] = ()
     unfit: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discovery:

@@ -240,6 +240,28 @@ async def test_what_the_destination_does_not_permit_is_named(
     assert operation.name in finding(report, step).remedy
 
 
+async def test_a_copy_that_may_not_be_described_is_told_by_the_doctor_and_by_the_replicator(path: Link) -> None:
+    path.make_topic(path.grape, "orders.copy", 2)
+    try:
+        with denied(path.grape, WRITER, ResourceType.TOPIC, "orders.copy", AclOperation.DESCRIBE):
+            report = await examined(path)
+            assert_breaks_at(report, "destination: create", "may not see orders.copy", "DESCRIBE")
+            async with path.running("replicate", **LIMITED) as replicator:
+                unfit = "DESTINATION_API_KEY may not see topic orders.copy: grant it Describe there"
+                await replicator.wait_for_line(unfit, PATIENCE)
+                await replicator.wait_for_line("topics to copy", PATIENCE)
+                made = [line for line in lines(replicator) if "topic made" in line and "orders.copy" in line]
+        assert made == []
+    finally:
+        delete_topics(path, path.topics(path.grape))
+
+
+def delete_topics(on: Link, names: set[str]) -> None:
+    admin = AdminClient(on.grape.client_configuration())
+    for deletion in admin.delete_topics(sorted(names)).values():
+        deletion.result(PATIENCE)
+
+
 async def test_more_replicas_than_brokers_are_told(path: Link) -> None:
     report = await examined(path, REPLICATION_FACTOR="3")
     assert_breaks_at(report, "destination: create", "orders", "REPLICATION_FACTOR=3")

@@ -29,6 +29,7 @@ from appliance.replicator.plan import Replica, lanes_of
 from appliance.replicator.position import Position
 from appliance.replicator.recall import next_generation, peek_memory
 from appliance.settings.secret import Secret
+from appliance.settings.target import Target
 from appliance.settings.values import (
     ClusterSettings,
     EngineSettings,
@@ -55,11 +56,11 @@ async def _as_is(host: str) -> Sequence[str]:
     return (host,)
 
 
-def _settings(cluster: Cluster, side: Side) -> ClusterSettings:
+def _settings(cluster: Cluster, side: Side, bootstrap: Target | None = None) -> ClusterSettings:
     return ClusterSettings(
         side,
         cluster.plan.name,
-        cluster.home_targets,
+        (bootstrap,) if bootstrap else cluster.home_targets,
         SecurityProtocol.PLAINTEXT,
         SaslMechanism.PLAIN,
         "",
@@ -120,11 +121,16 @@ class Pair:
         return source
 
     @contextlib.asynccontextmanager
-    async def engine(self, **changed: Any) -> "AsyncIterator[Engine]":
-        """A process's worth of engine on this link; several may run at once, as two replicators would."""
+    async def engine(
+        self, source_at: Target | None = None, destination_at: Target | None = None, **changed: Any
+    ) -> "AsyncIterator[Engine]":
+        """A process's worth of engine on this link; several may run at once, as two replicators would.
+
+        The clusters are found where they are, or where something stands before their brokers.
+        """
         async with (
-            KafkaCluster(_settings(self.orange, Side.SOURCE), _as_is, self.tag) as source,
-            KafkaCluster(_settings(self.grape, Side.DESTINATION), _as_is, self.tag) as destination,
+            KafkaCluster(_settings(self.orange, Side.SOURCE, source_at), _as_is, self.tag) as source,
+            KafkaCluster(_settings(self.grape, Side.DESTINATION, destination_at), _as_is, self.tag) as destination,
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
             engine.intake = Intake(source, engine.notice)
