@@ -1,8 +1,9 @@
 """``python -m tests [ARGUMENT...]``: the style, the types, and then pytest with the arguments.
 
 All of them run, whichever fails; pytest comes last, so that its closing line is the last of all. With ``--faults`` it
-is the fault suite alone, which takes ``--seed N`` and ``--soak MINUTES``; with ``--networks`` the suite of two networks
-alone, and with ``--containers`` that of Docker on two VMs, which both need root.
+is the fault suite alone, which takes ``--seed N`` and ``--soak MINUTES``; with ``--brokers`` copying between brokers of
+other versions alone; with ``--networks`` the suite of two networks alone, and with ``--containers`` that of Docker on
+two VMs, which both need root.
 """
 
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parent.parent
 CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
 TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
-SUITES = ("faults", "networks", "containers")
+SUITES = ("faults", "brokers", "networks", "containers")
 """The directories whose tests run only when asked for."""
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import threading
 import time
 from dataclasses import replace
@@ -35,15 +34,11 @@ _RECORDS = 5 * RECORDS_MIN
 
 
 def plan(version: str, address: str) -> ClusterPlan:
-    """One broker of this version; 2.8 takes no PEM file without a password, so it stays without TLS."""
+    """One broker of this version, with TLS and SASL; those before 3.0 take no PEM file whose key is not encrypted."""
     name = f"kafka-{version.replace('.', '-')}"
     secure = ClusterPlan.secure(name, size=1, first_address=address, api_keys=(KEY,))
-    protocol = SecurityProtocol.SASL_PLAINTEXT if secure_by_password_only(version) else secure.security
+    protocol = SecurityProtocol.SASL_PLAINTEXT if version.startswith("2.") else secure.security
     return replace(secure, version=version, security=protocol)
-
-
-def secure_by_password_only(version: str) -> bool:
-    return version.startswith("2.")
 
 
 class Versions:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import TIMESTAMP_CREATE_TIME
+
 from appliance.demo.arrivals import Arrivals, follow
 from appliance.demo.cluster import Cluster
 from appliance.demo.input import COPIED
@@ -86,9 +88,7 @@ class Way:
         """Producers write to ``LIVE``, within transactions and without, and abort some; its copy is read meanwhile."""
         places = [(LIVE, number) for number in range(LIVE_PARTITIONS)]
         workload = Workload(self.source.client_configuration(), places, seed)
-        work = functools.partial(
-            follow, self.destination.client_configuration(), [f"{LIVE}.{self.suffix}"], self.live
-        )
+        work = functools.partial(follow, self.destination.client_configuration(), [f"{LIVE}.{self.suffix}"], self.live)
         following = asyncio.create_task(in_thread(work), name="following")
         workload.start()
         try:
@@ -115,8 +115,15 @@ class Way:
         return said
 
     async def both_sides(self) -> tuple[Rows, Rows]:
-        """What an independent consumer reads of the topics, and of their copies, by the topics' names."""
+        """What the copies should hold and do hold, as an independent consumer reads both; by the sources' names."""
         copies = {(f"{topic}.{self.suffix}", number): (topic, number) for topic, number in PARTITIONS}
         originals = await asyncio.to_thread(read_partitions, self.source, PARTITIONS)
         copied = await asyncio.to_thread(read_partitions, self.destination, copies)
-        return originals, {copies[partition]: rows for partition, rows in copied.items()}
+        expected = {partition: [_as_copied(row) for row in rows] for partition, rows in originals.items()}
+        return expected, {copies[partition]: rows for partition, rows in copied.items()}
+
+
+def _as_copied(row: Row) -> Row:
+    """A copy has the time of its original; that a broker had set that (LogAppendTime) is not told of the copy."""
+    partition, key, value, headers, (_, timestamp) = row
+    return partition, key, value, headers, (TIMESTAMP_CREATE_TIME, timestamp)
