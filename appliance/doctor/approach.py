@@ -18,7 +18,7 @@ from appliance.errors import (
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.connection import BrokerConnection, Resolve, connect
 from appliance.kafka.login import agree_versions, authenticate, tls_context
-from appliance.kafka.versions import SPOKEN
+from appliance.kafka.versions import NEEDED
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings
 
@@ -123,7 +123,7 @@ class Approach:
         """Whether every broker has the API versions that we speak."""
         if self._guest and not self.logs_in and not self._connections:
             return skipped("no connection to ask on")
-        detail = self._all(f"with all {len(SPOKEN)} APIs")
+        detail = self._all(f"with all {len(NEEDED[self._settings.side])} APIs")
         return self._judged(await self._each(self._agree), detail, self._login_remedies())
 
     async def _listed(self) -> tuple[tuple[Target, ...], str]:
@@ -160,7 +160,7 @@ class Approach:
         await authenticate(await self._opened(target), self._settings)
 
     async def _agree(self, target: Target) -> None:
-        await agree_versions(await self._opened(target))
+        await agree_versions(await self._opened(target), self._settings.side)
 
     async def _found(self, host: str) -> Sequence[str]:
         return self._addresses[host]

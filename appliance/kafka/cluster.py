@@ -16,6 +16,7 @@ from appliance.kafka.answer import check
 from appliance.kafka.connection import BrokerConnection, Resolve
 from appliance.kafka.login import open_session, tls_context
 from appliance.kafka.metadata import NOBODY, Metadata
+from appliance.kafka.older import exchange
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings
 
@@ -67,7 +68,8 @@ class KafkaCluster:
         """
         connection = await self.any_broker()
         if topics is None:
-            answer = await connection.ask(self._everything)
+            everything = exchange(connection.offered, metadata.request(None), MetadataResponse)
+            answer = await connection.ask(metadata.Repeated(self._everything, everything))
         else:
             asked = metadata.request(topics)
             answer = metadata.parse(await connection.call(asked, MetadataResponse, _SMALL_ANSWER_TIMEOUT))

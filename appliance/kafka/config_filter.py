@@ -114,6 +114,7 @@ class ConfigFilter:
                 # What the first one's search finds out is left out of all the others before they are asked again.
                 first = waiting.pop(0)
                 made.topics.append(await self._search(first, refused[first.name].words))
+        made.failures = {name: made.failures[name] for name in wanted if name in made.failures}
         for topic in made.topics:
             if left_out := self._left_out(wanted[topic.name].configs, topic.configs):
                 made.left_out[topic.name] = left_out
@@ -222,7 +223,8 @@ class ConfigFilter:
 
 def _with(topic: NewTopic, keys: Iterable[str]) -> NewTopic:
     """The topic with these of its settings."""
-    return replace(topic, configs={key: value for key, value in topic.configs.items() if key in set(keys)})
+    chosen = set(keys)
+    return replace(topic, configs={key: value for key, value in topic.configs.items() if key in chosen})
 
 
 def _about_settings(failures: Mapping[str, ApplianceError]) -> dict[str, BrokerRefused]:

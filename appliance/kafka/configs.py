@@ -14,6 +14,7 @@ from kio.static.primitive import i8
 from appliance.errors import ApplianceError
 from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.versions import offers
 
 LARGEST_BATCH = "max.message.bytes"
 
@@ -75,6 +76,8 @@ async def try_describe(
 ) -> tuple[dict[str, dict[str, Setting]], dict[str, ApplianceError]]:
     """The settings of each topic (of these names, or all), and why those of the others are not told.
 
+    Of brokers that tell nobody's there are none.
+
     Raises:
         Unreachable: no broker answers.
     """
@@ -83,6 +86,8 @@ async def try_describe(
     names = list(topics)
     for first in range(0, len(names), _TOPICS_AT_ONCE):
         connection = await cluster.any_broker()
+        if not offers(connection.offered, DescribeConfigsRequest):
+            return {name: {} for name in names}, {}
         request = DescribeConfigsRequest(
             resources=tuple(
                 DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
@@ -128,6 +133,9 @@ async def alter_configs(
         for name, entries in changes.items()
     )
     controller = await cluster.controller()
+    if not offers(controller.offered, IncrementalAlterConfigsRequest):
+        words = "its brokers lack IncrementalAlterConfigs"
+        return {name: failure(ErrorCode.unsupported_version, f"configure {name}", words) for name in changes}
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
     answer = await controller.call(request, IncrementalAlterConfigsResponse)
     return {

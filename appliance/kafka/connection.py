@@ -16,7 +16,8 @@ from typing import Any, Generic, NamedTuple, cast
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, IdentityRefused, PeerError, Unreachable
-from appliance.kafka.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, Typed
+from appliance.kafka.older import exchange
+from appliance.kafka.wire import FRAME_MAX, SIZE, Answer, Exchange, Response
 from appliance.settings.target import Target
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
@@ -94,8 +95,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def call(
         self, request: RequestPayload, response_type: type[Response], timeout: float = REQUEST_TIMEOUT
     ) -> Response:
-        """Send a request and wait for its answer; raises as ``ask``."""
-        return await self.ask(Typed(request, response_type), timeout)
+        """Send a request, in the version that is spoken to the broker, and wait for its answer; raises as ``ask``."""
+        return await self.ask(exchange(self.offered, request, response_type), timeout)
 
     async def ask(self, exchange: Exchange[Answer], timeout: float = REQUEST_TIMEOUT) -> Answer:
         """Send a request and wait for its answer.

@@ -4,19 +4,21 @@ A compact length is an unsigned varint one larger than the length; 0 stands for 
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from appliance.kafka.varint import Buffer, read_unsigned, unsigned
 
 NO_TAGS = b"\x00"
 
+_LENGTH, _TEXT_LENGTH = struct.Struct(">i"), struct.Struct(">h")
 _HEAD = struct.Struct(">hhih")
 
 
-def head(api_key: int, version: int, correlation: int, client_id: str) -> bytes:
-    """The header (version 2) of a request."""
+def head(api_key: int, version: int, correlation: int, client_id: str, tags: bytes = NO_TAGS) -> bytes:
+    """The header of a request: version 2, or 1 with no bytes for ``tags``."""
     name = client_id.encode()
-    return _HEAD.pack(api_key, version, correlation, len(name)) + name + NO_TAGS
+    return _HEAD.pack(api_key, version, correlation, len(name)) + name + tags
 
 
 def array_size(size: int) -> bytes:
@@ -28,6 +30,29 @@ def text(value: str) -> bytes:
     """A compact string."""
     encoded = value.encode()
     return array_size(len(encoded)) + encoded
+
+
+def plain_array_size(size: int) -> bytes:
+    """The length of an array or of bytes in a version that is not flexible."""
+    return _LENGTH.pack(size)
+
+
+def plain_text(value: str) -> bytes:
+    """A string in a version that is not flexible."""
+    encoded = value.encode()
+    return _TEXT_LENGTH.pack(len(encoded)) + encoded
+
+
+class Form(NamedTuple):
+    """How a version writes lengths and strings, and what stands for no tagged fields."""
+
+    array_size: Callable[[int], bytes]
+    text: Callable[[str], bytes]
+    no_tags: bytes
+
+
+FLEXIBLE = Form(array_size, text, NO_TAGS)
+PLAIN = Form(plain_array_size, plain_text, b"")
 
 
 def read_text(data: memoryview, at: int) -> tuple[str, int]:

@@ -1,6 +1,7 @@
 """From an open connection to one that requests can be sent on: API versions agreed, SASL done, TLS prepared."""
 
 import ssl
+import struct
 
 from kio.schema.api_versions.v3 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.errors import ErrorCode
@@ -10,10 +11,12 @@ from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResp
 from appliance.errors import BrokerUnsupported, CredentialsRefused, IdentityRefused, PeerError, SettingsError
 from appliance.kafka import sasl, versions
 from appliance.kafka.connection import BrokerConnection, Resolve, connect
+from appliance.kafka.wire import SIZE, Typed
 from appliance.settings.target import Target
-from appliance.settings.values import ClusterSettings
+from appliance.settings.values import ClusterSettings, Side
 
 _SOFTWARE = "kafka-cloud-replicator"
+_CODE = struct.Struct(">h")
 
 
 def tls_context(cluster: ClusterSettings) -> ssl.SSLContext | None:
@@ -56,7 +59,7 @@ async def open_session(
 
 async def _log_in(connection: BrokerConnection, cluster: ClusterSettings) -> None:
     try:
-        await agree_versions(connection)
+        await agree_versions(connection, cluster.side)
         if cluster.protocol.authenticated:
             await authenticate(connection, cluster)
     except BaseException:
@@ -64,21 +67,35 @@ async def _log_in(connection: BrokerConnection, cluster: ClusterSettings) -> Non
         raise
 
 
-async def agree_versions(connection: BrokerConnection) -> None:
+async def agree_versions(connection: BrokerConnection, side: Side) -> None:
     """Ask which API versions the broker offers.
 
     Raises:
-        BrokerUnsupported: it lacks one that we need.
+        BrokerUnsupported: it lacks one that a cluster of that side is used for.
         Unreachable, PeerError: as everywhere.
     """
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
-    response = await connection.call(request, ApiVersionsResponse)
-    connection.offered = {int(key.api_key): (key.min_version, key.max_version) for key in response.api_keys}
-    lacking = versions.missing(connection.offered)
+    response = await connection.ask(_Versions(request, ApiVersionsResponse))
+    offered = {int(key.api_key): (key.min_version, key.max_version) for key in response.api_keys} if response else {}
+    lacking = versions.missing(offered, side) if response else [f"ApiVersions {request.__version__}"]
     if lacking:
         raise BrokerUnsupported(
-            f"{connection.target} is too old a broker: it lacks {', '.join(lacking)}; 2.8 is needed"
+            f"{connection.target} of the {side} cluster is too old a broker: it lacks {', '.join(lacking)}; "
+            "2.8 is needed"
         )
+    connection.offered = offered
+
+
+class _Versions(Typed[ApiVersionsResponse]):
+    """As ``Typed``, with None for the answer of a broker that does not know the question.
+
+    It says so in version 0, whatever it was asked in (KIP-511): with the code first, like every version.
+    """
+
+    def answer(self, frame: bytearray, correlation: int) -> ApiVersionsResponse | None:  # type: ignore[override]
+        if frame[SIZE.size :][: _CODE.size] == _CODE.pack(ErrorCode.unsupported_version.value):
+            return None
+        return super().answer(frame, correlation)
 
 
 async def authenticate(connection: BrokerConnection, cluster: ClusterSettings) -> None:

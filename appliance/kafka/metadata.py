@@ -10,7 +10,7 @@ from kio.schema.metadata.v11.request import MetadataRequestTopic
 from kio.schema.metadata.v11.response import MetadataResponseTopic
 from kio.schema.types import TopicName
 
-from appliance.kafka.wire import SIZE, check_correlation, decode, encode
+from appliance.kafka.wire import SIZE, Typed, check_correlation
 from appliance.settings.target import Target, normal_host
 
 NOWHERE = uuid.UUID(int=0)
@@ -59,28 +59,36 @@ def request(topics: Sequence[str] | None) -> MetadataRequest:
 
 @dataclass(slots=True)
 class Everything:
-    """A Metadata exchange about all topics, to be asked again and again.
+    """What a cluster said the last time when it was asked about all topics.
 
     An answer whose bytes are those of the one before is not read anew, and is the same object: of thousands of
     topics that have not changed, a look costs next to nothing.
     """
 
+    bytes: bytes = b""
+    metadata: Metadata = field(default_factory=lambda: Metadata("", NOBODY, {}, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A Metadata exchange about all topics, to be asked again and again."""
+
+    known: Everything
+    exchange: Typed[MetadataResponse]
     name: str = "MetadataRequest"
-    _bytes: bytes = b""
-    _metadata: Metadata = field(default_factory=lambda: Metadata("", NOBODY, {}, {}))
 
     def frame(self, correlation: int, client_id: str) -> bytes:
         """As ``appliance.kafka.wire.Exchange``."""
-        return encode(request(None), correlation, client_id)
+        return self.exchange.frame(correlation, client_id)
 
     def answer(self, frame: bytearray, correlation: int) -> Metadata:
         """As ``appliance.kafka.wire.Exchange``."""
         check_correlation(frame, correlation)
         rest = memoryview(frame)[SIZE.size :]
-        if rest != self._bytes:
-            self._metadata = parse(decode(MetadataResponse, frame, correlation))
-            self._bytes = bytes(rest)
-        return self._metadata
+        if rest != self.known.bytes:
+            self.known.metadata = parse(self.exchange.answer(frame, correlation))
+            self.known.bytes = bytes(rest)
+        return self.known.metadata
 
 
 def parse(response: MetadataResponse) -> Metadata:

@@ -1,7 +1,7 @@
 """Produce (KIP-98) of stamped batches: what is sent, and whether it was taken.
 
-Version 9 is written here and not by kio: a batch is copied once, from where it was fetched to where it is sent from,
-and stamped there.
+Versions 7 to 9 are written here and not by kio: a batch is copied once, from where it was fetched to where it is sent
+from, and stamped there. All three say the same; from 9 on a request is flexible (KIP-482).
 """
 
 import asyncio
@@ -11,20 +11,23 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
-from kio.schema.produce.v9 import ProduceResponse
+from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
 
 from appliance.errors import BrokerRefused, CopyRefused
+from appliance.kafka import versions
 from appliance.kafka.answer import failure
 from appliance.kafka.batch import restamp
 from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.flexible import NO_TAGS, array_size, head, text
+from appliance.kafka.flexible import FLEXIBLE, PLAIN, Form, head
 from appliance.kafka.offsets import Partition
+from appliance.kafka.older import decode_older
 from appliance.kafka.transactions import Producer
 from appliance.kafka.varint import Buffer
 from appliance.kafka.wire import SIZE, decode
 
 API_KEY = 0
 VERSION = 9
+_FLEXIBLE_FROM = 9
 
 _ALL_IN_SYNC_REPLICAS = -1
 _FIXED = struct.Struct(">hi")
@@ -58,7 +61,8 @@ async def produce(
 
     The answer is to be given to ``check_produced``.
     """
-    return await leader.send(ProduceExchange(producer, copies, timeout))
+    version = versions.version(leader.offered, ProduceRequest)
+    return await leader.send(ProduceExchange(producer, copies, timeout, version))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +72,18 @@ class ProduceExchange:
     producer: Producer
     copies: Collection[Copy]
     timeout: float
+    version: int = VERSION
     name: str = "ProduceRequest"
 
     def frame(self, correlation: int, client_id: str) -> bytearray:
         """The request's frame, size first."""
-        begins = head(API_KEY, VERSION, correlation, client_id) + text(self.producer.transactional_id)
+        form = self._form
+        begins = head(API_KEY, self.version, correlation, client_id, form.no_tags)
+        begins += form.text(self.producer.transactional_id)
         pieces = _Pieces()
         pieces.add(SIZE.pack(0) + begins + _FIXED.pack(_ALL_IN_SYNC_REPLICAS, int(self.timeout * 1000)))
         places = list(self._add_topics(pieces))
-        pieces.add(NO_TAGS)
+        pieces.add(form.no_tags)
         frame = bytearray().join(pieces.pieces)
         SIZE.pack_into(frame, 0, len(frame) - SIZE.size)
         with memoryview(frame) as view:
@@ -86,6 +93,7 @@ class ProduceExchange:
 
     def _add_topics(self, pieces: "_Pieces") -> Iterator[tuple[int, Copy]]:
         """Add the copies, and tell where each begins."""
+        array_size, text, no_tags = self._form
         by_topic: dict[str, list[Copy]] = {}
         for copy in self.copies:
             by_topic.setdefault(copy.partition[0], []).append(copy)
@@ -96,8 +104,12 @@ class ProduceExchange:
                 pieces.add(_INDEX.pack(copy.partition[1]) + array_size(len(copy.data)))
                 yield pieces.size, copy
                 pieces.add(copy.data)
-                pieces.add(NO_TAGS)
-            pieces.add(NO_TAGS)
+                pieces.add(no_tags)
+            pieces.add(no_tags)
+
+    @property
+    def _form(self) -> Form:
+        return FLEXIBLE if self.version >= _FLEXIBLE_FROM else PLAIN
 
     def answer(self, frame: bytearray, correlation: int) -> ProduceResponse:
         """The response, which is to be given to ``check_produced``.
@@ -105,7 +117,9 @@ class ProduceExchange:
         Raises:
             PeerError: the bytes are not that response, or answer another request.
         """
-        return decode(ProduceResponse, frame, correlation)
+        if self.version == VERSION:
+            return decode(ProduceResponse, frame, correlation)
+        return decode_older(ProduceResponse, self.version, frame, correlation)
 
 
 @dataclass(slots=True)

@@ -44,6 +44,7 @@ class Scout:
     _turns: Turns = field(default_factory=lambda: Turns(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _followed: dict[str, dict[str, str]] = field(default_factory=dict)
     _left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    _said_untold: bool = False
     _not_followed: dict[str, str] = field(default_factory=dict)
     _filter: ConfigFilter = field(init=False)
     _known: tuple[Metadata, Metadata] | None = None
@@ -102,6 +103,9 @@ class Scout:
         """Make copies; why not, by source topic, for those that cannot be made, or not be seen."""
         described, undescribed = await try_describe(self.source, [topic.name for topic in missing])
         set_at_source = {name: set_on(settings) for name, settings in described.items()}
+        if described and not any(described.values()) and not self._said_untold:
+            self._said_untold = True
+            log.warning("the source does not tell the settings of topics: copies get those of the destination")
         known = await self._filter.known()
         wanted = new_copies(
             [topic for topic in missing if topic.name in described],

@@ -23,10 +23,12 @@ from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ApiKey, ClusterPlan
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.config_filter import ConfigFilter
+from appliance.kafka.topics import NewTopic as Wanted
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
-from tests.support.administration import make_topic
+from tests.support.administration import configuration, make_topic
 from tests.support.patience import PATIENCE
 
 SECRET = b"orange-secret"
@@ -111,27 +113,43 @@ async def test_the_home_network_calls_brokers_by_address(three):
     assert brokers_listed(three.client_configuration()) == set(three.home_targets)
 
 
-async def test_the_vpc_calls_brokers_by_name_and_their_certificates_bear_it(three):
+def vpc(cluster: Cluster, side: Side) -> KafkaCluster:
+    """Our own client in the cluster's network."""
     settings = ClusterSettings(
-        side=Side.SOURCE,
+        side=side,
         cluster_id="orange",
-        bootstrap=three.vpc_targets,
-        protocol=three.plan.security,
+        bootstrap=cluster.vpc_targets,
+        protocol=cluster.plan.security,
         mechanism=SaslMechanism.PLAIN,
         api_key=USER.key,
         api_secret=USER.secret,
-        ca_file=three.ca_file,
+        ca_file=cluster.ca_file,
     )
-    addresses = {node.fqdn: node.address for node in three.plan.nodes}
+    addresses = {node.fqdn: node.address for node in cluster.plan.nodes}
 
     async def resolve(host: str) -> tuple[str, ...]:
         return (addresses[host],)
 
-    async with KafkaCluster(settings, resolve, "test") as kafka:
+    return KafkaCluster(settings, resolve, "test")
+
+
+async def test_the_vpc_calls_brokers_by_name_and_their_certificates_bear_it(three):
+    async with vpc(three, Side.SOURCE) as kafka:
         metadata = await kafka.metadata([])
         assert dict(metadata.brokers) == dict(enumerate(three.vpc_targets))
         for node in metadata.brokers:
             assert (await kafka.broker(node)).target.host == f"b{node}.orange.vpc.example"
+
+
+async def test_topics_that_the_replicator_makes_with_three_replicas_take_nothing_on_one_broker_alone(three):
+    wanted = [Wanted(f"factor-{factor}", 1, factor, {"retention.ms": "7200000"}) for factor in (-1, 1, 2, 3)]
+    async with vpc(three, Side.DESTINATION) as kafka:
+        made = await ConfigFilter(kafka).make(wanted)
+    assert (made.failures, made.left_out) == ({}, {})
+    held = {topic.name: configuration(three, topic.name) for topic in wanted}
+    assert {configs["retention.ms"] for configs in held.values()} == {"7200000"}
+    in_sync = {name: configs.get("min.insync.replicas") for name, configs in held.items()}
+    assert in_sync == {"factor--1": "2", "factor-1": None, "factor-2": None, "factor-3": "2"}
 
 
 async def test_every_key_of_the_plan_logs_in(three):

@@ -3,21 +3,27 @@
 A proxy before the real broker does the refusing; what is made is made by the broker.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from appliance.doctor.step import Verdict
 from appliance.errors import BrokerRefused
 from appliance.kafka.config_filter import ConfigFilter
 from appliance.kafka.configs import configs, try_describe
 from appliance.replicator.discovery import Scout
 from appliance.replicator.topic_configs import left_out, positions_topic
+from appliance.settings.target import Target
 from appliance.settings.values import Start, TopicSettings
 from tests.support.administration import configuration, configure
+from tests.support.doctor import assert_breaks_at, diagnosis, finding
 from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rewriting import (
     Api,
@@ -173,8 +179,9 @@ async def test_a_refused_change_does_not_keep_the_others_from_being_followed(
         watching = scout(engine)
         await watching.look()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.bytes": "1048576"})
-        while not (found := await watching.look()).left_out:
-            pass
+        async with asyncio.timeout(PATIENCE):
+            while not (found := await watching.look()).left_out:
+                pass
     assert found.left_out == {topic: ("segment.bytes",)}
     held = configuration(pair.grape, pair.naming.destination(topic))
     assert held["retention.ms"] == "3600000"
@@ -224,3 +231,44 @@ async def test_records_are_copied_to_a_destination_with_a_policy(pair: Pair) -> 
     async with between(pair, destination=with_policy(small_segments)) as engine:
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 20
+
+
+async def test_the_doctor_asks_with_what_the_replicator_will_ask_with(pair: Pair, tmp_path: Path) -> None:
+    pair.topic("doctored", **{"segment.bytes": "1048576", "retention.ms": "7200000"})
+    at_source = {Api.DESCRIBE_CONFIGS: telling({"confluent.tier.enable": "true"})}
+    async with (
+        seeming_broker(pair.orange.home_targets[0], Seeming(at_source)) as source_at,
+        seeming_broker(pair.grape.home_targets[0], Seeming(with_policy(small_segments))) as destination_at,
+    ):
+        pair.make_copy(f"any-{pair.tag}", 1)
+        report = await diagnosis(tmp_path, directly(pair, source_at, destination_at))
+    found = finding(report, "destination: create")
+    assert found.verdict is Verdict.PASSED
+    left_out = f"confluent.tier.enable: not known there; segment.bytes: {CLOUD}"
+    assert found.detail.endswith(f"left out is what the destination does not take: {left_out}")
+
+
+async def test_the_doctor_sees_that_the_positions_topic_may_not_be_compacted(pair: Pair, tmp_path: Path) -> None:
+    pair.topic("doctored")
+    async with (
+        seeming_broker(pair.orange.home_targets[0], Seeming()) as source_at,
+        seeming_broker(pair.grape.home_targets[0], Seeming(with_policy(refusing("cleanup.policy")))) as destination_at,
+    ):
+        report = await diagnosis(tmp_path, directly(pair, source_at, destination_at))
+    assert_breaks_at(report, "destination: create", "it has to have cleanup.policy=compact", "by hand")
+
+
+def directly(pair: Pair, source: Target, destination: Target) -> dict[str, str]:
+    """Settings for a link of clusters without a tunnel between them."""
+    return {
+        "SOURCE_ROUTE": "direct",
+        "SOURCE_CLUSTER_ID": pair.tag,
+        "SOURCE_BROKER_SERVERS": str(source),
+        "SOURCE_SECURITY_PROTOCOL": "PLAINTEXT",
+        "DESTINATION_CLUSTER_ID": "grape",
+        "DESTINATION_BROKER_SERVERS": str(destination),
+        "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
+        "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
+        "REPLICA_TOPICS_DEST_SUFFIX": pair.naming.suffix,
+        "REPLICATION_FACTOR": "1",
+    }

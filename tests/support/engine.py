@@ -52,11 +52,11 @@ ENGINE = EngineSettings(
 )
 
 
-async def _as_is(host: str) -> Sequence[str]:
+async def as_it_is(host: str) -> Sequence[str]:
     return (host,)
 
 
-def _settings(cluster: Cluster, side: Side, bootstrap: Target | None = None) -> ClusterSettings:
+def cluster_settings(cluster: Cluster, side: Side, bootstrap: Target | None = None) -> ClusterSettings:
     return ClusterSettings(
         side,
         cluster.plan.name,
@@ -129,8 +129,10 @@ class Pair:
         The clusters are found where they are, or where something stands before their brokers.
         """
         async with (
-            KafkaCluster(_settings(self.orange, Side.SOURCE, source_at), _as_is, self.tag) as source,
-            KafkaCluster(_settings(self.grape, Side.DESTINATION, destination_at), _as_is, self.tag) as destination,
+            KafkaCluster(cluster_settings(self.orange, Side.SOURCE, source_at), as_it_is, self.tag) as source,
+            KafkaCluster(
+                cluster_settings(self.grape, Side.DESTINATION, destination_at), as_it_is, self.tag
+            ) as destination,
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
             engine.intake = Intake(source, engine.notice)

@@ -17,7 +17,7 @@ from kio.static.primitive import i16, i32
 from kio.static.protocol import ResponsePayload
 
 from appliance.kafka.transactions import milliseconds
-from appliance.kafka.versions import SPOKEN
+from appliance.kafka.versions import OLDEST
 from appliance.settings.target import Target
 
 _HEAD = struct.Struct(">ihhi")
@@ -48,7 +48,7 @@ async def scripted_broker(address: str, port: int, brokers: Sequence[Target], ne
 
 def versions(newest: int) -> ApiVersionsResponse:
     """Every API that the appliance speaks, up to that version."""
-    keys = {request.__api_key__: i16(newest) for request in SPOKEN}
+    keys = {request.__api_key__: i16(newest) for request in OLDEST}
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=tuple(ApiVersion(api_key=key, min_version=i16(0), max_version=last) for key, last in keys.items()),

@@ -2,7 +2,6 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced
-from appliance.kafka import versions
 from appliance.kafka.answer import check
 
 
@@ -25,11 +24,3 @@ def test_a_code_becomes_the_error_that_says_what_to_do(code: ErrorCode, error: t
     with pytest.raises(error, match=f"produce to x-1: {code.name.upper()}") as caught:
         check(code, "produce to x-1")
     assert type(caught.value) is error
-
-
-def test_a_broker_that_lacks_an_api_is_told_which() -> None:
-    offered = {int(request.__api_key__): (0, int(request.__version__)) for request in versions.SPOKEN}
-    assert versions.missing(offered) == []
-    offered[24] = (0, 2)
-    del offered[22]
-    assert versions.missing(offered) == ["InitProducerId 4", "AddPartitionsToTxn 3"]

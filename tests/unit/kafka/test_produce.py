@@ -13,36 +13,40 @@ from kio.static.primitive import i32Timedelta
 
 from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced
 from appliance.kafka import batch
+from appliance.kafka.older import as_type, of_version
 from appliance.kafka.produce import Copy, ProduceExchange, check_produced
 from appliance.kafka.transactions import Producer, milliseconds
 from tests.support.batches import made, only
 
 PRODUCER = Producer("link.lane-3", 4000, 9)
-HEADER = ProduceRequest.__header_schema__
 
 sizes = st.dictionaries(
     st.tuples(st.sampled_from(["a", "orders.copy", "x" * 200]), st.integers(0, 500)), st.integers(1, 60), max_size=8
 )
 
 
-def parsed(frame: bytes) -> ProduceRequest:
+def parsed(frame: bytes, version: int = 9) -> ProduceRequest:
     content = memoryview(bytes(frame))[4:]
-    header, begins = entity_reader(HEADER)(content, 0)
-    assert (header.request_api_key, header.request_api_version, header.correlation_id) == (0, 9, 77)
+    kind = of_version(ProduceRequest, version)
+    header, begins = entity_reader(kind.__header_schema__)(content, 0)
+    assert (header.request_api_key, header.request_api_version, header.correlation_id) == (0, version, 77)
     assert header.client_id == "me"
-    request, size = entity_reader(ProduceRequest)(content, begins)
+    request, size = entity_reader(kind)(content, begins)
     assert begins + size == len(content) == struct.unpack(">i", frame[:4])[0]
-    return request
+    newest: ProduceRequest = as_type(request, ProduceRequest)
+    return newest
 
 
 def batch_of(records: int) -> bytes:
     return made([(1_700_000_000_000, b"k", b"v%d" % n, []) for n in range(records)], 500, 3)
 
 
-@given(sizes)
-def test_a_frame_holds_each_copy_stamped_and_all_the_rest_untouched(wanted: dict[tuple[str, int], int]) -> None:
+@given(sizes, st.sampled_from([7, 8, 9]))
+def test_a_frame_holds_each_copy_stamped_and_all_the_rest_untouched(
+    wanted: dict[tuple[str, int], int], version: int
+) -> None:
     copies = [Copy(partition, batch_of(count), count * 7) for partition, count in wanted.items()]
-    request = parsed(bytes(ProduceExchange(PRODUCER, copies, 2.5).frame(77, "me")))
+    request = parsed(bytes(ProduceExchange(PRODUCER, copies, 2.5, version).frame(77, "me")), version)
     assert (request.transactional_id, request.acks, request.timeout) == ("link.lane-3", -1, milliseconds(2.5))
     found = {(str(t.name), int(p.index)): bytes(p.records or b"") for t in request.topic_data for p in t.partition_data}
     assert found.keys() == wanted.keys()
