@@ -262,6 +262,24 @@ async def test_a_copy_that_may_not_be_described_is_told_by_the_doctor_and_by_the
         delete_topics(path, path.topics(path.grape))
 
 
+async def test_a_copy_that_must_not_be_written_is_named_and_keeps_no_other_from_being_copied(path: Link) -> None:
+    # The coordinator takes none of a transaction's partitions when it refuses one, and the whole lane stood still.
+    try:
+        with denied(path.grape, WRITER, ResourceType.TOPIC, "orders.copy", AclOperation.WRITE):
+            async with path.running("replicate", **LIMITED, LANES="1") as replicator:
+                await replicator.wait_for_line("topics to copy", PATIENCE)
+                for topic in ("orders", "orders-eu"):
+                    path.produce(topic, 10)
+                refused = await replicator.wait_for_line("TOPIC_AUTHORIZATION_FAILED", PATIENCE)
+                assert "orders.copy-0" in refused
+                async with asyncio.timeout(PATIENCE):
+                    while len(await asyncio.to_thread(read_rows, path.grape, "orders-eu.copy", 0)) < 10:
+                        await asyncio.sleep(0.1)
+        assert read_rows(path.grape, "orders.copy", 0) == []
+    finally:
+        delete_topics(path, path.topics(path.grape))
+
+
 def delete_topics(on: Link, names: set[str]) -> None:
     admin = AdminClient(on.grape.client_configuration())
     for deletion in admin.delete_topics(sorted(names)).values():
