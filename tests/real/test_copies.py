@@ -200,6 +200,7 @@ async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
         assert f"{copy}-0 has lost what it had acknowledged, offsets 11 to {ended - 1} of the copy" in fault
         told: list[str] = []
         assert await resume(lossy.settings(), Choice(topic, 0, "10"), told.append) == 1
+        await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 30 + later)))
         await engine.copy_all()
     assert len(lossy.compare(other)[0]) == 30
     assert len(lossy.compare(topic)[0]) == 20 + later
