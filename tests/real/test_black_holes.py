@@ -55,7 +55,7 @@ async def test_a_lane_whose_connection_swallows_all_goes_on_by_a_new_one(pair: P
     tripwire = Tripwire()
     async with (
         proxy_before(pair.grape, tripwire),
-        pair.engine(through_the_proxy, SHORT, transaction_timeout=5.0) as engine,
+        pair.engine(resolve=through_the_proxy, timeouts=SHORT, transaction_timeout=5.0) as engine,
     ):
         await engine.copy_all()
         tripwire.arm(api, Moment.SILENT)
@@ -70,7 +70,7 @@ async def test_what_lay_idle_while_one_connection_fell_silent_is_opened_anew_bef
     async with (
         asyncio.timeout(PATIENCE),
         proxy_before(pair.grape, Tripwire()) as proxy,
-        pair.engine(through_the_proxy, Timeouts(small_answer=0.5)) as engine,
+        pair.engine(resolve=through_the_proxy, timeouts=Timeouts(small_answer=0.5)) as engine,
     ):
         node = next(iter((await engine.destination.metadata([])).brokers))
         before = {purpose: await engine.destination.broker(node, purpose) for purpose in purposes}

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from appliance.demo.cluster import Cluster
+from appliance.replicator.naming import REGISTRY
 from bench.loopback import OWN_ADDRESS
 from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing
@@ -171,7 +172,7 @@ async def test_a_regex_that_matches_nothing_is_named_and_a_topic_that_comes_late
         orders.make_topic(orders.orange, "late")
         orders.produce("late", 10)
         await until_copied(orders, "late", 10)
-    assert orders.topics(orders.grape) == {"late.copy", POSITIONS}
+    assert orders.topics(orders.grape) == {"late.copy", POSITIONS, REGISTRY}
 
 
 async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_topics_are_copied(orders: Link) -> None:

@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE
 
 def seat(number: int) -> Seat:
     """Any seat of a slice."""
-    return Seat(number, frozenset(), {})
+    return Seat(number, {}, {})
 
 
 def unheard(notice: Notice) -> None:

@@ -26,6 +26,7 @@ async def test_a_copy_has_its_sources_partitions_and_configuration(pair: Pair) -
 async def test_copies_are_made_and_grown_and_found_in_one_look(pair: Pair) -> None:
     topics = [pair.topic(f"found{number}", 2) for number in range(5)]
     async with pair.engine() as engine:
+        await engine.establish()
         found = await engine.scout().look()
         assert {replica.source_topic for replica in found.replicas} == set(topics)
         await engine.copy_all()
