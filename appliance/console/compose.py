@@ -13,7 +13,7 @@ from appliance.console.snapshot import (
     Snapshot,
     TopicStatus,
 )
-from appliance.kafka.metadata import NOWHERE
+from appliance.kafka.metadata import is_another
 from appliance.kafka.offsets import Partition
 from appliance.replicator.link_check import link_fault
 from appliance.replicator.memory import start_offset
@@ -181,9 +181,21 @@ class _Composer:
     def _made_anew(self, key: Partition, position: Position | None) -> str:
         """The lag of a position that belongs to an older topic of the name cannot be known (invariant G)."""
         topic_id = self.source.now.topic_id(key[0]) if self.source.now else None
-        if position is None or topic_id is None or position.source_id in (topic_id, NOWHERE):
+        if position is None or topic_id is None:
             return ""
-        return f"source topic {key[0]} was deleted and made anew since it was copied"
+        if is_another(position.source_id, topic_id):
+            return f"source topic {key[0]} was deleted and made anew since it was copied"
+        return self._copy_made_anew(key[0], position)
+
+    def _copy_made_anew(self, name: str, position: Position) -> str:
+        destination, copy = self.destination.now, Naming.of(self.settings).destination(name)
+        if destination is None:
+            return ""
+        topic = destination.metadata.topics.get(copy)
+        if topic is None:
+            return f"destination topic {copy} is not there any more, or DESTINATION_API_KEY may not see it"
+        another = is_another(position.destination_id, topic.id)
+        return f"destination topic {copy} was deleted and made anew since it was copied" if another else ""
 
     def _lag(self, key: Partition, position: Position | None, log: Log | None) -> int | None:
         destination = self.destination.now

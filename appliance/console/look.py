@@ -1,13 +1,14 @@
 """One look at each cluster: a few requests to each broker, however many partitions there are."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Collection, Mapping
 
 from appliance.console.facts import DestinationFacts, Log, SourceFacts
 from appliance.console.holds import HoldWatch
 from appliance.console.tail import PositionsTail
-from appliance.errors import ApplianceError, TimedOut
+from appliance.errors import ApplianceError, BrokerRefused, TimedOut
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.configs import POLICY, try_describe
 from appliance.kafka.metadata import Metadata
@@ -99,7 +100,8 @@ class DestinationLook:
         """
         metadata = await self._cluster.metadata(None)
         await self._tail.advance(metadata)
-        await self._registry.refresh()
+        with contextlib.suppress(BrokerRefused):  # a key that must not see whose the copies are may see all the rest
+            await self._registry.refresh()
         stable_ends = self._tail.stable_ends
         ends = await list_offsets(self._cluster, metadata, stable_ends, Bound.END)
         logs = {key: Log(-1, stable_end, max(stable_end, ends[key])) for key, stable_end in stable_ends.items()}

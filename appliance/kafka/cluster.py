@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 import ssl
+import time
 from collections.abc import Iterable, Sequence
 
 from kio.schema.find_coordinator.v3 import FindCoordinatorRequest, FindCoordinatorResponse
@@ -24,6 +25,11 @@ from appliance.settings.values import ClusterSettings
 log = logging.getLogger("appliance.kafka")
 
 _TRANSACTION_KEY = i8(1)
+_ANOTHER_EVERY = 20
+"""How often, in questions to any broker, one is asked that no connection is open to."""
+
+_AVOIDED_SECONDS = 60.0
+"""For so long a broker that was not reached is only asked when no other one answers."""
 
 
 class KafkaCluster:
@@ -52,6 +58,8 @@ class KafkaCluster:
         self._brokers: dict[int, Target] = {}
         self._coordinators: dict[str, int] = {}
         self._connections: dict[tuple[Target, str], BrokerConnection] = {}
+        self._asked = 0
+        self._failed: dict[Target, float] = {}
         self._opening: dict[tuple[Target, str], asyncio.Lock] = {}
 
     async def __aenter__(self) -> "KafkaCluster":
@@ -111,6 +119,7 @@ class KafkaCluster:
             try:
                 return await self._connection(target, "control")
             except Unreachable as error:
+                self._failed[target] = time.monotonic()
                 failure = error
         variable = self.settings.variable("BROKER_SERVERS")
         raise Unreachable(
@@ -140,18 +149,27 @@ class KafkaCluster:
             answer = await connection.call(request, FindCoordinatorResponse, self._timeouts.small_answer)
             check(answer.error_code, f"find the coordinator of {transactional_id}")
             node = self._coordinators[transactional_id] = int(answer.node_id)
-        return await self.broker(node)
+        return await self.broker(node, "transactions")
 
     def forget_coordinator(self, transactional_id: str) -> None:
         """Ask anew the next time: the coordinator may have moved."""
         self._coordinators.pop(transactional_id, None)
 
     def _candidates(self) -> Iterable[Target]:
+        """Brokers that a connection is open to come first; but now and then another one.
+
+        A broker that answers may be cut off from the others, and tell what held long ago.
+        """
         known = {target for target, purpose in self._connections if purpose == "control"}
         open_now = [t for t in known if self._connections[(t, "control")].open]
         others = [*self._brokers.values()]
+        random.shuffle(open_now)
         random.shuffle(others)
-        return dict.fromkeys([*open_now, *others, *self.settings.bootstrap])
+        self._asked += 1
+        recently = time.monotonic() - _AVOIDED_SECONDS
+        another = [t for t in others if t not in open_now and self._failed.get(t, recently) <= recently]
+        first = another[:1] if self._asked % _ANOTHER_EVERY == 0 else []
+        return dict.fromkeys([*first, *open_now, *others, *self.settings.bootstrap])
 
     async def _connection(self, target: Target, purpose: str) -> BrokerConnection:
         key = (target, purpose)

@@ -245,6 +245,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._break(error)
         except ApplianceError as error:
             pending.fail(error)
+        except Exception as error:  # whoever waits for this answer, without a deadline by now, must not wait for ever
+            unread = PeerError(f"{self.target} sent an unreadable answer to a {pending.exchange.name}: {error!r}")
+            pending.fail(unread)
+            self._break(unread)
 
     def eof_received(self) -> bool:
         """The broker has closed its side; so do we. By TLS answers that came just before may be lost with it."""

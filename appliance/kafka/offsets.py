@@ -13,10 +13,10 @@ from kio.schema.list_offsets.v6.request import ListOffsetsPartition, ListOffsets
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.answer import failure
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.metadata import Metadata
+from appliance.kafka.metadata import NOBODY, Metadata
 
 Partition = tuple[str, int]
 """A topic's name and a partition's number."""
@@ -61,6 +61,9 @@ async def try_offsets(
         by_leader.setdefault(metadata.leader(topic, partition), []).append((topic, partition))
     offsets: dict[Partition, int] = {}
     failures: dict[Partition, ApplianceError] = {}
+    for topic, number in by_leader.pop(NOBODY, ()):
+        text = f"{topic}-{number} of the {cluster.settings.side} cluster has no leader now"
+        failures[topic, number] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
     for leader, led in by_leader.items():
         try:
             connection = await cluster.broker(leader)

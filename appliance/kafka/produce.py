@@ -44,9 +44,10 @@ _OF_THE_PRODUCER = frozenset(
         "INVALID_PRODUCER_ID_MAPPING",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
         "UNKNOWN_PRODUCER_ID",
+        "UNKNOWN_SERVER_ERROR",
     }
 )
-"""Refusals that are about the producer's state, which a new epoch mends, and not about the batch."""
+"""Refusals that a new epoch may mend: they are about the producer's state, or the broker's, and not about the batch."""
 
 _OF_THE_PARTITION = frozenset(
     {

@@ -116,7 +116,7 @@ def decode(response_type: type[Response], frame: bytearray, correlation: int) ->
         check_correlation(frame, correlation)
         _, size = _reader(response_type.__header_schema__)(content, 0)
         response, _ = _reader(response_type)(content, size)
-    except (SerialError, struct.error, ValueError) as error:
+    except (SerialError, struct.error, ValueError, LookupError) as error:
         raise PeerError(f"the broker sent an unreadable {response_type.__name__}: {error}") from error
     assert isinstance(response, response_type)
     return response

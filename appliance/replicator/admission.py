@@ -69,10 +69,19 @@ async def admit(
             begin = begins[replica.source]
             begin = found[replica.source] if begin is None else begin
             _admit_new(admission, replica, begin, positions.get(replica.source))
-    for replica in (each for each in replicas if each not in admission.waiting):
-        if refusal := untold.get(replica.destination_topic) or too_few_replicas(replica, metadata, limits):
+    for replica in [replica for replica in replicas if replica not in admission.waiting]:
+        refusal = _made_anew(replica, metadata) or untold.get(replica.destination_topic)
+        if refusal := refusal or too_few_replicas(replica, metadata, limits):
             admission.waiting[replica] = refusal
     return admission
+
+
+def _made_anew(replica: Replica, metadata: Metadata) -> ApplianceError | None:
+    """Why a copy waits that is another topic by now than the one that was found: the next look at topics finds it."""
+    topic = metadata.topics.get(replica.destination_topic)
+    if topic is None or not is_another(topic.id, replica.destination_id):
+        return None
+    return BrokerBusy(f"{topic.name} was deleted and made anew", "UNKNOWN_TOPIC_ID")
 
 
 def too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, WriteLimits]) -> ApplianceError | None:
@@ -102,7 +111,7 @@ async def _copies(
         same = held is not None and held.destination_id in (replica.destination_id, NOWHERE)
         if held is None or not lane.knows_end(replica.copy):
             remembered[replica.copy] = held.copy_end if held and same else None
-    return await examine_copies(destination, metadata, remembered)
+    return await examine_copies(destination, metadata, remembered, lane.producer_id)
 
 
 def _admit_known(admission: Admission, replica: Replica, held: Position, copies: CopyEnds) -> None:

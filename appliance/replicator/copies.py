@@ -1,19 +1,19 @@
-"""Where the copies of a lane end, and whether they still hold what was written to them (invariant J).
+"""Where the copies of a lane end, and whether they hold what was written to them, and no more (invariants H and J).
 
 A copy that an unclean election, or a lost disk, has shortened ends below the end that is remembered; but by the time
 it is looked at markers, or records of a transaction that was aborted, may have filled the hole. So the leader is asked
-how far it holds what was written up to the epoch of that time (KIP-101); only where that is too little the batch that
-lies at the end is looked at, since leaders may have changed, without any loss, before it was written.
+how far it holds what was written up to the epoch of that time (KIP-101); where that is too little, or not known, the
+batch that lies at the end is looked at, since leaders may have changed, without any loss, before it was written.
+
+A copy that holds committed records of this lane past the remembered end shows that positions have been lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from kio.schema.errors import ErrorCode
-
-from appliance.errors import ApplianceError, PartitionStopped
+from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka import batch
-from appliance.kafka.answer import failure
+from appliance.kafka.answer import check
 from appliance.kafka.batch import Batch
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
@@ -21,7 +21,7 @@ from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.leader_epochs import epoch_ends
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, try_offsets
-from appliance.replicator.position import LOST, CopyEnd
+from appliance.replicator.position import LOST, UNACCOUNTED, CopyEnd
 
 _BATCH_BYTES = 1024 * 1024
 _LIMITS = FetchLimits(_BATCH_BYTES, wait=0)
@@ -36,11 +36,11 @@ class CopyEnds:
 
 
 async def examine_copies(
-    cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None]
+    cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
 ) -> CopyEnds:
-    """Where each copy ends, given where it is remembered to; refused are those that have lost something.
+    """Where each copy ends, given where it is remembered to; refused are those that hold less, or more.
 
-    The caller has fenced whoever wrote there before, so nothing is under way.
+    The caller, whose producer has that id, has fenced whoever wrote there before, so nothing is under way.
     """
     ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
     remembered = {copy: end for copy, end in copies.items() if copy in ends and end is not None}
@@ -48,46 +48,86 @@ async def examine_copies(
     held, unanswered = await epoch_ends(cluster, metadata, asked)
     refused |= unanswered
     for copy, end in remembered.items():
-        if copy not in refused and not (ends[copy] >= end.offset and held.get(copy, end.offset) >= end.offset):
-            try:
-                if not await _holds(cluster, metadata, copy, end, ends[copy]):
-                    refused[copy] = _lost(copy, end, min(ends[copy], max(held.get(copy, ends[copy]), 0)))
-            except ApplianceError as error:
-                refused[copy] = error
+        if copy in refused:
+            continue
+        examined = _Examined(cluster, metadata, copy, end, ends[copy])
+        try:
+            if not await examined.is_whole(held.get(copy)):
+                refused[copy] = _lost(copy, end, min(ends[copy], max(held.get(copy, ends[copy]), 0)))
+            elif (unaccounted := await examined.first_past_the_end({end.producer_id, producer_id})) is not None:
+                refused[copy] = _unaccounted(copy, unaccounted)
+        except ApplianceError as error:
+            refused[copy] = error
     return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
 
 
-async def _holds(cluster: KafkaCluster, metadata: Metadata, copy: Partition, end: CopyEnd, found: int) -> bool:
-    """Whether the last batch that was written is there, and committed; one that was deleted by now counts as there."""
-    last = end.offset - 2
-    if found < end.offset:
-        return False
-    starts, failures = await try_offsets(cluster, metadata, [copy], Bound.START)
-    for error in failures.values():
-        raise error
-    if starts[copy] > last:
-        return True
-    topic = metadata.topics[copy[0]]
-    connection = await cluster.broker(metadata.leader(*copy), "positions")
-    (answer,) = await fetch(connection, [Wanted(copy, topic.id, last, _BATCH_BYTES)], _LIMITS)
-    return is_intact(answer, end)
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """A copy that is remembered to ``end``, and ends at ``found``."""
+
+    cluster: KafkaCluster
+    metadata: Metadata
+    copy: Partition
+    end: CopyEnd
+    found: int
+
+    async def is_whole(self, held: int | None) -> bool:
+        """Whether the last batch that was written is there, and committed; one that was deleted by now counts as there.
+
+        ``held`` is how far the leader holds what was written up to that epoch, None where it is not known.
+        """
+        if self.found < self.end.offset:
+            return False
+        if held is not None and held >= self.end.offset:
+            return True
+        last = self.end.offset - 2
+        starts, failures = await try_offsets(self.cluster, self.metadata, [self.copy], Bound.START)
+        for error in failures.values():
+            raise error
+        return starts[self.copy] > last or is_intact(await self._fetch(last), self.end)
+
+    async def first_past_the_end(self, producer_ids: Collection[int]) -> int | None:
+        """The offset of the first committed batch past the end that one of these producers wrote."""
+        at = self.end.offset
+        while at < self.found:
+            fetched = await self._fetch(at)
+            _require_decided(fetched, at)
+            batches = list(batch.split(fetched.records))
+            for each in committed(batches, fetched.aborted):
+                if each.header.producer_id in producer_ids:
+                    return each.header.base_offset
+            at = batches[-1].header.last_offset + 1 if batches else self.found
+        return None
+
+    async def _fetch(self, offset: int) -> Fetched:
+        topic, epoch = self.metadata.topics[self.copy[0]], self.metadata.leader_epoch(*self.copy)
+        connection = await self.cluster.broker(self.metadata.leader(*self.copy), "positions")
+        wanted = Wanted(self.copy, topic.id, offset, _BATCH_BYTES, leader_epoch=epoch)
+        (answer,) = await fetch(connection, [wanted], _LIMITS)
+        check(answer.error, f"fetch {self.copy[0]}-{self.copy[1]} from offset {offset}")
+        return answer
 
 
 def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
     """Whether what was fetched, from the last offset before the marker on, begins with what was written there.
 
     Raises:
-        BrokerBusy, BrokerRefused: the Fetch was answered with an error.
+        BrokerBusy: it cannot be told, as somebody's transaction is open below that.
     """
     last = end.offset - 2
-    if fetched.error is not ErrorCode.none:
-        raise failure(fetched.error, f"fetch {fetched.partition[0]}-{fetched.partition[1]} from offset {last}")
+    _require_decided(fetched, last)
     batches = list(batch.split(fetched.records))
     there = [each for each in batches if each.header.base_offset <= last <= each.header.last_offset]
-    if not there:
+    if not there and batches:
         return True  # compaction alone leaves holes
-    visible = list(committed(batches, fetched.aborted))
-    return there[0] in visible and _is_of(there[0], end)
+    return there[:1] == list(committed(batches, fetched.aborted))[:1] and bool(there) and _is_of(there[0], end)
+
+
+def _require_decided(fetched: Fetched, offset: int) -> None:
+    if fetched.stable_end <= offset:
+        name = f"{fetched.partition[0]}-{fetched.partition[1]}"
+        text = f"{name} has an open transaction below offset {offset + 1}: see `kafka-transactions.sh find-hanging`"
+        raise BrokerBusy(text, "CONCURRENT_TRANSACTIONS")
 
 
 def _is_of(found: Batch, end: CopyEnd) -> bool:
@@ -101,4 +141,11 @@ def _lost(copy: Partition, end: CopyEnd, found: int) -> PartitionStopped:
     return PartitionStopped(
         f"{name} {LOST}, offsets {found} to {end.offset - 1} of the copy: copy it again by "
         "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone"
+    )
+
+
+def _unaccounted(copy: Partition, offset: int) -> PartitionStopped:
+    return PartitionStopped(
+        f"{copy[0]}-{copy[1]} holds records from offset {offset} on {UNACCOUNTED}: the positions topic has lost its end; "
+        "choose by `appliance resume --from` an offset of the source"
     )

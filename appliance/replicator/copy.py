@@ -282,14 +282,13 @@ class Copier:
         began = time.monotonic()
         if not self._taken_in or began < self._copies_looked_at + _COPIES_INTERVAL:
             return
-        before = self.lane.metadata
-        after = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
+        metadata = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
         self._copies_looked_at = time.monotonic()
-        if any(0 <= before.leader_epoch(*r.copy) < after.leader_epoch(*r.copy) for r in self._taken_in):
+        if self.lane.has_moved(metadata):
             self.lane.begin_anew()
             return
         for replica in list(self._taken_in):
-            if refusal := too_few_replicas(replica, after, self._limits):
+            if refusal := too_few_replicas(replica, metadata, self._limits):
                 self.intake.forget([replica])
                 self._taken_in.discard(replica)
                 self._wait(replica, refusal)

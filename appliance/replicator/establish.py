@@ -17,10 +17,10 @@ from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, try_offsets
 from appliance.replicator.configuration import task_count
 from appliance.replicator.lane import Lane
-from appliance.replicator.link_check import PositionsTopic, link_fault
+from appliance.replicator.link_check import CHANGE, PositionsTopic, link_fault, policy_fault
 from appliance.replicator.memory import LinkRecord, Owner, StartOffsets
 from appliance.replicator.memory_records import encode_forgotten, encode_link, encode_starts
-from appliance.replicator.naming import Naming
+from appliance.replicator.naming import REGISTRY, Naming
 from appliance.replicator.recall import peek_memories
 from appliance.replicator.registry import Registry
 from appliance.replicator.topic_configs import positions_changes, positions_topic, told
@@ -125,6 +125,8 @@ class Establishing:
         """Why the link must not go on; empty when it may."""
         registry = Registry(self.destination, self.settings.replicator)
         await registry.refresh()
+        if fault := policy_fault(REGISTRY, await registry.policy()):
+            return fault
         there = {(known.name, known.id) for known in (await self.destination.metadata(None)).topics.values()}
         own = [copy[0] for copy, claim in registry.claims.items() if claim.link == registry.link and copy in there]
         return link_fault(topic, (await self.source.metadata([])).cluster_id, own)
@@ -136,10 +138,15 @@ class Establishing:
             What was done, a line each; nothing, when the link is as it was made.
 
         Raises:
+            LinkRefused: something else has to be changed first.
             Fenced, Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere; done again, it goes on.
         """
-        if not await self.fault(await self.look()):
+        topic = await self.look()
+        fault = await self.fault(topic)
+        if not fault:
             return []
+        if CHANGE in fault:
+            raise LinkRefused(fault)
         await self.make_topic()
         topic = await self.look()
         done = await self._forget_misplaced(topic)

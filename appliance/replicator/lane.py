@@ -123,10 +123,10 @@ class Lane:
         self._machine.on(LaneEvent.DOUBT)
 
     @property
-    def metadata(self) -> Metadata:
-        """Who leads what the lane, which has started, writes to, as far as it has learnt."""
+    def producer_id(self) -> int:
+        """Under which the lane, which has started, writes."""
         assert self._writer is not None
-        return self._writer.metadata
+        return self._writer.producer.id
 
     async def learn(self, copies: Collection[str]) -> Metadata:
         """Look up who leads topics before the lane, which has started, writes to them; what is known of all of them.
@@ -149,6 +149,12 @@ class Lane:
         """Where copies end that the lane writes to from now on (invariant J)."""
         assert self._writer is not None
         self._writer.ends |= ends
+        self._writer.epochs |= {copy: self._writer.metadata.leader_epoch(*copy) for copy in ends}
+
+    def has_moved(self, metadata: Metadata) -> bool:
+        """Whether a copy has another leader than when its end was looked at."""
+        assert self._writer is not None
+        return any(0 <= epoch < metadata.leader_epoch(*copy) for copy, epoch in self._writer.epochs.items())
 
     async def remember(self, records: Sequence[Record]) -> None:
         """Write records other than positions and gaps into the lane's partition, in a transaction of their own.

@@ -7,7 +7,7 @@ what it says of its log is not what the partition holds.
 import uuid
 
 from appliance.errors import BrokerBusy
-from appliance.kafka.metadata import UNKNOWN_EPOCH, Metadata
+from appliance.kafka.metadata import NOWHERE, UNKNOWN_EPOCH, Metadata
 from appliance.kafka.offsets import Partition
 from appliance.replicator.buffer import Buffer
 
@@ -19,7 +19,12 @@ class Leaders:
         self._epochs: dict[tuple[uuid.UUID, Partition], int] = {}
 
     def seen(self, buffer: Buffer, epoch: int) -> None:
-        """There is a leader of this epoch, or was."""
+        """There is a leader of this epoch, or was.
+
+        Where topics have no ids, one that was made anew counts its epochs anew, and nothing else tells it apart.
+        """
+        if buffer.replica.source_id == NOWHERE:
+            return
         self._epochs[self._key(buffer)] = max(epoch, self._known(buffer))
 
     def newest(self, buffer: Buffer, metadata: Metadata) -> int:

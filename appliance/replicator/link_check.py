@@ -8,6 +8,7 @@ from appliance.replicator.memory import LinkRecord, Memory
 from appliance.replicator.plan import lane_of
 
 ADOPT = "`appliance resume --adopt-positions`"
+CHANGE = "kafka-configs.sh --alter"
 _COMPACT = "compact"
 
 
@@ -48,6 +49,14 @@ class PositionsTopic:
             yield from ((lane, key) for key in memory.positions if lane_of(*key, lanes) != lane)
 
 
+def policy_fault(topic: str, policy: str) -> str:
+    """Why a topic of ours cannot be trusted with what it remembers; empty when it is compacted, or nobody tells."""
+    if policy in ("", _COMPACT):
+        return ""
+    change = f"{CHANGE} --topic {topic} --add-config cleanup.policy={_COMPACT}"
+    return f"{topic} has cleanup.policy={policy}: what it remembers would be deleted; make it compacted: {change}"
+
+
 def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[str]) -> str:
     """Why the link must not go on, and the command that helps; empty when it may.
 
@@ -55,23 +64,13 @@ def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collectio
     gives to the link.
     """
     faults = (
-        _policy_fault(topic),
+        policy_fault(topic.name, topic.policy),
         _loss_fault(topic, own_copies),
         _size_fault(topic),
         _cluster_fault(topic, source_cluster),
         _place_fault(topic),
     )
     return next((fault for fault in faults if fault), "")
-
-
-def _policy_fault(topic: PositionsTopic) -> str:
-    if topic.policy in ("", _COMPACT):
-        return ""
-    change = f"kafka-configs.sh --alter --topic {topic.name} --add-config cleanup.policy={_COMPACT}"
-    return (
-        f"{topic.name} has cleanup.policy={topic.policy}: what it remembers would be deleted, and the copies doubled; "
-        f"make it compacted: {change}"
-    )
 
 
 def _loss_fault(topic: PositionsTopic, own_copies: Collection[str]) -> str:

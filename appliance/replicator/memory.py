@@ -58,6 +58,10 @@ class Mark:
     producer_id: int
     epoch: int
 
+    def is_newer_than(self, other: "Mark") -> bool:
+        """Whether it was made by a later epoch of the same producer id."""
+        return self.producer_id == other.producer_id and self.epoch > other.epoch
+
 
 @dataclass(frozen=True, slots=True)
 class LinkRecord:

@@ -10,6 +10,9 @@ accounts for (invariant H)."""
 LOST = "has lost what it had acknowledged"
 """By which a reason to stop says that the copy is shorter than it was (invariant J)."""
 
+UNACCOUNTED = "that no position accounts for"
+"""By which a reason to stop says that the copy holds more than is remembered (invariant H)."""
+
 
 @dataclass(frozen=True, slots=True)
 class CopyEnd:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from appliance.errors import PartitionStopped, Unreachable
+from appliance.errors import Fenced, PartitionStopped, Unreachable
 from appliance.kafka import batch
 from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
@@ -16,8 +16,8 @@ from appliance.replicator.memory_records import newest
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _LIMITS = FetchLimits(_FETCH_BYTES, wait=0.1)
-_SEEN_TIMEOUT = 10.0
-"""Seconds within which a transaction that was committed can be read."""
+_SEEN_TIMEOUT = 30.0
+"""Seconds within which something more is read, up to what was committed."""
 
 
 async def read_memory(
@@ -31,6 +31,7 @@ async def read_memory(
     hanging transaction (KAFKA-14402), which positions may lie behind.
 
     Raises:
+        Fenced: another start has left its mark since.
         PartitionStopped: that is so.
         Unreachable: the mark is not shown for another reason.
         BrokerBusy, BrokerRefused, PeerError: as everywhere.
@@ -42,6 +43,8 @@ async def read_memory(
             while memory.mark != mark:
                 before = memory.read_to
                 await _read_some(cluster, await cluster.metadata([topic]), partition, memory)
+                if memory.mark is not None and memory.mark.is_newer_than(mark):
+                    raise Fenced(f"lane {mark.lane} by another start")
                 if memory.read_to > before:
                     deadline.reschedule(loop.time() + timeout)
     except TimeoutError as error:
@@ -59,6 +62,8 @@ async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memo
     partition = (topic, lane)
     metadata = await cluster.metadata([topic])
     end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
+    if memory.read_to > end:
+        memory.read_to = -1  # the log has lost its tail: what is there now may be other records
     while memory.read_to < end:
         await _read_some(cluster, metadata, partition, memory)
 

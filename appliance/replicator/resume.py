@@ -18,7 +18,7 @@ from appliance.replicator.lane import Lane
 from appliance.replicator.memory import OPERATOR, Gap, Owner
 from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica, discover, lanes_of
-from appliance.replicator.position import LOST, UNKNOWN, Position
+from appliance.replicator.position import LOST, UNACCOUNTED, UNKNOWN, Position
 from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.replicator.registry import Registry, belongs_to_another
 from appliance.settings.values import Settings
@@ -145,10 +145,10 @@ async def _changes(
     changes = []
     for replica in replicas:
         held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, UNKNOWN)
-        lost = held.next_offset == UNKNOWN
-        if not (held.stopped or choice.partition is not None or (lost and choice.start != RETRY)):
+        unknown = held.next_offset == UNKNOWN or UNACCOUNTED in held.stopped
+        if not (held.stopped or choice.partition is not None):
             continue
-        if lost and choice.start == RETRY:
+        if unknown and choice.start == RETRY:
             raise SettingsError([f"{replica.name}: {held.stopped}: --from is needed"])
         start = await _start(replica, held, source, choice)
         moved = held.go_on()

@@ -65,15 +65,16 @@ def new_copies(
 ) -> list[NewTopic]:
     """The copies to be made of source topics, given what was set on each, and what the destination knows."""
     return [
-        NewTopic(
-            naming.destination(topic.name),
-            len(topic.leaders),
-            replication_factor,
-            copied_configs(set_at_source.get(topic.name, {}), known),
-        )
+        _new_copy(topic, copied_configs(set_at_source.get(topic.name, {}), known), naming, replication_factor)
         for topic in topics
         if topic.leaders
     ]
+
+
+def _new_copy(topic: Topic, settings: Mapping[str, str], naming: Naming, replication_factor: int) -> NewTopic:
+    """A copy that must not be made without its clean-up policy: it would lose what its source keeps."""
+    required = frozenset({POLICY} & settings.keys())
+    return NewTopic(naming.destination(topic.name), len(topic.leaders), replication_factor, settings, required)
 
 
 def copied_configs(set_at_source: Mapping[str, str], known: Collection[str] | None = None) -> dict[str, str]:

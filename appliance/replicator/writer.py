@@ -48,6 +48,8 @@ class Writer:
         self.metadata = metadata
         self.ends: dict[Partition, int] = {}
         """Where the next batch for a copy will lie, as nobody else writes there."""
+        self.epochs: dict[Partition, int] = {}
+        """The leader epochs of the copies when their ends were looked at."""
         self.sequences: dict[Partition, int] = {}
         self._cluster = cluster
         self._positions = positions
@@ -57,7 +59,7 @@ class Writer:
         """Take in who leads topics; one that was made anew under its name counts from 0 again."""
         known = self.metadata.topics
         anew = {name for name, topic in found.topics.items() if name in known and known[name].id != topic.id}
-        for counters in (self.sequences, self.ends):
+        for counters in (self.sequences, self.ends, self.epochs):
             for partition in [partition for partition in counters if partition[0] in anew]:
                 del counters[partition]
         self.metadata = replace(found, topics={**known, **found.topics})
