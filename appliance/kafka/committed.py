@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, Batch
+from appliance.kafka.batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, Batch, split, split_data
 from appliance.kafka.varint import read_varint
 
 _ABORT = 0
@@ -40,6 +40,20 @@ def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[
                 dropping.discard(header.producer_id)
         elif not (header.attributes & TRANSACTIONAL and header.producer_id in dropping):
             yield batch
+
+
+def visible(records: memoryview, aborted: Sequence[Aborted], position: int) -> tuple[list[Batch], int]:
+    """The batches that hold committed records in what a Fetch from ``position`` brought, and the offset to go on from.
+
+    Markers only end what was aborted: where nothing was, none of them is looked at.
+
+    Raises:
+        BatchCorrupt: as ``split`` and ``committed``.
+    """
+    if not aborted:
+        return split_data(records, position)
+    batches = list(split(records))
+    return list(committed(batches, aborted)), batches[-1].header.last_offset + 1 if batches else position
 
 
 def _marker(batch: Batch) -> int | None:

@@ -6,7 +6,7 @@ from appliance.errors import Fenced, PartitionStopped, Unreachable
 from appliance.kafka import batch
 from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.committed import committed
+from appliance.kafka.committed import visible
 from appliance.kafka.fetch import FetchLimits, Wanted, fetch
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, list_offsets
@@ -94,12 +94,12 @@ async def read_records(
     wanted = Wanted(partition, metadata.topics[topic].id, offset, _FETCH_BYTES, leader_epoch=epoch)
     (answer,) = await fetch(connection, [wanted], _LIMITS)
     check(answer.error, f"fetch {topic}-{number}")
-    batches = list(batch.split(answer.records))
+    batches, following = visible(answer.records, answer.aborted, offset)
     records: list[Record] = []
-    for data in committed(batches, answer.aborted):
+    for data in batches:
         batch.verify(data)
         records += unpack(data, offset)
-    return records, batches[-1].header.last_offset + 1 if batches else offset
+    return records, following
 
 
 async def _read_some(cluster: KafkaCluster, metadata: Metadata, partition: Partition, memory: Memory) -> None:

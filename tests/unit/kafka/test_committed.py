@@ -2,7 +2,7 @@ import pytest
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka.batch import split
-from appliance.kafka.committed import Aborted, committed
+from appliance.kafka.committed import Aborted, committed, visible
 from tests.support.batches import control, made, patched
 
 ONE = [(1_700_000_000_000, None, b"v", [])]
@@ -15,6 +15,11 @@ def transactional(offset: int, producer: int) -> bytes:
 
 def seen(*batches: bytes, aborted: list[Aborted] | None = None) -> list[int]:
     return [b.header.base_offset for b in committed(split(b"".join(batches)), aborted or [])]
+
+
+def seen_in_a_fetch(*batches: bytes, aborted: tuple[Aborted, ...] = (), position: int = 0) -> tuple[list[int], int]:
+    found, following = visible(memoryview(b"".join(batches)), aborted, position)
+    return [b.header.base_offset for b in found], following
 
 
 def test_markers_are_left_out() -> None:
@@ -67,3 +72,43 @@ def test_a_control_batch_that_compaction_emptied_is_left_out() -> None:
 def test_a_control_batch_cut_short_is_corrupt() -> None:
     with pytest.raises(BatchCorrupt):
         seen(patched(control(0, 1, ABORT)[:64], length=52))
+
+
+def test_a_fetch_of_nothing_but_markers_is_gone_on_from_after_the_last_one() -> None:
+    assert seen_in_a_fetch(control(1, 1, COMMIT), control(3, 1, COMMIT), control(5, 2, COMMIT)) == ([], 6)
+
+
+def test_a_fetch_of_nothing_is_asked_again_from_where_it_was() -> None:
+    assert seen_in_a_fetch(position=7) == ([], 7)
+    assert seen_in_a_fetch(position=7, aborted=(Aborted(1, 8),)) == ([], 7)
+
+
+@pytest.mark.parametrize("aborted", [(), (Aborted(1, 2),)])
+def test_what_is_committed_is_the_same_whether_markers_are_looked_at_or_not(aborted: tuple[Aborted, ...]) -> None:
+    log = [
+        transactional(0, 1),
+        control(1, 1, COMMIT),
+        transactional(2, 1),
+        transactional(3, 2),
+        control(4, 1, ABORT if aborted else COMMIT),
+        made(ONE, 5),
+        control(6, 2, COMMIT),
+        transactional(7, 1),
+        control(9, 1, COMMIT),
+    ]
+    assert seen_in_a_fetch(*log, aborted=aborted) == (seen(*log, aborted=list(aborted)), 10)
+    assert (2 in seen_in_a_fetch(*log, aborted=aborted)[0]) == (not aborted)
+
+
+@pytest.mark.parametrize("aborted", [(), (Aborted(9, 0),)])
+@pytest.mark.parametrize("last", [control(2, 1, COMMIT), transactional(2, 1)])
+def test_a_last_batch_that_is_cut_short_is_left_for_the_next_fetch(last: bytes, aborted: tuple[Aborted, ...]) -> None:
+    for end in range(len(last)):
+        assert seen_in_a_fetch(transactional(0, 1), control(1, 1, COMMIT), last[:end], aborted=aborted) == ([0], 2)
+
+
+def test_what_is_no_batch_between_markers_is_corrupt() -> None:
+    legacy = control(1, 1, COMMIT)[:16] + b"\1" + bytes(20)
+    for wrong in (patched(control(1, 1, COMMIT), length=48), patched(control(1, 1, COMMIT), magic=1), legacy):
+        with pytest.raises(BatchCorrupt):
+            seen_in_a_fetch(control(0, 1, COMMIT), wrong)
