@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
-from appliance.errors import BrokerBusy, Fenced, PeerError, Unreachable
+from appliance.errors import BrokerBusy, Fenced, PartitionsUnavailable, PeerError, Unreachable
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.config_filter import ConfigFilter
 from appliance.kafka.offsets import Bound, list_offsets
@@ -127,11 +127,14 @@ class Registry:
             await self._write(changed)
 
     async def _write(self, wanted: Callable[[], Mapping[Copy, Claim]]) -> None:
-        """Write claims; whenever another link was about to, too, what is wanted is asked for again."""
+        """Write claims; whenever another link was about to, too, what is wanted is asked for again.
+
+        So it is while the coordinator's broker does not know the registry yet, which may have been made a moment ago.
+        """
         for attempt in range(_TRIES):
             try:
                 return await self._write_alone(wanted)
-            except Fenced:
+            except (Fenced, PartitionsUnavailable):
                 if attempt == _TRIES - 1:
                     raise
                 await asyncio.sleep(_PAUSE * random.random())
