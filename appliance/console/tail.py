@@ -12,7 +12,7 @@ from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import committed
 from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
-from appliance.kafka.metadata import NOWHERE, Metadata
+from appliance.kafka.metadata import NOWHERE, Metadata, Topic
 from appliance.kafka.offsets import Bound, Partition, list_offsets
 from appliance.kafka.records import Record, unpack
 from appliance.replicator.memory import Memory
@@ -56,7 +56,8 @@ class PositionsTail:
             self._id, self.memories = topic.id, tuple(Memory(read_to=starts[lane]) for lane in lanes)
         try:
             for leader in set(topic.leaders):
-                await self._catch_up(leader, {lane for lane, leads in enumerate(topic.leaders) if leads == leader})
+                led = {lane for lane, leads in enumerate(topic.leaders) if leads == leader}
+                await self._catch_up(topic, leader, led)
         except BrokerRefused as error:
             if not error.retriable:
                 self._forget()  # the log does not hold any more what comes next: the newest of each key is still there
@@ -65,11 +66,14 @@ class PositionsTail:
     def _forget(self) -> None:
         self._id, self.memories = NOWHERE, ()
 
-    async def _catch_up(self, leader: int, behind: set[int]) -> None:
+    async def _catch_up(self, topic: Topic, leader: int, behind: set[int]) -> None:
         connection = await self._cluster.broker(leader, "positions")
         while behind:
             wanted = [(lane, self.memories[lane].read_to) for lane in sorted(behind)]
-            asked = (Wanted((self._topic, lane), self._id, offset, _LANE_BYTES) for lane, offset in wanted)
+            asked = (
+                Wanted((self._topic, lane), self._id, offset, _LANE_BYTES, leader_epoch=topic.epochs[lane])
+                for lane, offset in wanted
+            )
             everything = await fetch(connection, asked, _LIMITS)
             behind -= {fetched.partition[1] for fetched in everything if self._take(fetched)}
 

@@ -27,8 +27,8 @@ from appliance.kafka.topics import NewTopic
 from appliance.kafka.transactions import Producer, add_partitions, end_transaction, init_producer_id, try_partitions
 from appliance.replicator.configuration import task_count
 from appliance.replicator.discovery import hidden_topics
-from appliance.replicator.naming import Naming
-from appliance.replicator.topic_configs import missed, new_copies, positions_topic, told, unknown
+from appliance.replicator.naming import REGISTRY, Naming
+from appliance.replicator.topic_configs import missed, new_copies, positions_topic, registry_topic, told, unknown
 from appliance.settings.values import Settings
 
 TOPICS_MAX = 1000
@@ -87,13 +87,13 @@ class Destination:
         )
 
     async def write(self) -> Finding:
-        """Whether every copy, and the positions topic, may be written.
+        """Whether every copy, the positions topic and the registry of links may be written.
 
         Raises:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
         """
         naming = self._naming
-        names = [*self._copies(), naming.positions_topic]
+        names = [*self._copies(), naming.positions_topic, REGISTRY]
         asked = [(name, 0) for name in (*names, naming.doctors_id)]
         try:
             producer = await self._take()
@@ -118,6 +118,7 @@ class Destination:
         name = self._naming.positions_topic
         try:
             producer = await self._take()
+            await self._at_coordinator(lambda _: self._cluster.coordinator(REGISTRY))
             if name not in (await self._cluster.metadata([name])).topics:
                 return passed(f"{producer.transactional_id} is permitted; none can be begun before there is {name}")
             await self._at_coordinator(lambda connection: add_partitions(connection, producer, [(name, 0)]))
@@ -169,7 +170,8 @@ class Destination:
         factor, naming, engine = self._settings.topics.replication_factor, self._naming, self._settings.engine
         sources = self._sources.matching[:TOPICS_MAX]
         copies = new_copies(sources, self._sources.configs, naming, factor, known)
-        return [*copies, positions_topic(naming, engine.lanes or task_count(engine), factor)]
+        lanes = engine.lanes or task_count(engine)
+        return [*copies, positions_topic(naming, lanes, factor), registry_topic(factor)]
 
     def _without(self, made: Made, known: Collection[str] | None) -> str:
         """A remark about the settings that are left out."""
@@ -194,7 +196,7 @@ class Destination:
         if error.code == "INVALID_TRANSACTION_TIMEOUT":
             return "lower TRANSACTION_TIMEOUT_SECONDS to the brokers' transaction.max.timeout.ms"
         prefix = f"{self._settings.replicator}."
-        return f"permit {self._key} WRITE and DESCRIBE on transactional ids that begin with {prefix}"
+        return f"permit {self._key} WRITE and DESCRIBE on transactional ids that begin with {prefix}, and on {REGISTRY}"
 
     async def _take(self) -> Producer:
         """A producer under the doctor's own id; of its own kind alone it fences anybody."""

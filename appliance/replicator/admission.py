@@ -69,13 +69,13 @@ async def admit(
             begin = begins[replica.source]
             begin = found[replica.source] if begin is None else begin
             _admit_new(admission, replica, begin, positions.get(replica.source))
-    for replica in replicas:
-        if refusal := untold.get(replica.destination_topic) or _too_few_replicas(replica, metadata, limits):
+    for replica in (each for each in replicas if each not in admission.waiting):
+        if refusal := untold.get(replica.destination_topic) or too_few_replicas(replica, metadata, limits):
             admission.waiting[replica] = refusal
     return admission
 
 
-def _too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, WriteLimits]) -> ApplianceError | None:
+def too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, WriteLimits]) -> ApplianceError | None:
     """Why a copy takes nothing, found before it is tried.
 
     A transaction that has touched such a copy cannot end, not even by being aborted, before its marker can be written;

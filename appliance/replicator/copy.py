@@ -18,7 +18,7 @@ from appliance.errors import (
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.configs import WriteLimits, write_limits
 from appliance.kafka.offsets import Bound, list_offsets
-from appliance.replicator.admission import admit
+from appliance.replicator.admission import admit, too_few_replicas
 from appliance.replicator.buffer import Arrivals, Limits
 from appliance.replicator.failing import Notice
 from appliance.replicator.held_back import HeldBack
@@ -41,6 +41,9 @@ _NEWEST = 1 / 8
 
 _SILENCE = 3.0
 """After so many seconds without a record a lane looks whether it is another's by now."""
+
+_COPIES_INTERVAL = 5.0
+"""How often, in seconds, it is looked who leads the copies, and with how many replicas."""
 
 _ROOM_INTERVAL = 3.0
 """How often, in seconds, it is looked whether a copy takes larger batches by now."""
@@ -76,6 +79,7 @@ class Copier:
     _refused: dict[Replica, Refusal] = field(default_factory=dict)
     _limits: dict[str, WriteLimits] = field(default_factory=dict)
     _room_looked_at: float = 0.0
+    _copies_looked_at: float = 0.0
     _failures: int = 0
     _in_trouble: bool = False
     _wrote: bool = False
@@ -102,7 +106,10 @@ class Copier:
                 if due := self._due():
                     await self._take_in(due)
                 self._is_well()
+                await self._look_at_copies()
                 await self._look_for_room()
+                if self.lane.state is LaneState.COLD:
+                    continue
                 ledger.add(await self._transact(stopping))
                 self._failures = 0
             except CopyRefused as error:
@@ -265,6 +272,27 @@ class Copier:
         at, size = error.first_offset, self._limits[replica.destination_topic].batch_bytes
         remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
         self._refused[replica] = Refusal(at, f"{replica.name} offset {at} is refused: {error}{remedy}", size)
+
+    async def _look_at_copies(self) -> None:
+        """Notice what may have happened to copies that nothing was written to for a while.
+
+        A copy with a new leader may have lost something (invariant J): only a start finds out, since nothing is under
+        way then. One with too few replicas in sync would keep a transaction, and so the lane, from ending.
+        """
+        began = time.monotonic()
+        if not self._taken_in or began < self._copies_looked_at + _COPIES_INTERVAL:
+            return
+        before = self.lane.metadata
+        after = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
+        self._copies_looked_at = time.monotonic()
+        if any(0 <= before.leader_epoch(*r.copy) < after.leader_epoch(*r.copy) for r in self._taken_in):
+            self.lane.begin_anew()
+            return
+        for replica in list(self._taken_in):
+            if refusal := too_few_replicas(replica, after, self._limits):
+                self.intake.forget([replica])
+                self._taken_in.discard(replica)
+                self._wait(replica, refusal)
 
     async def _look_for_room(self) -> None:
         """Try again what was refused where a copy takes larger batches by now."""

@@ -125,6 +125,9 @@ class Replicator:
                 found = await scout.look()
             except ApplianceError as error:
                 self._troubles.tell("discovery", str(error))
+            except Exception as error:  # a defect of ours: topics would be looked for no more, and nobody would know
+                log.debug("discovery failed", exc_info=error)
+                self._troubles.tell("discovery", f"unexpected {type(error).__name__}: {error}")
             else:
                 self._troubles.over("discovery")
                 self._troubles.keep("topic ", {f"topic {name}": fault for name, fault in found.unfit.items()})

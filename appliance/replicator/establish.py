@@ -67,6 +67,8 @@ class Establishing:
             Fenced: another replicator is making it.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
+        await self.make_topic()
+        await self._bound()
         for _ in range(_TRIES):
             topic = await self.look()
             if fault := await self.fault(topic):
@@ -80,16 +82,20 @@ class Establishing:
         raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")
 
     async def look(self) -> PositionsTopic:
-        """The positions topic, made if there is none."""
+        """The positions topic as it is; without partitions when there is none."""
         name = self.naming.positions_topic
-        partitions = await self._partitions(name)
-        held, failures = await try_describe(self.destination, [name])
+        known = (await self.destination.metadata([name])).topics.get(name)
+        if known is None or not known.leaders:
+            return PositionsTopic(name, "", ())
+        policy = (await self._settings_of(name)).get(POLICY)
+        memories = await peek_memories(self.destination, name, len(known.leaders))
+        return PositionsTopic(name, (policy and policy.value) or "", memories)
+
+    async def _settings_of(self, topic: str) -> Mapping[str, Setting]:
+        described, failures = await try_describe(self.destination, [topic])
         for error in failures.values():
             raise error
-        await self._bound(name, held[name])
-        policy = held[name].get(POLICY)
-        memories = await peek_memories(self.destination, name, partitions)
-        return PositionsTopic(name, (policy and policy.value) or "", memories)
+        return described[topic]
 
     async def checked(self) -> PositionsTopic:
         """The positions topic of a link that was made before, and may go on.
@@ -98,17 +104,17 @@ class Establishing:
             LinkRefused: it was not, or may not.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
-        name = self.naming.positions_topic
-        if name not in (await self.destination.metadata([name])).topics:
-            raise LinkRefused(f"there is no {name}: no replicator of this link has ever run")
         topic = await self.look()
         if fault := await self.fault(topic):
             raise LinkRefused(fault)
+        if not topic.memories:
+            raise LinkRefused(f"there is no {topic.name}: no replicator of this link has ever run")
         return topic
 
-    async def _bound(self, name: str, held: Mapping[str, Setting]) -> None:
+    async def _bound(self) -> None:
         """Have the markers of commits go when a topic of an older release keeps them for long."""
-        changes = positions_changes(held)
+        name = self.naming.positions_topic
+        changes = positions_changes(await self._settings_of(name))
         if not changes:
             return
         changed = await ConfigFilter(self.destination).change({name: changes})
@@ -133,9 +139,10 @@ class Establishing:
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere; done again, it goes on.
         """
-        topic = await self.look()
-        if not await self.fault(topic):
+        if not await self.fault(await self.look()):
             return []
+        await self.make_topic()
+        topic = await self.look()
         done = await self._forget_misplaced(topic)
         link = await self._link_record(topic)
         await self._remember(topic, 0, [encode_link(link, link.made)])
@@ -163,26 +170,32 @@ class Establishing:
         # A commit is answered before its markers are written; a lane that starts reads on until it sees its own.
         await self._lane(topic, index).start()
 
-    async def _partitions(self, name: str) -> int:
-        """How many the topic has; read again after it was made, since two may make it at once, and one is first."""
+    async def make_topic(self) -> None:
+        """Make the positions topic, if there is none.
+
+        Two may make it at once, and one is first: how many partitions it has is read again.
+        """
+        name = self.naming.positions_topic
         known = (await self.destination.metadata([name])).topics.get(name)
-        if known is None or not known.leaders:
-            lanes = self.settings.engine.lanes or task_count(self.settings.engine)
-            new = positions_topic(self.naming, lanes, self.settings.topics.replication_factor)
-            made = await ConfigFilter(self.destination).make([new])
-            for error in made.failures.values():
-                raise error
-            if made.left_out:
-                log.warning("settings left out", extra={"fields": told(made.left_out)})
-            log.info("positions topic made", extra={"fields": {"topic": name, "lanes": lanes}})
-            for _ in range(_SHOWN_TRIES):
-                known = (await self.destination.metadata([name])).topics.get(name)
-                if known and known.leaders and all(leader >= 0 for leader in known.leaders):
-                    break
-                await asyncio.sleep(_PAUSE)
-            else:
-                raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
-        return len(known.leaders)
+        if known is not None and known.leaders:
+            return
+        lanes = self.settings.engine.lanes or task_count(self.settings.engine)
+        new = positions_topic(self.naming, lanes, self.settings.topics.replication_factor)
+        made = await ConfigFilter(self.destination).make([new])
+        for error in made.failures.values():
+            raise error
+        if made.left_out:
+            log.warning("settings left out", extra={"fields": told(made.left_out)})
+        log.info("positions topic made", extra={"fields": {"topic": name, "lanes": lanes}})
+        await self._until_shown(name)
+
+    async def _until_shown(self, name: str) -> None:
+        for _ in range(_SHOWN_TRIES):
+            known = (await self.destination.metadata([name])).topics.get(name)
+            if known and known.leaders and all(leader >= 0 for leader in known.leaders):
+                return
+            await asyncio.sleep(_PAUSE)
+        raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
 
     async def _write_down(self, topic: PositionsTopic) -> None:
         """Write down how the link is made: in one transaction, so that all of it holds, or none."""

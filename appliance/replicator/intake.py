@@ -23,7 +23,9 @@ from appliance.replicator.portion import Portion
 from appliance.replicator.read_ahead import ReadAhead
 from appliance.replicator.truncation import out_of_range
 
-_BACKOFF = 0.2
+_BACKOFF, _BACKOFF_MAX, _IN_VAIN = 0.2, 1.0, 0.05
+"""Seconds between two looks for leaders; more, as a part of the time for which none was found."""
+
 _SHARE = 0.2
 """How much of the time may go into looking for leaders while there are none: metadata of many topics take long."""
 
@@ -48,7 +50,7 @@ class Intake:
         self._placed: dict[Partition, Fetcher] = {}
         self._fetchers: dict[int, Fetcher] = {}
         self._changed = asyncio.Event()
-        self._looked = 0.0
+        self._looked = self._found = time.monotonic()
         self._judges = asyncio.Semaphore(_JUDGES)
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin(self._route(), "intake-router")
@@ -189,10 +191,14 @@ class Intake:
             now = time.monotonic()
             if everything:
                 due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
-            soon = now + max(_BACKOFF, (now - self._looked) / _SHARE)
+            in_vain = min(_IN_VAIN * (now - self._found), _BACKOFF_MAX)
+            soon = now + max(_BACKOFF, in_vain, (now - self._looked) / _SHARE)
+            searching = bool(self._unplaced)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout((min(soon, due) if self._unplaced else due) - now):
+                async with asyncio.timeout((min(soon, due) if searching else due) - now):
                     await self._changed.wait()
+            if not searching:
+                self._found = time.monotonic()
 
     async def _look_up(self, buffers: list[Buffer]) -> None:
         if not buffers:
@@ -227,7 +233,7 @@ class Intake:
         moved = placed is not None and (placed.node, buffer.leader_epoch) != (leader, epoch)
         if moved or buffer.key in self._unplaced:
             self._take_away(buffer)
-            buffer.leader_epoch = epoch
+            buffer.leader_epoch, self._found = epoch, self._looked
             self._placed[buffer.key] = fetcher = self._fetcher(leader)
             fetcher.add(buffer)
 

@@ -117,6 +117,17 @@ class Lane:
         """Somebody else has the lane: it is known before our next transaction finds out."""
         self._fall(Fenced(self._transactional_id))
 
+    def begin_anew(self) -> None:
+        """Something has changed that only a new start can judge: the lane is cold."""
+        self._writer = None
+        self._machine.on(LaneEvent.DOUBT)
+
+    @property
+    def metadata(self) -> Metadata:
+        """Who leads what the lane, which has started, writes to, as far as it has learnt."""
+        assert self._writer is not None
+        return self._writer.metadata
+
     async def learn(self, copies: Collection[str]) -> Metadata:
         """Look up who leads topics before the lane, which has started, writes to them; what is known of all of them.
 

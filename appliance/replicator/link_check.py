@@ -29,7 +29,8 @@ class PositionsTopic:
         """The link's lanes; where nobody has written them down, as many as put the most positions in their places."""
         if self.link:
             return self.link.lanes
-        return min(range(len(self.memories), 0, -1), key=lambda lanes: len(list(self.misplaced(lanes))))
+        sizes = range(len(self.memories), 0, -1)
+        return min(sizes, key=lambda lanes: len(list(self.misplaced(lanes))), default=0)
 
     @property
     def generation(self) -> int:

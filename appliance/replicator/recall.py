@@ -85,7 +85,8 @@ async def read_records(
     """
     topic, number = partition
     connection = await cluster.broker(metadata.leader(topic, number), "positions")
-    wanted = Wanted(partition, metadata.topics[topic].id, offset, _FETCH_BYTES)
+    epoch = metadata.leader_epoch(topic, number)
+    wanted = Wanted(partition, metadata.topics[topic].id, offset, _FETCH_BYTES, leader_epoch=epoch)
     (answer,) = await fetch(connection, [wanted], _LIMITS)
     check(answer.error, f"fetch {topic}-{number}")
     batches = list(batch.split(answer.records))

@@ -161,7 +161,7 @@ class Registry:
             return
         metadata = await self.cluster.metadata([REGISTRY])
         now = _now()
-        records = [_record(copy, claim, now) for copy, claim in claims.items()]
+        records = [encode_claim(copy, claim, now) for copy, claim in claims.items()]
         writer = Writer(self.cluster, producer, _PARTITION, metadata, _TRANSACTION_TIMEOUT)
         await writer.write((), lambda _: records)
         await self._until_shown(claims)
@@ -220,7 +220,8 @@ def belongs_to_another(copy: str, claim: Claim) -> str:
     )
 
 
-def _record(copy: Copy, claim: Claim, now: int) -> Record:
+def encode_claim(copy: Copy, claim: Claim, now: int) -> Record:
+    """The record that says whose a copy is; ``now`` is its timestamp in milliseconds."""
     key = {"copy": copy[0], "id": copy[1].hex}
     value = {"version": _VERSION, **asdict(claim)}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))

@@ -19,10 +19,11 @@ from appliance.demo.cluster import Cluster
 from tests.faults import loss, rivals
 from tests.faults.injection.switches import CrashPoint, arm
 from tests.faults.kafka_proxy import Api, Moment
-from tests.faults.network import Network, topics
+from tests.faults.network import Network
 from tests.faults.proxy import Proxy
 from tests.faults.run import Run
 from tests.faults.supervised import Supervised, has_ended
+from tests.support.administration import topics
 from tests.support.leaders import described, move
 from tests.support.link import lines
 from tests.support.patience import PATIENCE

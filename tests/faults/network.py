@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan, Node
@@ -83,11 +83,6 @@ def make_topics(cluster: Cluster, partitions: Mapping[str, int]) -> None:
     """Topics on every broker."""
     for topic, count in partitions.items():
         make_topic(cluster, NewTopic(topic, count, BROKERS))
-
-
-def topics(cluster: Cluster) -> set[str]:
-    """The names of the topics that it has."""
-    return set(AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics)
 
 
 def _before_brokers(grape: Cluster, tripwire: Tripwire) -> list[KafkaProxy]:

@@ -14,11 +14,11 @@ from appliance.demo.process import OwnedProcess
 from tests.faults.checker import Violation, violations, violations_so_far
 from tests.faults.history import History, Place
 from tests.faults.injection.switches import injected
-from tests.faults.network import Network, make_topics, topics
+from tests.faults.network import Network, make_topics
 from tests.faults.observer import Observer
 from tests.faults.supervised import Supervised
 from tests.faults.workload import Workload
-from tests.support.administration import make_topic
+from tests.support.administration import make_topic, topics
 from tests.support.patience import PATIENCE
 
 RECOVERY = 120.0

@@ -161,7 +161,10 @@ async def three_brokers(tmp_path: Path) -> AsyncIterator[Cluster]:
         yield cluster
 
 
-async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(pair: Pair, three_brokers: Cluster) -> None:
+@pytest.mark.parametrize("later", [30, 0], ids=["that is written to", "that is idle"])
+async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
+    pair: Pair, three_brokers: Cluster, later: int
+) -> None:
     # A new epoch mended the sequence numbers, and copying went on over the hole.  Invariant J
     lossy = Pair(pair.orange, three_brokers, pair.tag)
     topic, other = lossy.topic("lossy"), lossy.topic("whole")
@@ -179,16 +182,17 @@ async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(pair: Pai
         await three_brokers.kill(1)
         await three_brokers.broker(2).launch()
         await asyncio.to_thread(wait_for_leader, three_brokers, copy, 2)
-        produce(lossy.producer(), topic, 30)
+        produce(lossy.producer(), topic, later)
         produce(lossy.producer(), other, 30)
         fault = str(await engine.until_stopped(topic))
         assert f"{copy}-0 has lost what it had acknowledged, offsets 11 to {ended - 1} of the copy" in fault
         await three_brokers.restart(1)  # it may be the one that holds the registry, of which there is one here
         told: list[str] = []
         assert await resume(lossy.settings(), Choice(topic, 0, "10"), told.append) == 1
+        await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 30 + later)))
         await engine.copy_all()
     assert len(lossy.compare(other)[0]) == 30
-    assert len(lossy.compare(topic)[0]) == 50
+    assert len(lossy.compare(topic)[0]) == 20 + later
 
 
 async def test_copies_that_cannot_be_written_keep_no_other_of_their_lane_waiting(
@@ -222,6 +226,37 @@ async def test_copies_that_cannot_be_written_keep_no_other_of_their_lane_waiting
         assert not engine.faults
     for topic, partitions in ((few, 1), (gone, 1), (others, 8)):
         assert [len(rows) for rows in frail.compare(topic, partitions)] == [10] * partitions
+
+
+async def test_a_copy_whose_replicas_fall_behind_while_it_is_idle_keeps_no_other_of_its_lane_waiting(
+    pair: Pair, three_brokers: Cluster
+) -> None:
+    # A transaction that touches it could not end, not even by being aborted, and the lane would wait for it.
+    frail = Pair(pair.orange, three_brokers, pair.tag)
+    few, others = frail.topic("few"), frail.topic("others", 8)
+    copies = {topic: frail.naming.destination(topic) for topic in (few, others)}
+    in_sync = {"min.insync.replicas": "2"}
+    make_topic(three_brokers, NewTopic(copies[few], 1, replica_assignment=[[1, 2]], config=in_sync))
+    make_topic(three_brokers, NewTopic(copies[others], 8, replica_assignment=[[0]] * 8))
+    produce(frail.producer(), few, 10)
+    async with frail.engine() as engine:
+        await engine.copy_all()
+        await three_brokers.kill(2)
+
+        async def noticed_and_others_copied() -> None:
+            while f"{few}-0" not in engine.faults:
+                await asyncio.sleep(0.05)
+            await asyncio.to_thread(produce, frail.producer(), few, 10)
+            for partition in range(8):
+                await asyncio.to_thread(produce, frail.producer(), others, 10, partition)
+            await all_copied(engine, others, 8, 10)
+
+        await engine.copy_until(asyncio.create_task(noticed_and_others_copied()))
+        assert "has 1 of 2 replicas in sync" in str(engine.faults[f"{few}-0"])
+        await three_brokers.restart(2)
+        await engine.copy_all()
+    assert len(frail.compare(few)[0]) == 20
+    frail.compare(others, 8)
 
 
 async def test_a_source_partition_without_a_leader_keeps_no_other_of_its_lane_waiting(

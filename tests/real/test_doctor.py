@@ -14,6 +14,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 from appliance.demo.plan import ApiKey
 from appliance.doctor.report import Report
 from appliance.doctor.step import Verdict
+from appliance.replicator.naming import REGISTRY
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side
@@ -68,7 +69,9 @@ def permit_what_is_needed(on: Link) -> None:
     copy = (op.CREATE, op.WRITE, op.DESCRIBE_CONFIGS, op.ALTER_CONFIGS)
     permit(on.grape, WRITER, kind.TOPIC, "orders", *copy)
     permit(on.grape, WRITER, kind.TOPIC, POSITIONS, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
-    permit(on.grape, WRITER, kind.TRANSACTIONAL_ID, "replicator-orange.", op.WRITE, op.DESCRIBE)
+    permit(on.grape, WRITER, kind.TOPIC, REGISTRY, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
+    for transactional_id in ("replicator-orange.", REGISTRY):
+        permit(on.grape, WRITER, kind.TRANSACTIONAL_ID, transactional_id, op.WRITE, op.DESCRIBE)
 
 
 def port(on: Link) -> int:
@@ -227,6 +230,9 @@ async def test_a_regex_that_matches_nothing_is_told(path: Link) -> None:
         (ResourceType.TOPIC, POSITIONS, AclOperation.CREATE, "destination: create"),
         (ResourceType.TOPIC, "orders-eu", AclOperation.WRITE, "destination: write"),
         (ResourceType.TOPIC, POSITIONS, AclOperation.WRITE, "destination: write"),
+        (ResourceType.TOPIC, REGISTRY, AclOperation.CREATE, "destination: create"),
+        (ResourceType.TOPIC, REGISTRY, AclOperation.WRITE, "destination: write"),
+        (ResourceType.TRANSACTIONAL_ID, REGISTRY, AclOperation.DESCRIBE, "destination: transactions"),
         (ResourceType.TRANSACTIONAL_ID, "replicator-orange.", AclOperation.WRITE, "destination: transactions"),
         (ResourceType.TRANSACTIONAL_ID, "replicator-orange.", AclOperation.DESCRIBE, "destination: transactions"),
     ],
@@ -252,6 +258,24 @@ async def test_a_copy_that_may_not_be_described_is_told_by_the_doctor_and_by_the
                 await replicator.wait_for_line("topics to copy", PATIENCE)
                 made = [line for line in lines(replicator) if "topic made" in line and "orders.copy" in line]
         assert made == []
+    finally:
+        delete_topics(path, path.topics(path.grape))
+
+
+async def test_a_copy_that_must_not_be_written_is_named_and_keeps_no_other_from_being_copied(path: Link) -> None:
+    # The coordinator takes none of a transaction's partitions when it refuses one, and the whole lane stood still.
+    try:
+        with denied(path.grape, WRITER, ResourceType.TOPIC, "orders.copy", AclOperation.WRITE):
+            async with path.running("replicate", **LIMITED, LANES="1") as replicator:
+                await replicator.wait_for_line("topics to copy", PATIENCE)
+                for topic in ("orders", "orders-eu"):
+                    path.produce(topic, 10)
+                refused = await replicator.wait_for_line("TOPIC_AUTHORIZATION_FAILED", PATIENCE)
+                assert "orders.copy-0" in refused
+                async with asyncio.timeout(PATIENCE):
+                    while len(await asyncio.to_thread(read_rows, path.grape, "orders-eu.copy", 0)) < 10:
+                        await asyncio.sleep(0.1)
+        assert read_rows(path.grape, "orders.copy", 0) == []
     finally:
         delete_topics(path, path.topics(path.grape))
 

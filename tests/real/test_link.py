@@ -11,7 +11,7 @@ from appliance.replicator.memory import Owner
 from appliance.replicator.memory_records import encode_position
 from appliance.replicator.plan import lane_of
 from appliance.replicator.resume import adopt_positions
-from tests.support.administration import configure, grow
+from tests.support.administration import configure, grow, topics
 from tests.support.engine import LANES, Engine, Pair
 from tests.support.records import produce
 
@@ -96,6 +96,9 @@ async def test_a_positions_topic_that_was_grown_is_refused_and_adopted_as_it_was
             await engine.establish()
     told: list[str] = []
     assert await adopt_positions(pair.settings(), told.append, only_plan=True) == 1
+    async with pair.engine() as engine:
+        with pytest.raises(LinkRefused):
+            await engine.establish()
     assert await adopt_positions(pair.settings(), told.append) == 1
     assert await adopt_positions(pair.settings(), told.append) == 0
     await write_and_copy(pair, topic, 8)
@@ -107,6 +110,8 @@ async def test_a_positions_topic_that_was_deleted_is_refused_as_long_as_there_ar
     topic = pair.topic("deleted", 2)
     await write_and_copy(pair, topic, 2)
     pair.delete_positions()
+    assert await adopt_positions(pair.settings(), lambda _: None, only_plan=True) == 1
+    assert pair.naming.positions_topic not in topics(pair.grape)
     async with pair.engine() as engine:
         with pytest.raises(LinkRefused, match=r"was deleted or made anew: it remembers nothing.*--adopt-positions"):
             await engine.establish()

@@ -54,6 +54,11 @@ def _led(admin: AdminClient, topic: str) -> int:
     return sum(partition.leader >= 0 for partition in known.partitions.values()) if known else 0
 
 
+def topics(cluster: Cluster) -> set[str]:
+    """The names of the topics that it has."""
+    return set(AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics)
+
+
 def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
     """Returns when a topic's partition 0 is led by a node."""
     admin = AdminClient(cluster.client_configuration())

@@ -223,7 +223,7 @@ class Engine:
     def scout(self) -> Scout:
         """A new look at both clusters."""
         naming = self.pair.naming
-        topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, 1)
+        topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, -1)
         return Scout(self.source, self.destination, naming, topics)
 
     def held(self, topic: str, partition: int = 0) -> Position | None:
@@ -251,13 +251,13 @@ class Engine:
 
     async def establish_topic_alone(self) -> None:
         """Make the positions topic, and take its first lane, as a start does that is killed right then."""
-        await _known(Establishing(self.pair.settings(), self.source, self.destination, self.run).look)
+        await Establishing(self.pair.settings(), self.source, self.destination, self.run).make_topic()
         owner = Owner(self.run, "driver", "host", 0, 1)
         await Lane(0, self.destination, self.pair.naming, owner, self.settings.transaction_timeout).start()
 
     async def prepare_as_an_older_release(self) -> None:
         """Make the positions topic, and nothing that says how the link was made."""
-        await _known(Establishing(self.pair.settings(), self.source, self.destination, self.run).look)
+        await Establishing(self.pair.settings(), self.source, self.destination, self.run).make_topic()
         await self.assign()
 
     async def until_led(self, topic: str) -> None:
