@@ -6,7 +6,9 @@ Jepsen's list for a log, and what this engine promises beyond it:
 - no record of an aborted transaction is ever seen;
 - what a consumer has seen stays: what it saw is what is there in the end;
 - no transaction is torn (invariant A): after each one the position counts just the records that are there, and
-  names the source offset just past them; a position never moves back (invariant D).
+  names the source offset just past them; a position never moves back (invariant D);
+- what goes wrong beside the transactions shows in the records: they are doubled where a position is missing (H) or
+  a second link writes (I), lost where a copy has lost them (J) or a partition is begun too late (K).
 
 The records of a transaction lie side by side in a partition that one lane alone writes, and its marker takes an offset
 of its own: where the offsets of a copy have a gap, a transaction ended. So each one can be held to its position.
