@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
-from appliance.errors import BrokerBusy, Fenced, PartitionsUnavailable, PeerError, Unreachable
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, PartitionsUnavailable, PeerError, Unreachable
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.config_filter import ConfigFilter
 from appliance.kafka.offsets import Bound, list_offsets
@@ -31,6 +31,9 @@ _TRANSACTION_TIMEOUT = 30.0
 _TRIES = 10
 _PAUSE = 0.5
 _SHOWN_TIMEOUT = 10.0
+
+_OVERTAKEN = "UNKNOWN_SERVER_ERROR"
+"""What a coordinator says to a commit when another begins to take its id at the same moment."""
 
 Copy = tuple[str, uuid.UUID]
 """A destination topic's name and id."""
@@ -134,8 +137,9 @@ class Registry:
         for attempt in range(_TRIES):
             try:
                 return await self._write_alone(wanted)
-            except (Fenced, PartitionsUnavailable):
-                if attempt == _TRIES - 1:
+            except (Fenced, PartitionsUnavailable, BrokerRefused) as error:
+                again = not isinstance(error, BrokerRefused) or error.code == _OVERTAKEN
+                if not again or attempt == _TRIES - 1:
                     raise
                 await asyncio.sleep(_PAUSE * random.random())
         return None
