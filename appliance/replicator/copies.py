@@ -118,9 +118,9 @@ def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
     _require_decided(fetched, last)
     batches = list(batch.split(fetched.records))
     there = [each for each in batches if each.header.base_offset <= last <= each.header.last_offset]
-    if not there and batches:
+    if not there:
         return True  # compaction alone leaves holes
-    return there[:1] == list(committed(batches, fetched.aborted))[:1] and bool(there) and _is_of(there[0], end)
+    return there[0] in committed(batches, fetched.aborted) and _is_of(there[0], end)
 
 
 def _require_decided(fetched: Fetched, offset: int) -> None:
@@ -146,6 +146,6 @@ def _lost(copy: Partition, end: CopyEnd, found: int) -> PartitionStopped:
 
 def _unaccounted(copy: Partition, offset: int) -> PartitionStopped:
     return PartitionStopped(
-        f"{copy[0]}-{copy[1]} holds records from offset {offset} on {UNACCOUNTED}: the positions topic has lost its end; "
+        f"{copy[0]}-{copy[1]} holds records from offset {offset} on {UNACCOUNTED}: the positions topic lost its end; "
         "choose by `appliance resume --from` an offset of the source"
     )

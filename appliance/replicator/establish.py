@@ -15,6 +15,7 @@ from appliance.kafka.config_filter import ConfigFilter
 from appliance.kafka.configs import POLICY, Setting, try_describe
 from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition, try_offsets
+from appliance.kafka.records import Record
 from appliance.replicator.configuration import task_count
 from appliance.replicator.lane import Lane
 from appliance.replicator.link_check import CHANGE, PositionsTopic, link_fault, policy_fault
@@ -151,9 +152,7 @@ class Establishing:
         topic = await self.look()
         done = await self._forget_misplaced(topic)
         link = await self._link_record(topic)
-        first = self._lane(topic, 0)
-        await first.start()
-        await first.remember([encode_link(link, link.made)])
+        await self._remember(topic, 0, [encode_link(link, link.made)])
         if fault := await self.fault(await self.look()):
             raise LinkRefused(fault)
         return [*done, f"{topic.name}: {link.partitions} partitions, {link.lanes} lanes, source {link.source_cluster}"]
@@ -163,14 +162,20 @@ class Establishing:
         for index, key in topic.misplaced(topic.lanes):
             misplaced.setdefault(index, []).append(key)
         for index, keys in misplaced.items():
-            lane = self._lane(topic, index)
-            await lane.start()
-            await lane.remember([encode_forgotten(key, _now()) for key in keys])
+            await self._remember(topic, index, [encode_forgotten(key, _now()) for key in keys])
         return [
             f"{topic.name}-{index}: forgot the position of {name}-{number}"
             for index, keys in misplaced.items()
             for name, number in keys
         ]
+
+    async def _remember(self, topic: PositionsTopic, index: int, records: Sequence[Record]) -> None:
+        """Write them into a lane's partition; returns when they are seen there."""
+        lane = self._lane(topic, index)
+        await lane.start()
+        await lane.remember(records)
+        # A commit is answered before its markers are written; a lane that starts reads on until it sees its own.
+        await self._lane(topic, index).start()
 
     async def make_topic(self) -> None:
         """Make the positions topic, if there is none.

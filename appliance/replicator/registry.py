@@ -1,9 +1,9 @@
 """Whose a copy is: the registry of a destination cluster, in which all of its links look (invariant I).
 
 A compacted topic of one partition, ``replicator-registry``. A record says that a link claims a copy, known by name and
-topic id. Whoever wants to write one takes the transactional id of the same name first, which fences all others that are
-about to; then reads to the end; and then claims what nobody has. So of two links one is always the first. Should a broker
-that lags have hidden the first claim, the second is void, and taken back: each claim keeps the rank that it had.
+topic id. Whoever wants to write one takes the transactional id of the same name first, which fences all others that
+are about to; then reads to the end; and then claims what nobody has. So of two links one is always the first. Should
+a broker that lags have hidden the first claim, the second is void, and taken back: each claim keeps the rank it had.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import BrokerBusy, Fenced, PeerError, Unreachable
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, PartitionsUnavailable, PeerError, Unreachable
 from appliance.kafka.answer import check
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.config_filter import ConfigFilter
@@ -36,6 +36,9 @@ _TRIES = 10
 _PAUSE = 0.5
 _SHOWN_TIMEOUT = 10.0
 _SHOWN_TRIES = 200
+
+_OVERTAKEN = "UNKNOWN_SERVER_ERROR"
+"""A coordinator's answer to a commit when another begins to take its id at the same moment."""
 
 Copy = tuple[str, uuid.UUID]
 """A destination topic's name and id."""
@@ -167,8 +170,9 @@ class Registry:
         for attempt in range(_TRIES):
             try:
                 return await self._write_alone(wanted)
-            except Fenced:
-                if attempt == _TRIES - 1:
+            except (Fenced, PartitionsUnavailable, BrokerRefused) as error:
+                passing = not isinstance(error, BrokerRefused) or error.retriable or error.code == _OVERTAKEN
+                if attempt == _TRIES - 1 or not passing:
                     raise
                 await asyncio.sleep(_PAUSE * random.random())
         return None

@@ -20,7 +20,7 @@ from appliance.replicator.naming import Naming
 from appliance.replicator.plan import Replica, discover, lanes_of
 from appliance.replicator.position import LOST, UNACCOUNTED, UNKNOWN, Position
 from appliance.replicator.reach import destination_cluster, source_cluster
-from appliance.replicator.registry import Registry, belongs_to_another
+from appliance.replicator.registry import Claim, Registry, belongs_to_another
 from appliance.settings.values import Settings
 
 RETRY = "retry"
@@ -80,20 +80,30 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
     naming = Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         replicas = await _replicas(source, destination, naming, choice)
-        await _own(destination, naming, replicas, choice, tell, only_plan)
+        registry = Registry(destination, naming.replicator)
+        others = await _others(registry, replicas, choice)
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)
-        count = 0
-        for index, owned in lanes_of(replicas, topic.lanes).items():
-            positions = topic.memories[index].positions
-            for change in await _changes(owned, positions, source, choice):
-                tell(str(change))
-                count += 1
-            if not only_plan:
-                lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)
-                await lane.start()
-                await _commit(lane, await _changes(owned, lane.memory.positions, source, choice), choice)
-        return count
+        starts = await _starts(source, replicas, choice)
+        planned = {
+            index: _changes(owned, topic.memories[index].positions, starts, choice)
+            for index, owned in lanes_of(replicas, topic.lanes).items()
+        }
+        changes = [change for lane in planned.values() for change in lane]
+        lines = [f"{copy} is taken over from {claim.link}: stop that link first" for copy, claim in others.items()]
+        for line in [*lines, *map(str, changes)]:
+            tell(line)
+        if only_plan:
+            return len(lines) + len(changes)
+        if others:
+            copies = {replica.destination_topic: replica.destination_id for replica in replicas}
+            await registry.claim(copies, take_over=True)
+        for index in [index for index, planned_changes in planned.items() if planned_changes]:
+            lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)
+            await lane.start()
+            owned = [change.replica for change in planned[index]]
+            await _commit(lane, _changes(owned, lane.memory.positions, starts, choice), choice)
+        return len(lines) + len(changes)
 
 
 async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = False) -> int:
@@ -104,7 +114,7 @@ async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = F
         Fenced, Unreachable, BrokerBusy, BrokerRefused: done again, it goes on.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        establishing = Establishing(settings, source, destination, uuid.uuid4().hex[:12])
+        establishing = Establishing(settings, source, destination, OPERATOR)
         fault = await establishing.fault(await establishing.look())
         if not fault:
             return 0
@@ -124,40 +134,54 @@ async def _replicas(source: KafkaCluster, destination: KafkaCluster, naming: Nam
     return replicas
 
 
-async def _own(
-    destination: KafkaCluster, naming: Naming, replicas: Sequence[Replica], choice: Choice, tell: Tell, only_plan: bool
-) -> None:
-    """Nothing, when the copy is this link's, or becomes it."""
-    copies = {replica.destination_topic: replica.destination_id for replica in replicas}
-    registry = Registry(destination, naming.replicator)
+async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choice) -> dict[str, Claim]:
+    """The copies that belong to other links, which the choice takes over."""
     await registry.refresh()
-    for copy, claim in registry.of_others(copies).items():
+    others = registry.of_others({replica.destination_topic: replica.destination_id for replica in replicas})
+    for copy, claim in others.items():
         if not choice.take_over:
             raise LinkRefused(belongs_to_another(copy, claim))
-        tell(f"{copy} is taken over from {claim.link}, which stops copying to it")
-        if not only_plan:
-            await registry.claim(copies, take_over=True)
+    return others
 
 
-async def _changes(
-    replicas: Iterable[Replica], positions: Mapping[Partition, Position], source: KafkaCluster, choice: Choice
+async def _starts(source: KafkaCluster, replicas: Sequence[Replica], choice: Choice) -> dict[Replica, int]:
+    """Where each partition goes on by the choice; nothing where it is tried again where it stopped."""
+    if choice.start == RETRY:
+        return {}
+    metadata = await source.metadata([choice.topic])
+    partitions = [replica.source for replica in replicas]
+    if choice.start in _BOUNDS:
+        offsets = await list_offsets(source, metadata, partitions, _BOUNDS[choice.start])
+        return {replica: offsets[replica.source] for replica in replicas}
+    chosen = int(choice.start)
+    first = await list_offsets(source, metadata, partitions, Bound.START)
+    end = await list_offsets(source, metadata, partitions, Bound.STABLE_END)
+    for key in partitions:
+        if not first[key] <= chosen <= end[key]:
+            what = f"{key[0]}-{key[1]} holds offsets {first[key]} to {end[key]}"
+            raise SettingsError(
+                [f"--from {choice.start}: {what}: expected one of these; --partition names one partition"]
+            )
+    return dict.fromkeys(replicas, chosen)
+
+
+def _changes(
+    replicas: Iterable[Replica], positions: Mapping[Partition, Position], starts: Mapping[Replica, int], choice: Choice
 ) -> list[Change]:
+    """What the choice changes: partitions that are stopped, the one that is named, all of a copy that is taken over."""
     changes = []
     for replica in replicas:
         held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, UNKNOWN)
-        unknown = held.next_offset == UNKNOWN or UNACCOUNTED in held.stopped
-        if not (held.stopped or choice.partition is not None):
+        if not (held.stopped or choice.partition is not None or (choice.take_over and replica in starts)):
             continue
-        if unknown and choice.start == RETRY:
-            raise SettingsError([f"{replica.name}: {held.stopped}: --from is needed"])
-        start = await _start(replica, held, source, choice)
-        moved = held.go_on()
-        if choice.start != RETRY:
-            moved = moved.begin_again(replica.source_id, replica.destination_id, start)
-        if choice.start == RETRY and LOST not in held.stopped:
-            changes.append(Change(replica, held.next_offset, moved))
-        else:
+        if replica in starts:
+            moved = held.go_on().begin_again(replica.source_id, replica.destination_id, starts[replica])
             changes.append(Change(replica, held.next_offset, replace(moved, copy_end=None)))
+        elif held.next_offset == UNKNOWN or UNACCOUNTED in held.stopped:
+            raise SettingsError([f"{replica.name}: {held.stopped}: --from is needed"])
+        else:
+            kept = None if LOST in held.stopped else held.copy_end
+            changes.append(Change(replica, held.next_offset, replace(held.go_on(), copy_end=kept)))
     return changes
 
 
@@ -171,15 +195,6 @@ async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None
             elif LOST in held.stopped:
                 gaps.append(_loss(change.replica, held))
     await lane.commit([], {change.replica: change.after for change in changes}, gaps)
-
-
-async def _start(replica: Replica, held: Position, source: KafkaCluster, choice: Choice) -> int:
-    if choice.start == RETRY:
-        return held.next_offset
-    if choice.start.isdecimal():
-        return int(choice.start)
-    metadata = await source.metadata([replica.source_topic])
-    return (await list_offsets(source, metadata, [replica.source], _BOUNDS[choice.start]))[replica.source]
 
 
 def _gap(replica: Replica, held: Position, start: int) -> Gap:

@@ -16,7 +16,7 @@ from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from appliance.demo.cluster import Cluster
-from tests.faults import rivals
+from tests.faults import loss, rivals
 from tests.faults.injection.switches import CrashPoint, arm
 from tests.faults.kafka_proxy import Api, Moment
 from tests.faults.network import Network
@@ -238,6 +238,7 @@ FAULTS: dict[str, Fault] = {
     **{f"{name} broker killed": Fault(_broker_killed(side), (3, 5)) for name, side in _SIDES.items()},
     **{f"{name} leaders move": Fault(_leaders_moved(side)) for name, side in _SIDES.items()},
     "a source partition loses its leader": Fault(_leader_lost),
+    "an unclean election at the destination": Fault(loss.unclean_election),
     "tunnel cut": Fault(_tunnel_cut, (1, 3)),
     "tunnel half-open": Fault(_tunnel_half_open, (1, 3)),
     "tunnel slow": Fault(_tunnel_slow, (2, 4)),

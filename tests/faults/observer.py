@@ -121,8 +121,9 @@ class Observer:
         """A position of one of our places; the topic remembers other things too."""
         key, value = json.loads(message.key() or b"{}"), json.loads(message.value() or b"{}")
         if set(key) == {"topic", "partition"} and {"next_offset", "records"} <= set(value):
-            progress = Progress(value["next_offset"], value["records"])
-            self._progress[key["topic"], key["partition"]].append(progress)
+            seen = self._progress.get((key["topic"], key["partition"]))
+            if seen is not None:
+                seen.append(Progress(value["next_offset"], value["records"]))
 
 
 def _snapshot(track: Track) -> Track:

@@ -73,6 +73,13 @@ class Run:
         await self.replicator.start()
         return older
 
+    async def resume(self, topic: str, start: int) -> str:
+        """Have partition 0 of a topic go on from a source offset, as an operator does; what the command has said."""
+        options = ("--topic", topic, "--partition", "0", "--from", str(start))
+        command = await self.network.link.start("resume", options=options, **self._variables())
+        assert await command.wait(RECOVERY) == 0, command.failure("failed")
+        return command.log_file.read_text()
+
     async def goes_on(self, besides: Collection[Place] = ()) -> None:
         """Returns when every partition was written to after this moment, and all of that was seen at the destination.
 
@@ -206,16 +213,18 @@ class Run:
     def _cluster_id(self) -> str:
         return f"orange-{self.tag}"
 
+    def _variables(self) -> dict[str, str]:
+        """What a setenv.sh of this run's link says."""
+        return {
+            "SOURCE_CLUSTER_ID": self._cluster_id,
+            "DESTINATION_BROKER_SERVERS": ",".join(str(target) for target in self.network.destination.vpc_targets),
+            "REPLICA_TOPICS_SOURCE_REGEX": f".*-{self.tag}",
+            "LANES": str(_LANES),
+            "TASKS": str(_LANES),
+            "COMMIT_INTERVAL_MS": "150",
+            "TRANSACTION_TIMEOUT_SECONDS": "5",
+            "SLICE_SECONDS": "5",
+        }
+
     async def _start_replicator(self, mutation: str) -> OwnedProcess:
-        return await self.network.link.start(
-            "replicate",
-            injected(self.directory, mutation),
-            SOURCE_CLUSTER_ID=self._cluster_id,
-            DESTINATION_BROKER_SERVERS=",".join(str(target) for target in self.network.destination.vpc_targets),
-            REPLICA_TOPICS_SOURCE_REGEX=f".*-{self.tag}",
-            LANES=str(_LANES),
-            TASKS=str(_LANES),
-            COMMIT_INTERVAL_MS="150",
-            TRANSACTION_TIMEOUT_SECONDS="5",
-            SLICE_SECONDS="5",
-        )
+        return await self.network.link.start("replicate", injected(self.directory, mutation), **self._variables())

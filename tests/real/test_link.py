@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from appliance.errors import LinkRefused
 from appliance.replicator.lane import Lane
@@ -14,7 +13,6 @@ from appliance.replicator.plan import lane_of
 from appliance.replicator.resume import adopt_positions
 from tests.support.administration import configure, grow, topics
 from tests.support.engine import LANES, Engine, Pair
-from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -111,7 +109,7 @@ async def test_a_positions_topic_that_was_grown_is_refused_and_adopted_as_it_was
 async def test_a_positions_topic_that_was_deleted_is_refused_as_long_as_there_are_copies(pair: Pair) -> None:
     topic = pair.topic("deleted", 2)
     await write_and_copy(pair, topic, 2)
-    _delete_positions(pair)
+    pair.delete_positions()
     assert await adopt_positions(pair.settings(), lambda _: None, only_plan=True) == 1
     assert pair.naming.positions_topic not in topics(pair.grape)
     async with pair.engine() as engine:
@@ -180,9 +178,3 @@ async def write_and_copy(pair: Pair, topic: str, partitions: int) -> None:
     async with pair.engine() as engine:
         await engine.prepare()
         await engine.copy_all()
-
-
-def _delete_positions(pair: Pair) -> None:
-    admin = AdminClient(pair.grape.client_configuration())
-    name = pair.naming.positions_topic
-    admin.delete_topics([name])[name].result(PATIENCE)

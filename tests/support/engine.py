@@ -120,6 +120,10 @@ class Pair:
         """Delete a copy's topic, and wait until it is gone."""
         _delete(self.grape, self.naming.destination(topic))
 
+    def delete_positions(self) -> None:
+        """Delete the positions topic, and wait until it is gone."""
+        _delete(self.grape, self.naming.positions_topic)
+
     def make_copy(self, topic: str, partitions: int, **configs: str) -> None:
         """Make a copy's topic before the replicator does."""
         copy = self.naming.destination(topic)
@@ -164,6 +168,15 @@ class Pair:
                 yield engine
             finally:
                 await engine.intake.close()
+
+
+@dataclass(slots=True)
+class OtherLink(Pair):
+    """A link from another cluster, whose topics have the same names, with the same suffix."""
+
+    @property
+    def naming(self) -> Naming:
+        return Naming(f"replicator-other-{self.tag}", "copy", re.compile(f".*{self.tag}"), re.compile(""))
 
 
 def _delete(cluster: Cluster, topic: str) -> None:

@@ -1,21 +1,29 @@
 """The engine made wrong, each time in one way, to show that the checker finds it."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka.batch import Batch
+from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.committed import Aborted
 from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.offsets import Partition
+from appliance.kafka.metadata import Metadata
+from appliance.kafka.offsets import Bound, Partition
 from appliance.kafka.produce import Copy
 from appliance.kafka.transactions import Producer
-from appliance.replicator import buffer, lane, writer
+from appliance.replicator import admission, buffer, establish, lane, writer
+from appliance.replicator.copies import CopyEnds
+from appliance.replicator.link_check import PositionsTopic
 from appliance.replicator.memory import Memory
+from appliance.replicator.plan import Replica
+from appliance.replicator.position import CopyEnd, Position
 from appliance.replicator.recall import peek_memory
+from appliance.replicator.registry import Registry
 from appliance.replicator.states import LANE, Machine
 from tests.faults.injection import switches
 from tests.faults.injection.crashes import is_positions
@@ -24,11 +32,26 @@ _LATE = 3.0
 """Seconds that pass between reading and fencing, when that is the order."""
 
 
+_replaced: list[tuple[object, str, object]] = []
+"""What was there before, the newest last."""
+
+
 def patch() -> None:
     """Give this process the mutation that its environment asks for, if any."""
     name = switches.mutation()
     if name:
         MUTATIONS[name]()
+
+
+@contextlib.contextmanager
+def mutated(name: str) -> Iterator[None]:
+    """Within the block this process has the mutation."""
+    MUTATIONS[name]()
+    try:
+        yield
+    finally:
+        while _replaced:
+            setattr(*_replaced.pop())
 
 
 def _position_committed_separately() -> None:
@@ -106,16 +129,66 @@ def _retry_without_new_epoch() -> None:
     _replace(lane.Lane, commit=insist)
 
 
+def _missing_position_taken_for_the_start() -> None:
+    """Against invariant H: nobody asks how the link was made, nor looks at copies that no position accounts for."""
+
+    def admit_new(found: admission.Admission, replica: Replica, begin: int, _: Position | None) -> None:
+        found.positions[replica] = Position(replica.source_id, replica.destination_id, begin)
+
+    def partitions_now(topic: PositionsTopic) -> int:
+        return len(topic.memories)
+
+    _replace(admission, _admit_new=admit_new)
+    _replace(establish, link_fault=lambda *_: "")
+    _replace(PositionsTopic, lanes=property(partitions_now))
+
+
+def _registry_ignored() -> None:
+    """Against invariant I: every copy is taken for this link's own."""
+    _replace(Registry, of_others=lambda *_: {})
+
+
+def _loss_overlooked() -> None:
+    """Against invariant J: a copy ends where it ends, wherever that was before."""
+    examine_copies, offsets = admission.examine_copies, writer._offsets
+
+    async def examine(
+        cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None]
+    ) -> CopyEnds:
+        return await examine_copies(cluster, metadata, dict.fromkeys(copies))
+
+    async def wherever(sent: writer._Sent) -> dict[Partition, int]:
+        return await offsets(sent._replace(bases={}))
+
+    _replace(admission, examine_copies=examine)
+    _replace(writer, _offsets=wherever)
+
+
+def _new_partition_begun_at_its_end() -> None:
+    """Against invariant K: a partition that was added begins where it ends when it is found."""
+    try_offsets = admission.try_offsets
+
+    async def ends(cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition], _: Bound) -> Any:
+        return await try_offsets(cluster, metadata, partitions, Bound.STABLE_END)
+
+    _replace(admission, try_offsets=ends)
+
+
 MUTATIONS = {
     "position committed separately": _position_committed_separately,
     "read before fencing": _read_before_fencing,
     "an aborted batch let through": _aborted_let_through,
     "a retry without a new epoch": _retry_without_new_epoch,
+    "a missing position taken for the start": _missing_position_taken_for_the_start,
+    "the registry ignored": _registry_ignored,
+    "a loss overlooked": _loss_overlooked,
+    "a new partition begun at its end": _new_partition_begun_at_its_end,
 }
 
 
 def _replace(owner: object, **functions: object) -> None:
     for name, function in functions.items():
+        _replaced.append((owner, name, vars(owner)[name]))
         setattr(owner, name, function)
 
 
