@@ -1,5 +1,7 @@
 """What the end of a copy says about whether it has lost anything (invariant J)."""
 
+from dataclasses import replace
+
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -21,8 +23,8 @@ def written(first: int, count: int, producer_id: int = 4000, epoch: int = 7) -> 
     return made(records, first, attributes=TRANSACTIONAL, producer_id=producer_id, producer_epoch=epoch)
 
 
-def fetched(*batches: bytes, aborted: tuple[Aborted, ...] = (), error: ErrorCode = ErrorCode.none) -> Fetched:
-    return Fetched(("orders.copy", 0), error, memoryview(b"".join(batches)), aborted, 100, None)
+def fetched(*batches: bytes, aborted: tuple[Aborted, ...] = ()) -> Fetched:
+    return Fetched(("orders.copy", 0), ErrorCode.none, memoryview(b"".join(batches)), aborted, 100, None)
 
 
 def test_a_copy_that_ends_with_our_last_batch_is_intact() -> None:
@@ -52,6 +54,7 @@ def test_a_copy_that_ends_with_a_batch_like_ours_that_was_aborted_has_lost_what_
     assert not is_intact(fetched(written(0, 10), control(10, 4000, ABORT), aborted=aborted), OURS)
 
 
-def test_a_leader_that_does_not_tell_is_asked_again() -> None:
-    with pytest.raises(BrokerBusy):
-        is_intact(fetched(error=ErrorCode.not_leader_or_follower), OURS)
+@pytest.mark.parametrize("stable_end", [0, 9])
+def test_nothing_is_said_of_an_end_below_which_a_transaction_is_open(stable_end: int) -> None:
+    with pytest.raises(BrokerBusy, match="open transaction below offset 10"):
+        is_intact(replace(fetched(), stable_end=stable_end), OURS)
