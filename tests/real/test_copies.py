@@ -8,21 +8,27 @@ import pytest
 import pytest_asyncio
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
+from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest
 
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan, Node
+from appliance.errors import SettingsError
+from appliance.kafka.connection import BrokerConnection
 from appliance.kafka.metadata import NOWHERE
 from appliance.kafka.offsets import Bound, Partition
 from appliance.replicator import recall
 from appliance.replicator.resume import Choice, resume
 from appliance.settings.values import SecurityProtocol
 from tests.support.administration import configure, make_topic, wait_for_leader
-from tests.support.engine import Engine, OtherLink, Pair
+from tests.support.engine import LANES, Engine, OtherLink, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LOOSE = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+COMPACT = {"cleanup.policy": "compact"}
 
 
 async def test_case_14_a_copy_that_belongs_to_another_link_is_refused_and_the_other_named(pair: Pair) -> None:
@@ -67,7 +73,7 @@ async def test_a_copy_is_taken_over_by_the_operators_word_and_the_other_link_sto
         await engine.copy_all()
         await theirs.establish()
         told: list[str] = []
-        assert await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), told.append) == 1
+        assert await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), told.append) == 2
         assert f"is taken over from {pair.naming.replicator}" in told[0]
         assert [replica.source_topic for replica in (await theirs.scout().look()).replicas] == [topic]
         assert (await engine.scout().look()).replicas == ()
@@ -169,8 +175,7 @@ async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
     lossy = Pair(pair.orange, three_brokers, pair.tag)
     topic, other = lossy.topic("lossy"), lossy.topic("whole")
     copy = lossy.naming.destination(topic)
-    configs = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-    make_topic(three_brokers, NewTopic(copy, 1, replica_assignment=[[1, 2]], config=configs))
+    make_topic(three_brokers, NewTopic(copy, 1, replica_assignment=[[1, 2]], config=LOOSE))
     make_topic(three_brokers, NewTopic(lossy.naming.destination(other), 1, replica_assignment=[[0]]))
     produce(lossy.producer(), topic, 10)
     async with lossy.engine() as engine:
@@ -193,6 +198,76 @@ async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
         await engine.copy_all()
     assert len(lossy.compare(other)[0]) == 30
     assert len(lossy.compare(topic)[0]) == 20 + later
+
+
+async def lose_the_tail(lossy: Pair, three_brokers: Cluster, topic: str, lost: str) -> None:
+    """Copy 20 records of a topic, and have ``lost``, on brokers 1 and 2, forget what came with the last 10."""
+    produce(lossy.producer(), topic, 10)
+    async with lossy.engine() as engine:
+        await engine.copy_all()
+        await three_brokers.kill(2)
+        produce(lossy.producer(), topic, 10)
+        await engine.copy_all()
+    await three_brokers.kill(1)
+    await three_brokers.broker(2).launch()
+    await asyncio.to_thread(wait_for_leader, three_brokers, lost, 2)
+    await three_brokers.restart(1)
+
+
+async def test_case_16_a_positions_topic_that_lost_its_end_doubles_nothing(pair: Pair, three_brokers: Cluster) -> None:
+    # What was written after the position that is left was copied once more.  Invariant H
+    lossy = Pair(pair.orange, three_brokers, pair.tag)
+    topic, positions = lossy.topic("tail"), lossy.naming.positions_topic
+    make_topic(three_brokers, NewTopic(positions, LANES, replica_assignment=[[1, 2]] * LANES, config=LOOSE | COMPACT))
+    make_topic(three_brokers, NewTopic(lossy.naming.destination(topic), 1, replica_assignment=[[0]]))
+    await lose_the_tail(lossy, three_brokers, topic, positions)
+    async with lossy.engine() as engine:
+        await engine.prepare()
+        fault = str(await engine.until_stopped(topic))
+        assert "holds records from offset 11 on that no position accounts for" in fault
+        with pytest.raises(SettingsError, match="--from is needed"):
+            await resume(lossy.settings(), Choice(topic, 0, "retry"), lambda _: None)
+        assert await resume(lossy.settings(), Choice(topic, 0, "20"), lambda _: None) == 1
+        produce(lossy.producer(), topic, 5)
+        await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 15)))
+    assert len(lossy.compare(topic)[0]) == 25
+
+
+@pytest.mark.parametrize("knows_epochs", [True, False], ids=["epochs known", "epochs unknown"])
+async def test_a_loss_is_noticed_though_something_else_has_filled_the_hole(
+    pair: Pair, three_brokers: Cluster, monkeypatch: pytest.MonkeyPatch, knows_epochs: bool
+) -> None:  # invariant J
+    if not knows_epochs:
+        offers = BrokerConnection.offers
+        lacks = OffsetForLeaderEpochRequest.__api_key__
+        monkeypatch.setattr(BrokerConnection, "offers", lambda self, key, n: key != lacks and offers(self, key, n))
+    lossy = Pair(pair.orange, three_brokers, pair.tag)
+    topic = lossy.topic("filled")
+    copy = lossy.naming.destination(topic)
+    make_topic(three_brokers, NewTopic(copy, 1, replica_assignment=[[1, 2]], config=LOOSE))
+    await lose_the_tail(lossy, three_brokers, topic, copy)
+    other = Producer({**three_brokers.client_configuration(), "transactional.id": f"other-{topic}"})
+    await asyncio.to_thread(begin_to_write, other, copy)
+    produce(lossy.producer(), topic, 5)
+    async with lossy.engine() as engine:
+        await engine.prepare()
+        await engine.copy_until(asyncio.create_task(until_told(engine, f"{topic}-0", "open transaction below offset")))
+        await asyncio.to_thread(other.abort_transaction, PATIENCE)
+        assert "has lost what it had acknowledged" in str(await engine.until_stopped(topic))
+
+
+def begin_to_write(producer: Producer, topic: str) -> None:
+    """Write 30 records in a transaction that stays open."""
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    for _ in range(30):
+        producer.produce(topic, b"of another", partition=0)
+    assert producer.flush(PATIENCE) == 0
+
+
+async def until_told(engine: Engine, subject: str, text: str) -> None:
+    while text not in str(engine.faults.get(subject)):
+        await asyncio.sleep(0.05)
 
 
 async def test_copies_that_cannot_be_written_keep_no_other_of_their_lane_waiting(

@@ -1,11 +1,14 @@
 """Whose a lane is, on real brokers: who has it writes, who had it finds out, and nothing is lost between them."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.transactions import add_partitions
+from appliance.replicator import lane
+from appliance.replicator.lane import Lane
 from appliance.replicator.memory import Owner
 from appliance.replicator.patience import until_free
 from appliance.replicator.states import LaneState
@@ -138,6 +141,30 @@ async def test_case_7_a_lane_that_could_not_find_out_who_has_it_asks_again(
         monkeypatch.setattr(copier.lane, "taken_by", out_of_reach)
         await asyncio.wait_for(copier.run(asyncio.Event()), PATIENCE)
         assert newer.run in str(older.faults[f"lane {copier.lane.index}"])
+
+
+async def test_case_18_a_start_that_another_overtook_is_fenced_and_takes_nothing_for_a_hanging_transaction(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It read for its own mark, which another's had replaced, and told the operator to abort a transaction that lived.
+    pair.topic("overtaken")
+    async with pair.engine() as engine:
+        await engine.establish()
+        one, other = (
+            Lane(0, engine.destination, pair.naming, Owner(run, "driver", "host", 0, 1), 60.0)
+            for run in ("one", "other")
+        )
+        read = lane.read_memory
+
+        async def read_later(*arguments: Any) -> None:
+            monkeypatch.undo()
+            await other.start()
+            await read(*arguments)
+
+        monkeypatch.setattr(lane, "read_memory", read_later)
+        with pytest.raises(Fenced):
+            await one.start()
+        assert (one.state, other.state) == (LaneState.FENCED, LaneState.COPYING)
 
 
 def _has_stopped(engine: Engine) -> bool:

@@ -253,7 +253,8 @@ class Engine:
         """Make the positions topic, and take its first lane, as a start does that is killed right then."""
         await Establishing(self.pair.settings(), self.source, self.destination, self.run).make_topic()
         owner = Owner(self.run, "driver", "host", 0, 1)
-        await Lane(0, self.destination, self.pair.naming, owner, self.settings.transaction_timeout).start()
+        lane = Lane(0, self.destination, self.pair.naming, owner, self.settings.transaction_timeout)
+        await _known(lane.start)
 
     async def prepare_as_an_older_release(self) -> None:
         """Make the positions topic, and nothing that says how the link was made."""

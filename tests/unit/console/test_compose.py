@@ -100,6 +100,13 @@ def test_a_copy_that_belongs_to_another_link_is_not_copied_and_says_so() -> None
     assert "payments.copy belongs to link replicator-plum" in topic.stopped.reason
 
 
+@pytest.mark.parametrize("copies", [(), (Topic("payments.copy", uuid.UUID(int=9), False, (1, 1)),)])
+def test_a_copy_that_is_gone_or_made_anew_is_not_said_to_hold_everything(copies: tuple[Topic, ...]) -> None:
+    status = snapshot(destination=replace(DESTINATION, metadata=metadata(*copies)))
+    assert status.state is State.UNKNOWN
+    assert first(status).lag_records is None
+
+
 def test_the_settings_that_a_copy_does_without_are_shown() -> None:
     claims = {("payments.copy", COPY_ID): Claim("replicator-orange", 1, left_out=("segment.bytes",))}
     (topic,) = snapshot(destination=replace(DESTINATION, claims=claims)).topics

@@ -3,8 +3,9 @@ import uuid
 import pytest
 
 from appliance.errors import PeerError
+from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.records import Record, body
-from appliance.replicator.registry import Claim, belongs_to_another, decode_claim, encode_claim
+from appliance.replicator.registry import Claim, Registry, belongs_to_another, decode_claim, encode_claim
 
 COPY = ("orders.copy", uuid.UUID(int=2))
 LINK = "replicator-orange"
@@ -24,6 +25,18 @@ def test_a_claim_is_taken_back_by_a_tombstone() -> None:
 def test_what_somebody_else_wrote_is_not_taken_for_a_claim(value: bytes) -> None:
     with pytest.raises(PeerError, match="replicator-registry"):
         decode_claim(Record(7, 1, body(KEY, value)))
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_of_two_claims_the_first_holds_and_its_rewriting_does_not_change_that(compacted: bool) -> None:
+    # Of each key compaction keeps the newest record alone.
+    first, second = Claim("replicator-a", 1), Claim("replicator-b", 2)
+    rewritten = Claim("replicator-a", 1, ("segment.bytes",), rank=4)
+    log = [(4, first), (7, second), (9, rewritten)]
+    registry = Registry(KafkaCluster.__new__(KafkaCluster), "replicator-a")
+    for offset, claim in log[1:] if compacted else log:
+        registry._take(encode_claim(COPY, claim.link, claim, 1)._replace(offset=offset))
+    assert registry.claims[COPY] == rewritten
 
 
 def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:

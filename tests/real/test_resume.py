@@ -1,0 +1,72 @@
+"""The operator's command on real brokers: it does what it says, and nothing that it does not say."""
+
+import asyncio
+
+import pytest
+from confluent_kafka import Producer
+
+from appliance.errors import LinkRefused, SettingsError
+from appliance.replicator.resume import Choice, adopt_positions, resume
+from tests.support.administration import configuration, configure, grow, topics
+from tests.support.engine import OtherLink, Pair
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def unheard(_: str) -> None:
+    """Where nobody listens."""
+
+
+async def test_case_17_resume_from_latest_leaves_partitions_alone_that_have_not_stopped(pair: Pair) -> None:
+    # One that was added, and that no lane had taken in yet, was begun at its end without a gap being written down.
+    topic = pair.topic("added", 1)
+    pair.make_copy(topic, 1)
+    produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.until_all_stopped(topic, 1)
+        grow(pair.orange, topic, 2)
+        grow(pair.grape, pair.naming.destination(topic), 2)
+        produce(pair.producer(), topic, 100, 1)
+        assert await resume(pair.settings(), Choice(topic, None, "latest"), unheard) == 1
+        await engine.assign()
+        await engine.copy_all()
+    rows = await asyncio.to_thread(pair.rows, pair.grape, pair.naming.destination(topic), 2)
+    assert [len(each) for each in rows] == [5, 100]
+
+
+async def test_an_offset_that_the_source_does_not_hold_is_refused(pair: Pair) -> None:
+    topic = pair.topic("held")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        with pytest.raises(SettingsError, match="holds offsets 0 to 10: expected one of these"):
+            await resume(pair.settings(), Choice(topic, 0, "11"), unheard)
+        assert (await engine.positions())[topic, 0].next_offset == 10
+
+
+async def test_a_dry_run_makes_and_changes_nothing(pair: Pair) -> None:
+    topic, positions = pair.topic("dry"), pair.naming.positions_topic
+    assert await adopt_positions(pair.settings(), unheard, only_plan=True) == 0
+    assert positions not in topics(pair.grape)
+    produce(pair.producer(), topic, 1)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    configure(pair.grape, positions, **{"delete.retention.ms": None})
+    before = configuration(pair.grape, positions)
+    assert await resume(pair.settings(), Choice(topic, 0, "earliest"), unheard, only_plan=True) == 1
+    assert configuration(pair.grape, positions) == before
+
+
+async def test_a_take_over_that_is_refused_takes_nothing(pair: Pair) -> None:
+    topic = pair.topic("kept")
+    produce(pair.producer(), topic, 10)
+    other = OtherLink(pair.grape, pair.grape, pair.tag)
+    other.topic("kept")
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):
+            await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), unheard)
+        assert [replica.source_topic for replica in (await engine.scout().look()).replicas] == [topic]
