@@ -143,3 +143,19 @@ async def test_what_is_no_answer_ends_the_connection_for_all() -> None:
         ends = await asyncio.gather(*answers, return_exceptions=True)
     assert [type(end) for end in ends] == [PeerError] * 30
     assert "does not speak Kafka's protocol" in str(ends[0])
+
+
+class Unforeseen(Wanted):
+    """A request whose answer has something that the reader of it does not know."""
+
+    def answer(self, frame: bytearray, correlation: int) -> bytes:
+        raise KeyError(f"tag 9 of {len(frame)} bytes, answer {correlation}")
+
+
+async def test_case_19_an_answer_that_nobody_foresaw_keeps_no_one_waiting() -> None:
+    # Whoever had asked waited for ever: the deadline was over with the answer, and the error went to the event loop.
+    async with connected(whole, 2, 2) as connection:
+        answers = [await connection.send(wanted) for wanted in (Unforeseen(60), Wanted(60))]
+        ends = await asyncio.gather(*answers, return_exceptions=True)
+    assert [type(end) for end in ends] == [PeerError] * 2
+    assert "unreadable answer to a Wanted" in str(ends[0])

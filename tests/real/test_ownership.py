@@ -150,10 +150,8 @@ async def test_case_18_a_start_that_another_overtook_is_fenced_and_takes_nothing
     pair.topic("overtaken")
     async with pair.engine() as engine:
         await engine.establish()
-        one, other = (
-            Lane(0, engine.destination, pair.naming, Owner(run, "driver", "host", 0, 1), 60.0)
-            for run in ("one", "other")
-        )
+        owners = [Owner(run, "driver", "host", 0, 1) for run in ("one", "other")]
+        one, other = (Lane(0, engine.destination, pair.naming, owner, 60.0) for owner in owners)
         read = lane.read_memory
 
         async def read_later(*arguments: Any) -> None:
