@@ -1,6 +1,7 @@
 """Copies on real brokers: whose they are, what they held when nobody remembers, and what they have lost."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -224,7 +225,7 @@ async def test_case_16_a_positions_topic_that_lost_its_end_doubles_nothing(pair:
     async with lossy.engine() as engine:
         await engine.prepare()
         fault = str(await engine.until_stopped(topic))
-        assert "holds records from offset 11 on that no position accounts for" in fault
+        assert re.search(r"holds records from offset \d+ on that no position accounts for", fault)
         with pytest.raises(SettingsError, match="--from is needed"):
             await resume(lossy.settings(), Choice(topic, 0, "retry"), lambda _: None)
         assert await resume(lossy.settings(), Choice(topic, 0, "20"), lambda _: None) == 1
