@@ -20,7 +20,7 @@ from appliance.demo.stage import Stage
 from appliance.demo.tasks import Reached, end, failure_of, in_thread, watched
 from appliance.demo.verification import Verdict, verify
 from appliance.errors import ApplianceError, ProcessFailed
-from appliance.replicator.naming import Naming
+from appliance.replicator.naming import REGISTRY, Naming
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 
@@ -141,7 +141,7 @@ class Scenario:
                 self._stage.source_client,
                 self._stage.destination_client,
                 {topic.name: topic.copy for topic in COPIED},
-                [naming.positions_topic],
+                [naming.positions_topic, REGISTRY],
                 reached,
             )
         if verdict.records != self._input.records:

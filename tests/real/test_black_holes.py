@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import pytest
+from kio.schema.metadata.v11 import MetadataResponse
 
 from appliance.demo.cluster import Cluster
 from appliance.errors import Unreachable
 from appliance.kafka.connection import BrokerConnection, Timeouts
 from appliance.kafka.dial import connect
-from appliance.kafka.metadata import Everything
+from appliance.kafka.metadata import request
 from appliance.settings.target import Target
 from tests.faults.kafka_proxy import Api, KafkaProxy, Moment, Tripwire
 from tests.faults.proxy import Proxy
@@ -81,7 +82,7 @@ async def test_what_lay_idle_while_one_connection_fell_silent_is_opened_anew_bef
         after = {purpose: await engine.destination.broker(node, purpose) for purpose in purposes}
         assert not any(connection.open for connection in before.values())
         for connection in after.values():
-            assert await connection.ask(Everything())
+            assert await connection.call(request([]), MetadataResponse)
 
 
 @dataclass(frozen=True)

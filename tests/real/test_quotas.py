@@ -7,11 +7,13 @@ import pytest
 from kio.schema.alter_client_quotas.v1 import AlterClientQuotasRequest, AlterClientQuotasResponse
 from kio.schema.alter_client_quotas.v1.request import EntityData, EntryData, OpData
 from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import f64
 
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.metadata import Everything, Metadata
+from appliance.kafka.metadata import Everything, Metadata, Repeated, request
+from appliance.kafka.wire import Typed
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -32,7 +34,7 @@ async def limit(cluster: KafkaCluster, client_id: str, quota: str, value: float)
 class Noted:
     """A look at all topics that notes when it was sent."""
 
-    everything: Everything = field(default_factory=Everything)
+    everything: Repeated = field(default_factory=lambda: Repeated(Everything(), Typed(request(None), MetadataResponse)))
     sent: float = 0.0
     name: str = "MetadataRequest"
 

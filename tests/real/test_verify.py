@@ -197,6 +197,8 @@ async def test_topics_and_partitions_without_a_counterpart_are_named(pair: Pair)
     pair.make_copy(wide, 3)
     write(pair.grape, pair.naming.destination(wide), [(2, None, b"stray", None, (1, 1))], pair)
     async with pair.engine() as engine:
+        for topic in (narrow, wide):
+            await engine.until_led(topic)
         found = await verify(engine)
     assert found["alone", None].state is State.NO_COPY
     assert [found["narrow", partition].state for partition in range(3)] == [State.EQUAL, State.EQUAL, State.NO_COPY]
