@@ -2,6 +2,7 @@
 
 import pytest
 
+from appliance.replicator.naming import REGISTRY
 from tests.containers.image import adapt
 from tests.containers.link import COPY, Link
 from tests.containers.programs.vpc import TOPIC
@@ -31,8 +32,8 @@ async def test_both_directions_run_side_by_side_and_no_record_travels_in_circles
 
     topics = {side.name: link.stage.topics(side) for side in (ORANGE, GRAPE)}
     assert topics == {
-        "orange": {TOPIC, COPY, "replicator-grape.positions"},
-        "grape": {TOPIC, COPY, "replicator-orange.positions"},
+        "orange": {TOPIC, COPY, REGISTRY, "replicator-grape.positions"},
+        "grape": {TOPIC, COPY, REGISTRY, "replicator-orange.positions"},
     }
     for service in (*link.services, *back.services):
         await service.wait_until("healthy")
