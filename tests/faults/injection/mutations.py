@@ -153,9 +153,9 @@ def _loss_overlooked() -> None:
     examine_copies, offsets = admission.examine_copies, writer._offsets
 
     async def examine(
-        cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None]
+        cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
     ) -> CopyEnds:
-        return await examine_copies(cluster, metadata, dict.fromkeys(copies))
+        return await examine_copies(cluster, metadata, dict.fromkeys(copies), producer_id)
 
     async def wherever(sent: writer._Sent) -> dict[Partition, int]:
         return await offsets(sent._replace(bases={}))
