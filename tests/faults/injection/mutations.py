@@ -16,7 +16,7 @@ from appliance.kafka.metadata import Metadata
 from appliance.kafka.offsets import Bound, Partition
 from appliance.kafka.produce import Copy
 from appliance.kafka.transactions import Producer
-from appliance.replicator import admission, buffer, establish, lane, writer
+from appliance.replicator import admission, buffer, copies, establish, lane, writer
 from appliance.replicator.copies import CopyEnds
 from appliance.replicator.link_check import PositionsTopic
 from appliance.replicator.memory import Memory
@@ -80,6 +80,7 @@ def _position_committed_separately() -> None:
         await end_transaction(coordinator, producer, timeout)
 
     _replace(writer, add_partitions=add, produce=hold, end_transaction=end)
+    _look_at_nothing_past_the_end()
 
 
 def _read_before_fencing() -> None:
@@ -101,6 +102,16 @@ def _read_before_fencing() -> None:
         return remembered
 
     _replace(lane.Lane, _take_id=promise, _read_memory=read_first)
+    _look_at_nothing_past_the_end()
+
+
+def _look_at_nothing_past_the_end() -> None:
+    """Let a copy hold more than is remembered: a lane that looks stops, before anything is doubled (invariant H)."""
+
+    async def nothing(_: copies._Examined, __: Collection[int]) -> None:
+        return None
+
+    _replace(copies._Examined, first_past_the_end=nothing)
 
 
 def _aborted_let_through() -> None:
