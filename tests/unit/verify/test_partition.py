@@ -213,8 +213,8 @@ async def test_a_true_copy_is_never_said_to_differ_and_is_equal_or_behind_by_the
     one_time = times[source_start] == times[-1] or (copied > copy_start and times[copy_start] == times[copied - 1])
     if one_time and (source_start or copy_start):
         return  # amid records that are all alike, one place is as good as another
-    if 0 < copied <= source_start and times[copied - 1] == times[source_start]:
-        return  # the copy's last record is like one that the source still has: it may be taken for that one
+    if copied and source_start and times[copied - 1] == times[source_start]:
+        return  # all that both sides have is alike, or the copy's last record is like one that the source still has
     assert found.state is not State.DIFFERS
     if found.state.well:
         assert copied == count
