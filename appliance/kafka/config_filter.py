@@ -9,14 +9,13 @@ from kio.schema.errors import ErrorCode
 from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.config_search import Ask, Settled, next_step
-from appliance.kafka.configs import alter_configs, try_describe
+from appliance.kafka.configs import LEAST_IN_SYNC, alter_configs, try_describe
 from appliance.kafka.topics import Created, NewTopic, create_topics
 
 _ABOUT_SETTINGS = ("INVALID_CONFIG", "POLICY_VIOLATION")
 _LOOKED_AT = 1_000
 """Topics whose settings may be asked for until one tells which settings there are, at most."""
 
-_IN_SYNC = "min.insync.replicas"
 _REPLICAS_AND_IN_SYNC = 3, "2"
 _BY_DEFAULT = -1
 
@@ -194,12 +193,12 @@ class ConfigFilter:
 
     async def _kept_in_sync(self, topics: Sequence[NewTopic]) -> list[NewTopic]:
         """The topics; those with three replicas lose nothing when one broker is lost, and take nothing on one alone."""
-        if self._known is not None and _IN_SYNC not in self._known:
+        if self._known is not None and LEAST_IN_SYNC not in self._known:
             return list(topics)
         replicas, in_sync = _REPLICAS_AND_IN_SYNC
         by_default = await self._default(topics)
         return [
-            replace(topic, configs={**topic.configs, _IN_SYNC: in_sync})
+            replace(topic, configs={**topic.configs, LEAST_IN_SYNC: in_sync})
             if replicas == (by_default if topic.replication_factor == _BY_DEFAULT else topic.replication_factor)
             else topic
             for topic in topics
