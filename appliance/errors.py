@@ -71,8 +71,12 @@ class IdentityRefused(ApplianceError):
     """TLS: one end does not accept who the other says it is."""
 
 
+class HelloUnanswered(IdentityRefused):
+    """TLS: the other end hung up on our ClientHello without a word: it does not believe it."""
+
+
 class ClockDiffers(IdentityRefused):
-    """TLS: by the clock of one end, the other's certificate is not valid yet, or no longer."""
+    """TLS: by the clock of one end, the other's hello or certificate is not of this time."""
 
 
 class CredentialsRefused(ApplianceError):

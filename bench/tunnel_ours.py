@@ -1,6 +1,5 @@
 """Our tunnel's two ends as a user runs them: an env file in which all that has a default is left out."""
 
-import asyncio
 import contextlib
 import secrets
 import shlex
@@ -11,11 +10,10 @@ from pathlib import Path
 from appliance.dns.addresses import AddressBook
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
-from appliance.settings.values import Side
-from appliance.tunnel.certificates import make_credentials
 from bench.loopback import LOOPBACK, free_port
 from bench.running import running
-from bench.tunnel_ways import Cipher, Way, negotiated
+from bench.tunnel_ways import Cipher, Way
+from bench.tunnel_ways import ours as agreed
 
 _TARGET_NAME = "localhost"
 _READY = r"\bready\b"
@@ -28,14 +26,12 @@ async def our_tunnel(directory: Path, port: int) -> AsyncIterator[tuple[Way, Cip
     env_file.write_text(env_text(port, tunnel_port=free_port(), dns_port=free_port()))
     env_file.chmod(0o600)
     tunnel = read_settings(env_file, Role.DESTINATION, {}).tunnel
-    credentials = make_credentials(tunnel.secret, tunnel.link, Side.DESTINATION)
     async with (
         running("our source", _command("source", env_file), directory, _READY) as source,
         running("our destination", _command("destination", env_file), directory, _READY) as destination,
     ):
         entrance = str(AddressBook(tunnel.endpoint_network).address_of(_TARGET_NAME)), port
-        cipher = await asyncio.to_thread(negotiated, tunnel.server.port, credentials)
-        yield Way(entrance, (destination, source)), cipher
+        yield Way(entrance, (destination, source)), agreed()
 
 
 def _command(command: str, env_file: Path) -> list[str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.errors import ToolMissing
-from appliance.settings.secret import Secret
 from appliance.settings.values import Side
 from appliance.tunnel.certificates import Credentials, make_credentials
 from bench.loopback import LOOPBACK, free_port
@@ -49,8 +48,8 @@ async def stunnel(directory: Path, port: int, cipher: Cipher) -> AsyncIterator[W
         ToolMissing: there is no stunnel.
     """
     program, entrance, between = stunnel_program(), free_port(), free_port()
-    secret = Secret(secrets.token_urlsafe(33))
-    ours = {side: make_credentials(secret, "stunnel", side) for side in Side}
+    key = secrets.token_bytes(32)
+    ours = {side: make_credentials(key, "stunnel", side) for side in Side}
     server = _settings(directory, ours[Side.SOURCE], cipher, End(False, between, port))
     client = _settings(directory, ours[Side.DESTINATION], cipher, End(True, entrance, between))
     async with (

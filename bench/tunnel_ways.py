@@ -1,6 +1,7 @@
 """A way to the target: where it begins, and what it costs; and the target itself."""
 
 import contextlib
+import secrets
 import socket
 import ssl
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from appliance.demo.process import OwnedProcess
 from appliance.errors import ProcessFailed
-from appliance.tunnel.certificates import Credentials
+from appliance.settings.values import Side
+from appliance.tunnel.certificates import Credentials, make_credentials
 from appliance.tunnel.identity import tls_context
 from bench.loopback import LOOPBACK
 from bench.running import running
@@ -43,6 +45,27 @@ async def target(directory: Path) -> AsyncIterator[int]:
         yield int(process.log_file.read_text().split()[-1])
 
 
+def ours() -> Cipher:
+    """What our two ends agree on: their TLS without sockets, since our server answers nobody but our client."""
+    key, there, back = secrets.token_bytes(32), ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = _context(key, Side.DESTINATION).wrap_bio(back, there)
+    server = _context(key, Side.SOURCE).wrap_bio(there, back, server_side=True)
+    for end in (client, server, client, server):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    return _cipher(client)
+
+
+def _context(key: bytes, side: Side) -> ssl.SSLContext:
+    protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
+    return tls_context(make_credentials(key, "bench", side), protocol)
+
+
+def _cipher(tls: ssl.SSLObject | ssl.SSLSocket) -> Cipher:
+    suite = tls.cipher()
+    return Cipher(tls.version() or "none", suite[0] if suite else "none")
+
+
 def negotiated(port: int, credentials: Credentials) -> Cipher:
     """What a server agrees on with a client that has these credentials, and the TLS of our client.
 
@@ -52,7 +75,6 @@ def negotiated(port: int, credentials: Credentials) -> Cipher:
     context = tls_context(credentials, ssl.PROTOCOL_TLS_CLIENT)
     try:
         with socket.create_connection((LOOPBACK, port), _TLS_SECONDS) as plain, context.wrap_socket(plain) as tls:
-            suite = tls.cipher()
-            return Cipher(tls.version() or "none", suite[0] if suite else "none")
+            return _cipher(tls)
     except OSError as error:
         raise ProcessFailed(f"no TLS on port {port}: {error}") from error

@@ -6,13 +6,14 @@ import time
 from pathlib import Path
 
 from appliance.doctor.step import Finding, failed, passed, warning
+from appliance.tunnel.proof_check import TOLERANCE
 
 AHEAD_MAX = 120.0
 """Seconds by which the settings may have been written in the future."""
 SKEW_WARNING = 30.0
 """Seconds between the two VMs' clocks from which somebody should look."""
-SKEW_MAX = 45 * 60.0
-"""Seconds from which it is a failure: each end's certificate is valid from an hour before its process started."""
+SKEW_MAX = 0.75 * TOLERANCE
+"""Seconds from which it is a failure: the tunnel would soon be refused."""
 
 NTP = "set it, and have it kept by NTP: timedatectl set-ntp true, or chrony"
 
@@ -43,9 +44,7 @@ def judge_skew(seconds: float | None) -> Finding:
         return passed("the ends believe each other")
     detail = f"the ends believe each other; the source VM's clock is {_how_far(seconds)}"
     if abs(seconds) >= SKEW_MAX:
-        return failed(
-            detail, f"clock skew: a restart of one end would end the tunnel; of the clock that is wrong: {NTP}"
-        )
+        return failed(detail, f"clock skew: at {TOLERANCE:.0f} s the tunnel ends; of the clock that is wrong: {NTP}")
     if abs(seconds) >= SKEW_WARNING:
         return warning(detail, f"clock skew: of the clock that is wrong: {NTP}")
     return passed(detail)

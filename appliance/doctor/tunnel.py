@@ -5,14 +5,21 @@ import ssl
 
 from appliance.doctor.clock import NTP, judge_skew
 from appliance.doctor.step import Finding, failed, passed
-from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, NameUnresolved, PeerError, TimedOut
+from appliance.errors import (
+    ApplianceError,
+    ClockDiffers,
+    HelloUnanswered,
+    IdentityRefused,
+    NameUnresolved,
+    PeerError,
+    TimedOut,
+)
 from appliance.gateway.transport import Probe
 from appliance.settings.target import Target
 from appliance.settings.values import Side, Transport, TunnelSettings
-from appliance.tunnel.certificates import peer_name
+from appliance.tunnel.identity import REMEDY
 
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH)
-_OURS = "replicator-link://"
 _SSH_KEYS = (
     "SHARED_SECRET, SOURCE_CLUSTER_ID, DESTINATION_CLUSTER_ID and TUNNEL_SSH_USER must be the same on both VMs, or the "
     "key files name each other's keys"
@@ -93,13 +100,12 @@ class TunnelTrial:
         )
 
     async def _stranger(self) -> Finding:
-        """Somebody whom we do not believe: another server, or the other end with another secret?"""
+        """Somebody whom we do not believe, or who does not believe us: ``identity`` finds out more."""
         if self._settings.transport is Transport.SSH:
             return passed(f"an SSH server answers at {self._settings.server}")
-        names = await self._names()
-        if any(name.startswith(_OURS) for name in names):
-            return passed(f"a tunnel server answers at {self._settings.server}")
-        return self._somebody_else("a TLS server with a certificate that is no tunnel's")
+        if isinstance(self._refused, HelloUnanswered):
+            return passed(f"somebody at {self._settings.server} hangs up on us without a word, as our server can")
+        return passed(f"a tunnel server answers at {self._settings.server}")
 
     def _somebody_else(self, detail: str) -> Finding:
         server, transport = self._settings.server, self._settings.transport
@@ -123,17 +129,22 @@ class TunnelTrial:
             )
         if self._settings.transport is Transport.SSH:
             return failed(str(error), _SSH_KEYS)
-        names, expected = await self._names(), peer_name(self._settings.link, Side.SOURCE)
-        if names and names != [expected]:
-            remedy = "set the same SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID on both VMs"
-            return failed(f"the server is {', '.join(names)} instead of {expected}", remedy)
-        own = "the authority of TUNNEL_AUTHORITY_FILE" if self._settings.files else "SHARED_SECRET"
-        return failed(
-            str(error), f"wrong secret: set the same {own} on both VMs, and restart what runs with the old one"
-        )
+        if isinstance(error, HelloUnanswered):
+            return await self._unanswered(error)
+        return failed(str(error), REMEDY)
 
-    async def _names(self) -> list[str]:
+    async def _unanswered(self, error: HelloUnanswered) -> Finding:
+        """No word at all: is it the time, or something else that the first flight is made from?"""
         try:
-            return await self._probe.names()
+            skew = await self._probe.skew()
         except ApplianceError:
-            return []
+            skew = None
+        if skew is not None:
+            how = "ahead of" if skew > 0 else "behind"
+            detail = f"the source VM's clock is about {abs(skew) / 60:.0f} minutes {how} this VM's"
+            return failed(detail, f"clock skew: of the clock that is wrong: {NTP}")
+        return failed(
+            str(error),
+            "set the same SHARED_SECRET, SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID on both VMs, and restart what "
+            "runs with the old ones; if they are the same, `appliance source` does not run behind this port",
+        )

@@ -45,8 +45,8 @@ class Probe(Protocol):
     async def ask(self, target: Target) -> Asked:
         """Have the server connect us to a target, and hang up."""
 
-    async def names(self) -> list[str]:
-        """What the server calls itself, believed or not."""
+    async def skew(self) -> float | None:
+        """Seconds by which the server's clock is ahead of ours, if that is why it does not answer."""
 
     async def close(self) -> None:
         """Hang up."""

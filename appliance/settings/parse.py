@@ -22,7 +22,6 @@ from appliance.settings.values import (
     Side,
     SshSettings,
     TopicSettings,
-    Transport,
     TunnelSettings,
 )
 from appliance.settings.variable import Variable
@@ -110,11 +109,11 @@ def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSett
     transport = reading.value(variables.TUNNEL_TRANSPORT)
     files = _certificate_files(reading)
     ssh = _ssh(reading)
-    given = ssh.files if transport is Transport.SSH else files
     return TunnelSettings(
-        link=f"{source.cluster_id}-{destination.cluster_id}",
+        source_id=source.cluster_id,
+        destination_id=destination.cluster_id,
         transport=transport,
-        secret=reading.value(variables.SHARED_SECRET, wanted=given is None),
+        secret=reading.value(variables.SHARED_SECRET),
         previous_secret=reading.value(variables.SHARED_SECRET_PREVIOUS),
         files=files,
         ssh=ssh,

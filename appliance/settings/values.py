@@ -142,18 +142,18 @@ class SshSettings:
 class TunnelSettings:
     """The encrypted connection between the two VMs.
 
-    ``link`` is ``<SOURCE_CLUSTER_ID>-<DESTINATION_CLUSTER_ID>``, the same on both. ``server`` is what the destination
-    VM dials, ``listen`` where the source VM waits, ``peer_address`` the destination VM's address as the source VM and
-    its firewall see it. ``resolver`` is the DNS server with which the source VM finds its brokers (None: the
-    system's). ``target_networks`` are the networks that a target's name may resolve to even though they are loopback
-    or link-local. ``endpoint_network`` is where the destination VM gives each broker an address of its own.
-    ``files`` None means that the identity is made from ``secret``, which is empty otherwise; ``previous_secret`` is
-    what the destination falls back on while the secret is being changed, and mostly empty. ``ssh`` is read where that
-    is the transport. ``status`` is where this
-    end serves its health and metrics. ``idle_seconds`` is how long a connection may carry nothing.
+    ``source_id`` and ``destination_id`` are the clusters'. ``server`` is what the destination VM dials, ``listen``
+    where the source VM waits, ``peer_address`` the destination VM's address as the source VM and its firewall see it.
+    ``resolver`` is the DNS server with which the source VM finds its brokers (None: the system's).
+    ``target_networks`` are the networks that a target's name may resolve to even though they are loopback or
+    link-local. ``endpoint_network`` is where the destination VM gives each broker an address of its own. ``files``
+    None means that the certificates, too, are made from ``secret``; ``previous_secret`` is what the destination falls
+    back on while the secret is being changed, and mostly empty. ``ssh`` is read where that is the transport. ``status``
+    is where this end serves its health and metrics. ``idle_seconds`` is how long a connection may carry nothing.
     """
 
-    link: str
+    source_id: str
+    destination_id: str
     transport: Transport
     secret: Secret
     previous_secret: Secret
@@ -169,6 +169,11 @@ class TunnelSettings:
     connections_max: int
     idle_seconds: float
     status: Target
+
+    @property
+    def link(self) -> str:
+        """The link's name, the same on both VMs."""
+        return f"{self.source_id}-{self.destination_id}"
 
 
 @dataclass(frozen=True, slots=True)

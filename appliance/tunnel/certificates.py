@@ -3,7 +3,7 @@
 Both VMs know SHARED_SECRET and the link's name, so both can make the link's certificate authority without copying a
 file:
 
-    scalar = 1 + scrypt(secret, salt=link, n=2**15, r=8, p=1, 48 bytes) mod (order - 1)          (RFC 7914)
+    scalar = 1 + subkey(link key, "certificate authority", 48 bytes) mod (order - 1)     (see ``link_key``)
 
 The scalar is the CA's private key on NIST P-256; taking 128 bits more than the order has leaves no measurable bias
 (FIPS 186-5, A.2.1). Each process then signs a leaf for itself: a fresh key that exists only in its memory, with its
@@ -14,8 +14,8 @@ What the lifetimes are for: a leaf is valid from one hour ago, because the two V
 and for ten years, because it has to outlive the process and an earlier end would protect nothing: whoever holds the
 secret can sign another. Revoking means changing the secret.
 
-Whoever can reach the port can read the server's certificate and try secrets against its signature. This is why the
-derivation is memory-hard (32 MiB, a tenth of a second for each guess) and why prepare refuses a weak secret.
+Nobody but who knows the secret sees a certificate (``first_flight``). Guesses of the secret can be tried at home
+against a recorded ClientHello: this is why its derivation is memory-hard and why a weak secret is refused.
 """
 
 import datetime
@@ -28,9 +28,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from appliance.settings.secret import Secret
 from appliance.settings.values import Side
-from appliance.tunnel.derivation import derive
+from appliance.tunnel.link_key import subkey
 
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _CLOCK_SKEW = datetime.timedelta(hours=1)
@@ -50,9 +49,9 @@ class Credentials:
     key_and_certificate: bytes
 
 
-def authority_key(secret: Secret, link: str) -> ec.EllipticCurvePrivateKey:
-    """The private key of the link's certificate authority: the same on both VMs, see above."""
-    derived = int.from_bytes(derive(secret, link, 48), "big")
+def authority_key(key: bytes) -> ec.EllipticCurvePrivateKey:
+    """The private key of the link's certificate authority, from the link's key: the same on both VMs, see above."""
+    derived = int.from_bytes(subkey(key, "certificate authority", 48), "big")
     return ec.derive_private_key(1 + derived % (_P256_ORDER - 1), ec.SECP256R1())
 
 
@@ -61,9 +60,9 @@ def peer_name(link: str, role: Side) -> str:
     return f"replicator-link://{quote(link, safe='')}/{role}"
 
 
-def make_credentials(secret: Secret, link: str, role: Side) -> Credentials:
-    """Fresh credentials for one end of the link."""
-    authority = authority_key(secret, link)
+def make_credentials(key: bytes, link: str, role: Side) -> Credentials:
+    """Fresh credentials for one end of the link, from its key."""
+    authority = authority_key(key)
     leaf = ec.generate_private_key(ec.SECP256R1())
     certificate = _leaf_certificate(leaf.public_key(), authority, link, role)
     key = leaf.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -15,6 +15,7 @@ from typing import ClassVar, Self
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
+    HelloUnanswered,
     IdentityRefused,
     OutOfDescriptors,
     PeerError,
@@ -30,7 +31,7 @@ from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.descriptors import REMEDY as DESCRIPTORS_REMEDY
 from appliance.tunnel.dial import dial
-from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, Identity
+from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
 from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.relay import relay
 from appliance.tunnel.report import Lines, Report
@@ -38,11 +39,12 @@ from appliance.tunnel.slots import Slots
 from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE
 from appliance.tunnel.tally import Refusal, Tally
 from appliance.tunnel.tcp_channel import TcpChannel
-from appliance.tunnel.tls_channel import TlsChannel
+from appliance.tunnel.tls_channel import TlsChannel, client_channel
 
 log = logging.getLogger("appliance.tunnel")
 
 _SERVER_LINES = (
+    (HelloUnanswered, f"tunnel refused, the server hung up without a word, or is not there: {SILENCE_REMEDY}"),
     (ClockDiffers, f"tunnel refused, the two VMs do not believe each other by their clocks: {CLOCK_REMEDY}"),
     (IdentityRefused, f"tunnel refused, the two VMs do not believe each other: {REMEDY}"),
     (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
@@ -187,20 +189,21 @@ class TunnelClient(EndpointClient):
     async def _reach_server(self) -> TlsChannel:
         """A channel to the server, which has proved that it is the other end of this link."""
         host, port = self._settings.server.host.strip("[]"), self._settings.server.port
-        context = self._identity.context
+        known = self._identity.known
         with self.tally.dials.timed():
-            far = await dial((host,), port, self._deadlines.dial, lambda: TlsChannel(context))
+            far = await dial((host,), port, self._deadlines.dial, lambda: client_channel(known))
         try:
             with self.tally.handshakes.timed():
                 self._identity.check(await far.handshake(self._deadlines.handshake))
         except ApplianceError as error:
             if isinstance(error, IdentityRefused):
-                self._identity.refused(context)
+                self._identity.refused(known)
             self._connections.start(far, far.finish(self._deadlines.last_word), "last word to the tunnel server")
             raise
         except BaseException:
             far.reset()
             raise
+        self._identity.believed(known)
         return far
 
     async def _connect(self, far: TlsChannel, target: Target) -> bool:

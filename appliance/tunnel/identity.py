@@ -4,9 +4,13 @@ An end accepts the opposite role of the same link and nothing else, and it is ch
 source's certificate is good only for servers and a destination's only for clients, so that a refused peer is told by an
 alert; and by ``Identity.check``, which reads the name.
 
-The credentials are made from the shared secret (``certificates``) or read from files (``certificate_files``).
+The credentials are made from the shared secret (``certificates``) or read from files (``certificate_files``). In both
+cases the client's first flight proves that it knows the secret, before the server says anything (``first_flight``).
 
 No session is ever resumed: the server issues no tickets, so every connection proves both identities anew.
+
+While the secret is being changed the client has two; it takes the previous one only until the server has once believed
+the new one.
 """
 
 import contextlib
@@ -15,12 +19,16 @@ import os
 import ssl
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from appliance.errors import IdentityRefused, SettingsError
+from appliance.settings.secret import Secret
 from appliance.settings.values import Side, TunnelSettings
 from appliance.tunnel.certificate_files import read_credentials
 from appliance.tunnel.certificates import Credentials, make_credentials, names_in, peer_name
+from appliance.tunnel.first_flight import TokenKeys
+from appliance.tunnel.link_key import link_key
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -30,27 +38,39 @@ REMEDY = (
 )
 """What to change when an identity is refused."""
 
+SILENCE_REMEDY = (
+    "SHARED_SECRET, SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID must be the same on both VMs, and their clocks right; "
+    "bin/appliance doctor tells which it is"
+)
+"""What to change when the server hangs up on the client's hello without a word."""
+
 CLOCK_REMEDY = "set the clocks of both VMs by NTP, or renew the certificate if it is a file's"
 """What to change when a certificate is not valid yet, or no longer."""
 
 
-class Identity:
-    """One end's certificate, and what it demands of the other end's.
+@dataclass(frozen=True, slots=True, repr=False)
+class Known:
+    """What one secret gives an end: the keys of the first flight's token, and TLS behind it."""
 
-    ``context`` is TLS as this end speaks it on its next connection: the source is the TLS server, the destination the
-    client.
+    tokens: TokenKeys
+    context: ssl.SSLContext
+
+
+class Identity:
+    """One end's proof of who it is, and what it demands of the other end's.
 
     Args:
         link: the link's name.
-        role: which end this is.
-        credentials: what it shows and whom it believes.
-        others: what it does instead when those are refused, while the link's secret is being changed.
+        role: which end this is: the source is the TLS server, the destination the client.
+        known: for each secret the token's keys, and the credentials that are shown and believed. The first is that
+            of SHARED_SECRET, one more that of SHARED_SECRET_PREVIOUS.
     """
 
-    def __init__(self, link: str, role: Side, credentials: Credentials, *others: Credentials) -> None:
+    def __init__(self, link: str, role: Side, *known: tuple[TokenKeys, Credentials]) -> None:
         self._peer = peer_name(link, Side.DESTINATION if role is Side.SOURCE else Side.SOURCE)
         self._protocol = ssl.PROTOCOL_TLS_SERVER if role is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
-        self._contexts = [tls_context(each, self._protocol) for each in (credentials, *others)]
+        self._known = [Known(tokens, tls_context(each, self._protocol)) for tokens, each in known]
+        self._newest = self._known[0].tokens
 
     @classmethod
     def of(cls, settings: TunnelSettings, role: Side) -> "Identity":
@@ -59,15 +79,24 @@ class Identity:
         Raises:
             SettingsError: its files cannot be used.
         """
-        if settings.files:
-            return cls(settings.link, role, read_credentials(settings.files, settings.link, role))
-        secrets = [secret for secret in (settings.secret, settings.previous_secret) if secret]
-        return cls(settings.link, role, *(make_credentials(secret, settings.link, role) for secret in secrets))
+        files = read_credentials(settings.files, settings.link, role) if settings.files else None
+
+        def known(secret: Secret) -> tuple[TokenKeys, Credentials]:
+            key = link_key(secret, settings.source_id, settings.destination_id)
+            return TokenKeys.of(key), files or make_credentials(key, settings.link, role)
+
+        previous = settings.previous_secret if role is Side.DESTINATION else None
+        return cls(settings.link, role, *(known(secret) for secret in (settings.secret, previous) if secret))
 
     @property
-    def context(self) -> ssl.SSLContext:
-        """TLS for one connection; the next one may need another."""
-        return self._contexts[0]
+    def known(self) -> Known:
+        """What the next connection begins with; the one after it may need another."""
+        return self._known[0]
+
+    @property
+    def believes_previous(self) -> bool:
+        """True as long as SHARED_SECRET_PREVIOUS would still do."""
+        return len(self._known) > 1
 
     def renew(self, credentials: Credentials) -> None:
         """Be known by ``credentials`` from the next connection on.
@@ -75,13 +104,20 @@ class Identity:
         Raises:
             SettingsError: TLS does not take them; then everything is as before.
         """
-        self._contexts = [tls_context(credentials, self._protocol)]
+        context = tls_context(credentials, self._protocol)
+        self._known = [replace(each, context=context) for each in self._known]
 
-    def refused(self, context: ssl.SSLContext) -> None:
-        """One end did not believe the other with ``context``: if there are other credentials, their turn has come."""
-        if len(self._contexts) > 1 and context is self._contexts[0]:
-            self._contexts.append(self._contexts.pop(0))
+    def refused(self, known: Known) -> None:
+        """One end did not believe the other with ``known``: if there is another secret, its turn has come."""
+        if self.believes_previous and known.tokens is self.known.tokens:
+            self._known.reverse()
             log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
+
+    def believed(self, known: Known) -> None:
+        """Both ends believed each other with ``known``: if that is the new secret, the previous one has had its day."""
+        if self.believes_previous and known.tokens is self._newest:
+            self._known = [each for each in self._known if each.tokens is self._newest]
+            log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
     def check(self, certificate: bytes | None) -> None:
         """Accept the peer's certificate (DER), whose signature TLS has verified, or raise.
@@ -106,6 +142,8 @@ def tls_context(credentials: Credentials, protocol: int) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     context.options |= ssl.OP_NO_TICKET
+    context.options &= ~ssl.OP_ENABLE_MIDDLEBOX_COMPAT  # on the tunnel's wire it is ``first_flight`` that adds it
+    _agree_on_keys_cheaply(context)
     if protocol == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0
     try:
@@ -116,6 +154,20 @@ def tls_context(credentials: Credentials, protocol: int) -> ssl.SSLContext:
         reason = (error.reason or "unknown").lower().replace("_", " ")
         raise SettingsError([f"TUNNEL_AUTHORITY_FILE, TUNNEL_CERTIFICATE_FILE: not fit for TLS: {reason}"]) from error
     return context
+
+
+def _agree_on_keys_cheaply(context: ssl.SSLContext) -> None:
+    """Offer X25519 alone, behind its post-quantum hybrid where Python's ssl can name it.
+
+    A finite field of 8192 bits, which OpenSSL would do as well, costs a server a tenth of a second for each hello. The
+    stars have a client send both key shares, so that no server asks for another (OpenSSL 3.5, SSL_CTX_set1_groups).
+    """
+    set_groups = getattr(context, "set_groups", None)  # from Python 3.15 on
+    if set_groups is not None:
+        with contextlib.suppress(ssl.SSLError):
+            set_groups("*X25519MLKEM768:*X25519")
+            return
+    context.set_ecdh_curve("X25519")
 
 
 @contextlib.contextmanager

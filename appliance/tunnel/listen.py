@@ -1,4 +1,4 @@
-"""From a bound port to channels.
+"""From a bound port to connections.
 
 Connections are accepted here rather than by asyncio's server, for two reasons. Whom ``admits`` does not let in is reset
 before anything is made for it, TLS least of all, so that a flood costs little. And when descriptors run out, the log
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from appliance.listening import port_refused
 from appliance.settings.target import Target
 from appliance.tunnel.descriptors import EXHAUSTED, REMEDY
-from appliance.tunnel.tcp_channel import TcpChannel, reset_when_closed
+from appliance.tunnel.tcp_channel import reset_when_closed
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -31,7 +31,9 @@ _BACK_OFF = 0.5
 class Listener:
     """A bound port, from ``listen`` to ``close``."""
 
-    def __init__(self, bound: socket.socket, make: Callable[[], TcpChannel], admits: Callable[[str], bool]) -> None:
+    def __init__(
+        self, bound: socket.socket, make: Callable[[], asyncio.BaseProtocol], admits: Callable[[str], bool]
+    ) -> None:
         bound.setblocking(False)
         host, port, *_ = bound.getsockname()
         self.port: int = port
@@ -106,14 +108,14 @@ def _everybody(_address: str) -> bool:
 
 
 async def listen(
-    variable: str, at: Target, make: Callable[[], TcpChannel], admits: Callable[[str], bool] = _everybody
+    variable: str, at: Target, make: Callable[[], asyncio.BaseProtocol], admits: Callable[[str], bool] = _everybody
 ) -> Listener:
-    """Listen on an address and port, 0 for any; every connection is a channel that ``make`` makes.
+    """Listen on an address and port, 0 for any; every connection gets a protocol from ``make``.
 
     Args:
         variable: what to change if it cannot be had.
         at: where.
-        make: a new channel.
+        make: the protocol of one connection.
         admits: whether a connection from an address may become one.
 
     Raises:

@@ -4,19 +4,21 @@ dial: somebody is there; greet: it is the server; ask: it believes us, and does 
 """
 
 import contextlib
-import ssl
 import time
 from dataclasses import dataclass
 
-from appliance.errors import ApplianceError, IdentityRefused
+from appliance.errors import ApplianceError, HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.asking import ask
-from appliance.tunnel.certificates import names_in
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.dial import dial
-from appliance.tunnel.identity import Identity
-from appliance.tunnel.tls_channel import TlsChannel
+from appliance.tunnel.identity import Identity, Known
+from appliance.tunnel.proof_check import TOLERANCE
+from appliance.tunnel.tls_channel import TlsChannel, client_channel
+
+_SKEWS = (*(2 * TOLERANCE * steps for steps in range(1, 16)), *(3600.0 * hours for hours in range(2, 13)))
+"""Seconds by which a clock may be wrong: any number up to an hour, then about whole hours, as of another time zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class TlsProbe:
         Raises:
             TimedOut, Unreachable: as ``tunnel.dial``.
         """
-        self._dialled = await self._dial(self._identity.context)
+        self._dialled = await self._dial(self._identity.known)
 
     async def greet(self) -> None:
         """Learn that it is the server.
@@ -60,17 +62,18 @@ class TlsProbe:
         Raises:
             Unreachable: it hangs up, or says nothing.
             PeerError: it does not speak TLS 1.3.
+            HelloUnanswered: it does not believe our first flight.
             IdentityRefused: it has no certificate of this link's source.
         """
-        context = self._identity.context
-        channel, self._dialled = self._dialled or await self._dial(context), None
+        known = self._identity.known
+        channel, self._dialled = self._dialled or await self._dial(known), None
         try:
             self._greeted = await self._believe(channel)
         except IdentityRefused:
-            self._identity.refused(context)
-            if self._identity.context is context:
+            self._identity.refused(known)
+            if self._identity.known is known:
                 raise
-            self._greeted = await self._believe(await self._dial(self._identity.context))
+            self._greeted = await self._believe(await self._dial(self._identity.known))
 
     async def ask(self, target: Target) -> Asked:
         """Have the server connect us to ``target``, and hang up.
@@ -91,22 +94,17 @@ class TlsProbe:
         await channel.finish(self._deadlines.last_word)
         return Asked(answer.error(), skew)
 
-    async def names(self) -> list[str]:
-        """What the server calls itself in its certificate, believed or not.
+    async def skew(self) -> float | None:
+        """Seconds by which the server's clock is ahead of ours, roughly, if it answers a hello of another time at all.
 
         Raises:
             Unreachable, PeerError: as ``greet``.
         """
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        channel = await self._dial(context)
-        try:
-            certificate = await channel.handshake(self._deadlines.handshake)
-        finally:
-            channel.reset()
-        return names_in(certificate) if certificate else []
+        for seconds in _SKEWS:
+            for ahead in (seconds, -seconds):
+                if await self._answers(ahead):
+                    return ahead
+        return None
 
     async def close(self) -> None:
         """Hang up."""
@@ -114,6 +112,18 @@ class TlsProbe:
             if channel is not None:
                 await channel.finish(self._deadlines.last_word)
         self._dialled = self._greeted = None
+
+    async def _answers(self, ahead: float) -> bool:
+        channel = await self._dial(self._identity.known, ahead)
+        try:
+            await channel.handshake(self._deadlines.handshake)
+        except HelloUnanswered:
+            return False
+        except IdentityRefused:
+            return True
+        finally:
+            channel.reset()
+        return True
 
     async def _believe(self, channel: TlsChannel) -> TlsChannel:
         try:
@@ -123,6 +133,6 @@ class TlsProbe:
             raise
         return channel
 
-    async def _dial(self, context: ssl.SSLContext) -> TlsChannel:
-        server = self._settings.server
-        return await dial((server.host.strip("[]"),), server.port, self._deadlines.dial, lambda: TlsChannel(context))
+    async def _dial(self, known: Known, ahead: float = 0.0) -> TlsChannel:
+        host, port = self._settings.server.host.strip("[]"), self._settings.server.port
+        return await dial((host,), port, self._deadlines.dial, lambda: client_channel(known, ahead))

@@ -1,12 +1,13 @@
 """The source VM's end: admit, believe, find a slot, understand, decide, dial, relay; in this order, under deadlines.
 
-Nothing is resolved or dialled for a peer that has not proved its identity, nor does it take a slot; and no name is
-resolved that is not on the allow-list.
+Nothing is said to a peer whose first flight does not prove that it knows the secret. Nothing is resolved or dialled for
+one that has not proved its identity, nor does it take a slot; and no name is resolved that is not on the allow-list.
 """
 
 import asyncio
 import logging
-from time import time
+import time
+from collections.abc import Callable
 from typing import Self
 
 from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, PeerError, TargetRefused, Unreachable
@@ -15,8 +16,11 @@ from appliance.settings.values import TunnelSettings
 from appliance.tunnel.connect import CONNECTED, Answer, ConnectServer
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.first_flight import Proof, ServerWire
+from appliance.tunnel.first_flight_reader import FirstFlightReader
 from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, Identity
 from appliance.tunnel.listen import Listener, listen
+from appliance.tunnel.proof_check import ProofCheck
 from appliance.tunnel.report import Report
 from appliance.tunnel.slots import Slots
 from appliance.tunnel.strangers import Strangers
@@ -27,8 +31,8 @@ from appliance.tunnel.tls_channel import TlsChannel
 log = logging.getLogger("appliance.tunnel")
 
 _PEER_LINES = (
-    (ClockDiffers, f"tunnel client refused: its certificate is not valid now, by the clock here: {CLOCK_REMEDY}"),
-    (IdentityRefused, f"tunnel client refused: {REMEDY}"),
+    (ClockDiffers, f"tunnel client refused: its hello or certificate is not of now, by the clock here: {CLOCK_REMEDY}"),
+    (IdentityRefused, f"tunnel port dialled by a stranger, or the client refused: {REMEDY}"),
     (TargetRefused, "target refused: the tunnel goes to names only"),
     (PeerError, "tunnel port dialled by something else than the tunnel client of the same version"),
     (Unreachable, "tunnel port dialled by somebody who hung up before naming a target"),
@@ -42,11 +46,19 @@ class TunnelServer:
         settings: where to listen (port 0 for any), what may be dialled, how many connections.
         identity: the source's.
         resolve: finds the addresses of an allowed target.
+        deadlines: how long each step may take.
+        clock: seconds since 1970.
     """
 
     def __init__(
-        self, settings: TunnelSettings, identity: Identity, resolve: Resolve, deadlines: Deadlines | None = None
+        self,
+        settings: TunnelSettings,
+        identity: Identity,
+        resolve: Resolve,
+        deadlines: Deadlines | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self._clock = clock
         self._settings = settings
         self._identity = identity
         self._deadlines = deadlines or Deadlines()
@@ -54,6 +66,7 @@ class TunnelServer:
         self._connections = Connections(self.tally)
         self._strangers = Strangers(settings.peer_address, self.tally)
         self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
+        self._proofs = ProofCheck(identity.known.tokens, clock)
         self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
         self._targets = Targets(settings, resolve, self._deadlines, self.tally)
         self._listener: Listener | None = None
@@ -66,7 +79,7 @@ class TunnelServer:
             SettingsError: the system does not give the port.
         """
         variables = "TUNNEL_LISTEN, TUNNEL_PORT"
-        self._listener = await listen(variables, self._settings.listen, self._channel, self._strangers.admits)
+        self._listener = await listen(variables, self._settings.listen, self._first_flight, self._strangers.admits)
         self.port = self._listener.port
 
     @property
@@ -87,8 +100,23 @@ class TunnelServer:
     async def __aexit__(self, *failure: object) -> None:
         await self.drain(0)
 
-    def _channel(self) -> TlsChannel:
-        channel = TlsChannel(self._identity.context, lambda _channel: self._accept(channel))
+    def _first_flight(self) -> FirstFlightReader:
+        seconds, arrived = self._deadlines.handshake, self._strangers.arrived
+        return FirstFlightReader(self._proofs.examine, seconds, arrived, self._first_flight_ended, self._proven)
+
+    def _first_flight_ended(self, host: str, error: ApplianceError | None) -> None:
+        self._strangers.left(host)
+        if error:
+            self._peers.failed(host, error)
+            self.tally.peer_failed(error)
+
+    def _proven(self, transport: asyncio.Transport, proof: Proof) -> TlsChannel:
+        """The channel that goes on behind a first flight that has proved itself."""
+        channel = TlsChannel(
+            self._identity.known.context, lambda _channel: self._accept(channel), ServerWire(proof.token)
+        )
+        channel.connection_made(transport)
+        channel.begun_with(proof.hello)
         return channel
 
     def _accept(self, channel: TlsChannel) -> None:
@@ -133,12 +161,12 @@ class TunnelServer:
         except ApplianceError as error:
             await self._refuse(near, connect, error)
             return
-        near.send(connect.answer(CONNECTED, time()))
+        near.send(connect.answer(CONNECTED, self._clock()))
         await self._targets.carry(near, far, target)
 
     async def _refuse(self, near: TlsChannel, connect: ConnectServer, error: ApplianceError) -> None:
         """Say why, if TLS stands; if it does not, its alert has said so."""
-        near.send(connect.answer(Answer.to(error), time()))
+        near.send(connect.answer(Answer.to(error), self._clock()))
         await near.finish(self._deadlines.last_word)
 
     async def _read_target(self, near: TlsChannel, connect: ConnectServer) -> Target:

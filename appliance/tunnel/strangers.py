@@ -5,14 +5,19 @@ no slot from a peer that proves itself. Each address has a share, and all of the
 which the expected peer's own share lies: strangers from many addresses cannot take it. Over a limit a connection is
 reset at once, before TLS is made for it.
 
+How many may come in a second is limited, too, for the expected peer's address and for all others together: what a
+connection costs that is closed at its first bytes is little, and bounded.
+
 The client never comes near its share: it shakes hands on ``HANDSHAKES_AT_ONCE`` connections at a time.
 """
 
 import contextlib
 import logging
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from appliance.tunnel.rate import RateLimit
 from appliance.tunnel.tally import Refusal, Tally
 
 log = logging.getLogger("appliance.tunnel")
@@ -26,6 +31,9 @@ STRANGERS_MAX = 1024
 HANDSHAKES_AT_ONCE = 64
 """Handshakes that a client has under way, at most."""
 
+EXPECTED_A_SECOND, OTHERS_A_SECOND = 2000.0, 500.0
+"""Connections a second from the expected peer's address, and from all others together."""
+
 
 class Strangers:
     """Counts them, and tells the log when a crowd comes and when it has gone, not of each one.
@@ -35,22 +43,31 @@ class Strangers:
         tally: where those that are not admitted are counted.
         limit: how many there may be.
         limit_of_one: how many there may be from one address.
+        clock: seconds.
     """
 
     def __init__(
-        self, expected: str, tally: Tally, limit: int = STRANGERS_MAX, limit_of_one: int = STRANGERS_OF_ONE_MAX
+        self,
+        expected: str,
+        tally: Tally,
+        limit: int = STRANGERS_MAX,
+        limit_of_one: int = STRANGERS_OF_ONE_MAX,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._expected = expected
         self._tally = tally
         self._limit = limit
         self._limit_of_one = limit_of_one
+        self._expected_rate = RateLimit(EXPECTED_A_SECOND, EXPECTED_A_SECOND, clock)
+        self._others_rate = RateLimit(OTHERS_A_SECOND, limit, clock)
         self._present: Counter[str] = Counter()
         self._refused = 0
 
     def admits(self, address: str) -> bool:
         """Whether there is room for one more from ``address``."""
         room = address == self._expected or self._others() < self._limit
-        if room and self._present[address] < self._limit_of_one:
+        rate = self._expected_rate if address == self._expected else self._others_rate
+        if room and self._present[address] < self._limit_of_one and rate.admits():
             return True
         if not self._refused:
             log.warning(
@@ -83,6 +100,8 @@ class Strangers:
     def _settle(self) -> None:
         """The crowd has gone when half of the room is free: at the limit itself it would come and go at every turn."""
         if not self._refused or 2 * self._others() > self._limit:
+            return
+        if not (self._expected_rate.relaxed and self._others_rate.relaxed):
             return
         if 2 * max(self._present.values(), default=0) <= self._limit_of_one:
             log.info("room for handshakes again", extra={"fields": {"refused": self._refused}})

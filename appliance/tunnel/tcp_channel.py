@@ -19,7 +19,7 @@ from appliance.tunnel.channel import Channel
 READ_SIZE = 512 * 1024
 """Bytes that one read takes at most."""
 
-_READ_BUFFER = memoryview(bytearray(READ_SIZE))
+READ_BUFFER = memoryview(bytearray(READ_SIZE))
 """Where every channel of the process reads to, one after the other, on one event loop.
 
 One will do because a read is used up before the next: TLS decrypts or encrypts it at once, SSH and an inbox copy it. A
@@ -112,12 +112,12 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Called by asyncio: where to read to."""
-        return _READ_BUFFER
+        return READ_BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
         """Called by asyncio: so many bytes were read."""
         if not self._lost:
-            self._arrived(_READ_BUFFER[:nbytes])
+            self._arrived(READ_BUFFER[:nbytes])
 
     def eof_received(self) -> bool:
         """Called by asyncio: TCP's end of the peer's direction. True: ours stays open."""

@@ -13,6 +13,7 @@ import ssl
 from typing import NoReturn
 
 from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, PeerError
+from appliance.tunnel.first_flight import Wire
 
 _RECORD_SIZE = 16384
 """The most plaintext that one TLS record holds (RFC 8446, section 5.1), so that one read empties a record."""
@@ -41,9 +42,14 @@ class TlsLayer:
 
     ``handshaken`` is true once this end is satisfied with the handshake; in TLS 1.3 a client learns only by its first
     read whether the server was. ``ended`` is true once the peer's close_notify has arrived.
+
+    Args:
+        context: says which role it takes, and whom it believes.
+        wire: what the handshake's clear text becomes on its way; None: it goes as OpenSSL has made it.
     """
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, wire: Wire | None = None) -> None:
+        self._wire = wire
         server_side = context.protocol == ssl.PROTOCOL_TLS_SERVER
         self._object = context.wrap_bio(_INCOMING, _OUTGOING, server_side=server_side)
         self._ready = b""
@@ -64,7 +70,7 @@ class TlsLayer:
             IdentityRefused: one end does not accept the other's certificate.
             PeerError: these bytes are not TLS 1.3, or were changed on the way.
         """
-        _INCOMING.write(ciphertext)
+        _INCOMING.write(self._wire.incoming(ciphertext) if self._wire else ciphertext)
         try:
             if not self.handshaken:
                 self._shake_hands()
@@ -101,6 +107,9 @@ class TlsLayer:
     def outgoing(self) -> bytes:
         """The ciphertext that has to be sent now; there may be some after any other call, also one that raised."""
         ciphertext, self._ready = self._ready, b""
+        if self._wire and ciphertext:
+            ciphertext = self._wire.outgoing(ciphertext)
+            self._wire = None if self._wire.done else self._wire
         return ciphertext
 
     def peer_certificate(self) -> bytes | None:

@@ -2,9 +2,12 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable
 
-from appliance.errors import ApplianceError, TimedOut, Unreachable
+from appliance.errors import ApplianceError, HelloUnanswered, TimedOut, Unreachable
+from appliance.tunnel.first_flight import ClientWire, Wire
+from appliance.tunnel.identity import Known
 from appliance.tunnel.tcp_channel import TcpChannel
 from appliance.tunnel.tls import TlsLayer
 
@@ -15,12 +18,16 @@ class TlsChannel(TcpChannel):
     Args:
         context: says which role it takes, and whom it believes.
         made: called when the TCP connection stands, before the handshake.
+        wire: as ``TlsLayer``.
     """
 
-    def __init__(self, context: ssl.SSLContext, made: Callable[[TcpChannel], None] | None = None) -> None:
+    def __init__(
+        self, context: ssl.SSLContext, made: Callable[[TcpChannel], None] | None = None, wire: Wire | None = None
+    ) -> None:
         super().__init__(made)
-        self._tls = TlsLayer(context)
+        self._tls = TlsLayer(context, wire)
         self._shaken = asyncio.Event()
+        self._answered = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: the TCP connection stands; a client says hello."""
@@ -28,11 +35,16 @@ class TlsChannel(TcpChannel):
         self._tls.start()
         self._flush()
 
+    def begun_with(self, data: bytes) -> None:
+        """Take ``data``, which was read before this was the connection's protocol."""
+        self._arrived(memoryview(data))
+
     async def handshake(self, seconds: float) -> bytes | None:
         """Wait until TLS stands; the peer's certificate in DER.
 
         Raises:
             IdentityRefused: one end does not accept the other's certificate.
+            HelloUnanswered: the other end hung up without a word.
             PeerError: the other end does not speak TLS 1.3.
             Unreachable: it hung up, or took longer than ``seconds``.
         """
@@ -71,6 +83,7 @@ class TlsChannel(TcpChannel):
             self._flush()
 
     def _arrived(self, data: memoryview) -> None:
+        self._answered = True
         try:
             plaintext = self._tls.receive(data)
         except ApplianceError as error:
@@ -86,7 +99,9 @@ class TlsChannel(TcpChannel):
 
     def _tcp_ended(self) -> None:
         # Without a close_notify this may be an attacker's cut, not the peer's end: it is never passed on as one.
-        if not self._tls.ended:
+        if not self._answered:
+            self._fail(HelloUnanswered("hung up on our TLS hello without a word"))
+        elif not self._tls.ended:
             self._fail(Unreachable("connection lost: closed without TLS's goodbye"))
 
     def _fail(self, error: ApplianceError) -> None:
@@ -102,3 +117,8 @@ class TlsChannel(TcpChannel):
         ciphertext = self._tls.outgoing()
         if ciphertext:
             super().send(ciphertext)
+
+
+def client_channel(known: Known, ahead: float = 0.0) -> TlsChannel:
+    """A client's channel, whose first flight proves what is ``known``, as of a clock so many seconds ``ahead``."""
+    return TlsChannel(known.context, wire=ClientWire(known.tokens, time.time() + ahead))

@@ -17,8 +17,8 @@ UNUSED = Target(HOST, 9093)
 async def answer_to(request, resolver=None, **changes):
     """The status line that a server gives, which may dial HOST port 9093."""
     async with running_server(UNUSED, resolver, **changes) as server:
-        status, _, writer = await ask_connect(server.port, request)
-        writer.close()
+        status, channel = await ask_connect(server.port, request)
+        channel.close()
         return status
 
 
@@ -45,8 +45,8 @@ async def test_a_refused_dial_is_a_bad_gateway():
         closed.bind(("127.0.0.1", 0))
         target = Target(HOST, closed.getsockname()[1])
         async with running_server(target) as server:
-            status, _, writer = await ask_connect(server.port, connect_request(target))
-            writer.close()
+            status, channel = await ask_connect(server.port, connect_request(target))
+            channel.close()
     assert status == f"HTTP/1.1 502 127.0.0.1 port {target.port}: connection refused".encode()
 
 
@@ -67,8 +67,8 @@ async def test_a_target_that_is_silent_is_a_gateway_timeout():
             filler.setblocking(False)
             filler.connect_ex(full.getsockname())
         async with running_server(target, deadlines=Deadlines(dial=0.3)) as server:
-            status, _, writer = await ask_connect(server.port, connect_request(target))
-            writer.close()
+            status, channel = await ask_connect(server.port, connect_request(target))
+            channel.close()
     assert status.startswith(b"HTTP/1.1 504 no answer from 127.0.0.1")
 
 
@@ -76,6 +76,6 @@ async def test_the_second_address_of_a_name_is_dialled_when_the_first_refuses():
     async with target_server(echo) as port:
         target = Target(HOST, port)
         async with running_server(target, Resolver({HOST: ["127.0.0.9", "127.0.0.1"]})) as server:
-            status, _, writer = await ask_connect(server.port, connect_request(target))
-            writer.transport.abort()
+            status, channel = await ask_connect(server.port, connect_request(target))
+            channel.reset()
     assert status == b"HTTP/1.1 200 connected"

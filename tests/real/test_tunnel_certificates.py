@@ -18,6 +18,7 @@ from appliance.settings.values import Side
 from appliance.tunnel import identity, renewal
 from appliance.tunnel.identity import Identity
 from appliance.tunnel.renewal import Renewal
+from appliance.tunnel.tally import Refusal
 from tests.support import carrying
 from tests.support.authority import Authority, replace, write_files
 from tests.support.gateway import gateway_variables
@@ -61,10 +62,10 @@ async def works(endpoint):
 @contextlib.asynccontextmanager
 async def taken(end):
     """The block changes files; afterwards ``end`` has taken them."""
-    before = end.context
+    before = end.known.context
     yield
     async with asyncio.timeout(PATIENCE):
-        while end.context is before:
+        while end.known.context is before:
             await asyncio.sleep(0.01)
 
 
@@ -114,11 +115,11 @@ async def test_half_of_a_new_set_changes_nothing_is_told_once_and_the_whole_is_t
     leaf = authority.leaf(Side.SOURCE)
     async with link_with_files(tmp_path, authority) as (ends, endpoint):
         end = ends[Side.SOURCE]
-        before = end.context
+        before = end.known.context
         replace(tmp_path / Side.SOURCE / "key.pem", leaf.key)
         await told(caplog, "new certificate files not taken yet")
         await asyncio.sleep(0.1)
-        assert end.context is before
+        assert end.known.context is before
         assert await works(endpoint)
         async with taken(end):
             replace(tmp_path / Side.SOURCE / "certificate.pem", leaf.certificate)
@@ -208,6 +209,31 @@ async def test_a_previous_secret_does_not_let_a_stranger_in(caplog):
             for _ in range(20):
                 assert not await works(endpoint)
                 await asyncio.sleep(0.02)
-    assert any(
-        message.startswith("tunnel refused, the two VMs do not believe each other") for message in caplog.messages
-    )
+    assert any(message.startswith("tunnel refused, the server hung up") for message in caplog.messages)
+
+
+async def test_a_previous_secret_has_had_its_day_once_the_source_has_the_new_one(caplog):
+    """Whoever has the old secret, which is why it was changed, must not be believed to be the source from then on."""
+    caplog.set_level("INFO")
+    destination = end_with(Side.DESTINATION, NEW, OLD)
+    assert await carried_by(OLD, destination)
+    assert destination.believes_previous
+    assert await carried_by(NEW, destination)
+    assert not destination.believes_previous
+    assert not await carried_by(OLD, destination)
+    assert any(message.endswith("remove SHARED_SECRET_PREVIOUS") for message in caplog.messages)
+
+
+async def carried_by(secret, destination):
+    """Whether a source with ``secret`` carries a connection of ``destination``'s within a few tries."""
+    async with target_server(echo) as port:
+        target = Target(HOST, port)
+        async with (
+            running_server(target, end=end_with(Side.SOURCE, secret)) as server,
+            running_client(target, server.port, destination) as (client, endpoint),
+        ):
+            while not await works(endpoint):
+                if client.tally.refused[Refusal.IDENTITY] > 3:
+                    return False
+                await asyncio.sleep(0.02)
+            return True

@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from appliance.settings.secret import Secret
 from appliance.tunnel.certificates import authority_key
 from bench.loopback import OWN_ADDRESS, free_port
 from tests.support import carrying
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
 from tests.support.processes import family
-from tests.support.tunnel import HOST, LINK, echo, target_server
+from tests.support.tls import key_of
+from tests.support.tunnel import HOST, echo, target_server
 
 TEMPORARY = (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
 
@@ -57,7 +57,7 @@ class Marks:
 
 def forms_of_key(secret: str) -> list[str]:
     """How the private key of a link's authority could be written down."""
-    key = authority_key(Secret(secret), LINK)
+    key = authority_key(key_of(secret))
     scalar = key.private_numbers().private_value
     raw = scalar.to_bytes(32, "big")
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
@@ -186,6 +186,6 @@ def test_the_search_finds_what_it_looks_for(place):
     marks = Marks.new()
     secret = getattr(marks, place)
     assert marks.found_in(f"cause={secret!r}")
-    assert marks.found_in(f"key={authority_key(Secret(secret), LINK).private_numbers().private_value:064x}")
+    assert marks.found_in(f"key={authority_key(key_of(secret)).private_numbers().private_value:064x}")
     assert marks.found_in("-----BEGIN EC PRIVATE KEY-----")
     assert not marks.found_in("tunnel client refused: SHARED_SECRET")

@@ -46,8 +46,8 @@ def with_header(header):
 async def test_whatever_is_not_our_clients_request_is_a_bad_one_and_no_name_is_resolved(request_bytes):
     resolver = Resolver({HOST: ["127.0.0.1"]})
     async with running_server(TARGET, resolver) as server:
-        status, _, writer = await ask_connect(server.port, request_bytes)
-        writer.close()
+        status, channel = await ask_connect(server.port, request_bytes)
+        channel.close()
     assert status.startswith(b"HTTP/1.1 400 ")
     assert resolver.asked == []
 
@@ -66,12 +66,15 @@ async def test_bytes_behind_the_head_are_the_targets_and_never_a_second_request(
             answering = asyncio.create_task(ask_connect(server.port, connect_request(target)))
             await asked.wait()
             may_answer.set()
-            status, reader, writer = await answering
+            status, channel = await answering
             assert status == b"HTTP/1.1 200 connected"
             for data in (OTHER, b"GET / HTTP/1.1\r\n\r\n"):
-                writer.write(data)
-                assert await reader.readexactly(len(data)) == data
-            writer.transport.abort()
+                channel.send(data)
+                echoed = b""
+                while len(echoed) < len(data):
+                    echoed += await channel.receive()
+                assert echoed == data
+            channel.reset()
 
 
 @pytest.mark.parametrize(
@@ -80,8 +83,8 @@ async def test_bytes_behind_the_head_are_the_targets_and_never_a_second_request(
 async def test_a_name_that_a_resolver_would_take_for_another_is_not_on_the_list(spelling):
     resolver = Resolver({})
     async with running_server(TARGET, resolver) as server:
-        status, _, writer = await ask_connect(server.port, connect_request(Target(spelling, 9093)))
-        writer.close()
+        status, channel = await ask_connect(server.port, connect_request(Target(spelling, 9093)))
+        channel.close()
     assert status.endswith(b"is not on the allow-list")
     assert resolver.asked == []
 
@@ -104,8 +107,8 @@ async def test_a_name_that_a_resolver_would_take_for_another_is_not_on_the_list(
 )
 async def test_an_allowed_name_that_leads_to_where_no_broker_lives_is_refused_without_a_dial(addresses, kind):
     async with running_server(TARGET, Resolver({HOST: addresses}), target_networks=()) as server:
-        status, _, writer = await ask_connect(server.port, GOOD)
-        writer.close()
+        status, channel = await ask_connect(server.port, GOOD)
+        channel.close()
     assert status.startswith(b"HTTP/1.1 403 b0.orange.example resolves to ")
     assert status.endswith(kind.encode())
 
@@ -114,6 +117,6 @@ async def test_a_head_that_comes_byte_by_byte_has_no_more_time_than_one_that_com
     async with running_server(TARGET, deadlines=Deadlines(head=0.3)) as server:
         asking = asyncio.create_task(ask_connect(server.port, GOOD[:1]))
         async with asyncio.timeout(10):
-            status, _, writer = await asking
-        writer.close()
+            status, channel = await asking
+        channel.close()
     assert status.startswith(b"HTTP/1.1 400 no CONNECT request within 0.3 s")

@@ -6,25 +6,35 @@ import functools
 import logging
 import ssl
 import sys
+import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from appliance.settings.secret import Secret
+from appliance.errors import ApplianceError, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tunnel.certificates import authority_key, peer_name
 from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.identity import tls_context
+from appliance.tunnel.first_flight import ClientWire
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.strangers import STRANGERS_OF_ONE_MAX
 from appliance.tunnel.tls import TlsLayer
 from tests.support import flood
 from tests.support.authority import DAY, Authority
 from tests.support.patience import PATIENCE
-from tests.support.tls import Trusting, ask_connect, connect_request, identity, running_client, running_server
-from tests.support.tunnel import HOST, LINK, SECRET, Resolver, echo, target_server, tunnel_settings
+from tests.support.tls import (
+    Trusting,
+    ask_connect,
+    connect_request,
+    identity,
+    key_of,
+    known,
+    running_client,
+    running_server,
+)
+from tests.support.tunnel import HOST, LINK, Resolver, echo, target_server, tunnel_settings
 
 TARGET = Target(HOST, 9093)
 MEGABYTE = 2**20
@@ -33,7 +43,7 @@ MEGABYTE = 2**20
 @functools.cache
 def links_authority():
     """The link's own, as whoever knows its secret can make it."""
-    return Authority(LINK, authority_key(Secret(SECRET), LINK))
+    return Authority(LINK, authority_key(key_of()))
 
 
 def opposite(side):
@@ -52,10 +62,10 @@ FAULTS = {
 """What is changed of a good certificate: a value, or a function of the side."""
 
 ALERTS = {
-    "expired": "ALERT_CERTIFICATE_EXPIRED",
-    "not yet valid": "ALERT_BAD_CERTIFICATE",
-    "self-made authority, right name": "ALERT|DECRYPT",
-    "usage of the other role": "ALERT_UNSUPPORTED_CERTIFICATE",
+    "expired": "alert certificate expired",
+    "not yet valid": "alert bad certificate",
+    "self-made authority, right name": "alert|decrypt",
+    "usage of the other role": "alert unsupported certificate",
 }
 """How the server answers; those that have no alert are believed by TLS, and refused by their name."""
 
@@ -68,36 +78,36 @@ def credentials(fault, side):
 
 async def test_a_certificate_without_fault_is_accepted():
     authority = links_authority()
-    context = tls_context(authority.credentials(authority.leaf(Side.DESTINATION)), ssl.PROTOCOL_TLS_CLIENT)
+    end = known(authority.credentials(authority.leaf(Side.DESTINATION)))
     async with target_server(echo) as port, running_server(Target(HOST, port)) as server:
-        status, _, writer = await ask_connect(server.port, connect_request(Target(HOST, port)), context)
-        writer.transport.abort()
+        status, channel = await ask_connect(server.port, connect_request(Target(HOST, port)), end)
+        channel.reset()
     assert status == b"HTTP/1.1 200 connected"
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_server_refuses_a_client_whose_certificate_has_a_fault(fault, caplog):
-    context = tls_context(credentials(fault, Side.DESTINATION), ssl.PROTOCOL_TLS_CLIENT)
-    context.verify_mode = ssl.CERT_NONE
+    end = known(credentials(fault, Side.DESTINATION))
+    end.context.verify_mode = ssl.CERT_NONE
     resolver = Resolver({HOST: ["127.0.0.1"]})
     async with running_server(TARGET, resolver) as server:
         if fault in ALERTS:
-            with pytest.raises(ssl.SSLError, match=ALERTS[fault]):
-                await ask_connect(server.port, connect_request(TARGET), context)
+            with pytest.raises(IdentityRefused, match=ALERTS[fault]):
+                await ask_connect(server.port, connect_request(TARGET), end)
         else:
-            status, _, writer = await ask_connect(server.port, connect_request(TARGET), context)
+            status, channel = await ask_connect(server.port, connect_request(TARGET), end)
             assert status.startswith(b"HTTP/1.1 400 the peer calls itself ")
-            writer.close()
+            channel.close()
         await server.drain(10)
-    told = "its certificate is not valid now" if fault in ("expired", "not yet valid") else "SHARED_SECRET"
-    assert any(message.startswith(f"tunnel client refused: {told}") for message in caplog.messages)
+    told = "its hello or certificate is not of now" if fault in ("expired", "not yet valid") else "SHARED_SECRET"
+    assert any(f"client refused: {told}" in message for message in caplog.messages)
     assert resolver.asked == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_client_refuses_a_server_whose_certificate_has_a_fault(fault, caplog):
-    end = Trusting(tls_context(credentials(fault, Side.SOURCE), ssl.PROTOCOL_TLS_SERVER))
-    end.context.verify_mode = ssl.CERT_NONE
+    end = Trusting(known(credentials(fault, Side.SOURCE), Side.SOURCE))
+    end.known.context.verify_mode = ssl.CERT_NONE
     async with (
         TunnelServer(tunnel_settings(TARGET), end, Resolver({})) as server,
         running_client(TARGET, server.port) as (_, endpoint),
@@ -109,17 +119,18 @@ async def test_the_client_refuses_a_server_whose_certificate_has_a_fault(fault, 
 
 
 async def test_the_log_says_of_an_expired_certificate_that_it_has_expired(caplog):
-    context = tls_context(credentials("expired", Side.DESTINATION), ssl.PROTOCOL_TLS_CLIENT)
+    end = known(credentials("expired", Side.DESTINATION))
     async with running_server(TARGET) as server:
-        with pytest.raises(ssl.SSLError):
-            await ask_connect(server.port, connect_request(TARGET), context)
+        with pytest.raises(IdentityRefused):
+            await ask_connect(server.port, connect_request(TARGET), end)
         await server.drain(10)
     (told,) = [record for record in caplog.records if record.message.startswith("tunnel client refused")]
     assert told.fields["cause"] == "TLS: certificate verify failed: certificate has expired"
 
 
 async def test_a_handshake_that_comes_byte_by_byte_has_no_more_time_than_one_that_comes_at_once():
-    hello = TlsLayer(identity(Side.DESTINATION).context)
+    end = identity(Side.DESTINATION).known
+    hello = TlsLayer(end.context, ClientWire(end.tokens, time.time()))
     hello.start()
     resolver = Resolver({HOST: ["127.0.0.1"]})
     async with running_server(TARGET, resolver, Deadlines(handshake=0.3, last_word=0.1)) as server:
@@ -155,10 +166,10 @@ async def flooding(port, address, count):
 
 async def comes_through(port, target, address):
     try:
-        status, _, writer = await ask_connect(port, connect_request(target), address=address)
-    except ConnectionError:
+        status, channel = await ask_connect(port, connect_request(target), address=address)
+    except (ConnectionError, ApplianceError):
         return False
-    writer.transport.abort()
+    channel.reset()
     return status == b"HTTP/1.1 200 connected"
 
 

@@ -1,12 +1,14 @@
 """What the tunnel by TLS does with the records of TLS, which another transport has not."""
 
 import asyncio
-import socket
+import time
 
 import pytest
 
 from appliance.settings.target import Target
 from appliance.settings.values import Side
+from appliance.tunnel.first_flight import ClientWire
+from appliance.tunnel.tcp_channel import TcpChannel
 from appliance.tunnel.tls import TlsLayer
 from tests.support.tls import ask_connect, connect_request, identity, running_server
 from tests.support.tunnel import HOST, target_server
@@ -26,14 +28,12 @@ async def test_tls_that_is_cut_off_is_a_reset_for_the_target_and_not_an_end():
     async with target_server(tell_fate) as port:
         target = Target(HOST, port)
         async with running_server(target) as server:
-            status, _, writer = await ask_connect(server.port, connect_request(target))
+            status, channel = await ask_connect(server.port, connect_request(target))
             assert status == b"HTTP/1.1 200 connected"
-            writer.write(b"half a mess")
-            await writer.drain()
-            with writer.get_extra_info("socket").dup() as connection:
-                connection.shutdown(socket.SHUT_WR)
+            channel.send(b"half a mess")
+            TcpChannel.send_eof(channel)
             assert isinstance(await fate, ConnectionResetError)
-            writer.transport.abort()
+            channel.reset()
 
 
 async def test_bytes_behind_the_end_of_a_direction_do_not_end_the_other():
@@ -49,7 +49,8 @@ async def test_bytes_behind_the_end_of_a_direction_do_not_end_the_other():
         target = Target(HOST, port)
         async with running_server(target) as server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            tls = TlsLayer(identity(Side.DESTINATION).context)
+            known = identity(Side.DESTINATION).known
+            tls = TlsLayer(known.context, ClientWire(known.tokens, time.time()))
             tls.start()
 
             async def take_turn():

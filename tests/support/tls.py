@@ -8,50 +8,74 @@ from dataclasses import dataclass
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side, Transport
-from appliance.tunnel.certificates import make_credentials
+from appliance.tunnel.certificates import Credentials, make_credentials
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.identity import Identity
+from appliance.tunnel.first_flight import TokenKeys
+from appliance.tunnel.identity import Identity, Known, tls_context
+from appliance.tunnel.link_key import link_key
 from appliance.tunnel.server import TunnelServer
-from tests.support.tunnel import LINK, SECRET, Ends
+from appliance.tunnel.tls_channel import TlsChannel, client_channel
+from tests.support.patience import PATIENCE
+from tests.support.tunnel import IDS, LINK, SECRET, Ends
 
 
 @functools.cache
-def identity(side: Side, secret: str = SECRET, link: str = LINK) -> Identity:
-    """One end's identity; cached, because the derivation is meant to be slow."""
-    return Identity(link, side, make_credentials(Secret(secret), link, side))
+def key_of(secret: str = SECRET, ids: tuple[str, str] = IDS) -> bytes:
+    """A link's key; cached, because the derivation is meant to be slow."""
+    return link_key(Secret(secret), *ids)
+
+
+@functools.cache
+def identity(side: Side, secret: str = SECRET, ids: tuple[str, str] = IDS) -> Identity:
+    """One end's identity."""
+    key, link = key_of(secret, ids), "-".join(ids)
+    return Identity(link, side, (TokenKeys.of(key), make_credentials(key, link, side)))
 
 
 TLS = Ends(Transport.TLS, TunnelServer, TunnelClient, identity)
 running_server, running_client, link_to = TLS.running_server, TLS.running_client, TLS.link_to
 
 
+def known(credentials: Credentials | None = None, side: Side = Side.DESTINATION, secret: str = SECRET) -> Known:
+    """What an end with these credentials goes by; its TLS is the caller's to change."""
+    protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
+    shown = credentials or make_credentials(key_of(), LINK, side)
+    return Known(TokenKeys.of(key_of(secret)), tls_context(shown, protocol))
+
+
 @dataclass(frozen=True)
 class Trusting:
-    """An end with a certificate of its own, which leaves it to TLS to mind who the other one is."""
+    """An end that leaves it to TLS to mind who the other one is."""
 
-    context: ssl.SSLContext
+    known: Known
 
     def check(self, certificate: bytes | None) -> None:
         """Anybody is welcome."""
 
-    def refused(self, context: ssl.SSLContext) -> None:
+    def refused(self, known: Known) -> None:
         """There is no other certificate."""
+
+    def believed(self, known: Known) -> None:
+        """There is no previous secret."""
 
 
 async def ask_connect(
-    port: int, request: bytes, context: ssl.SSLContext | None = None, address: str = "127.0.0.1"
-) -> tuple[bytes, asyncio.StreamReader, asyncio.StreamWriter]:
-    """The status line that a server gives to a request, by a TLS client at ``address`` that is not ours."""
-    reader, writer = await asyncio.open_connection(
-        "127.0.0.1",
-        port,
-        ssl=context or identity(Side.DESTINATION).context,
-        server_hostname="",
-        local_addr=(address, 0),
+    port: int, request: bytes, end: Known | None = None, address: str = "127.0.0.1"
+) -> tuple[bytes, TlsChannel]:
+    """The status line that a server gives to a request, by a client at ``address`` that believes any server."""
+    end = end or identity(Side.DESTINATION).known
+    _, channel = await asyncio.get_running_loop().create_connection(
+        lambda: client_channel(end), "127.0.0.1", port, local_addr=(address, 0)
     )
-    writer.write(request)
-    head = await reader.readuntil(b"\r\n\r\n")
-    return head.partition(b"\r\n")[0], reader, writer
+    await channel.handshake(PATIENCE)
+    channel.send(request)
+    head = b""
+    while b"\r\n\r\n" not in head:
+        received = await channel.receive()
+        if not received:
+            raise ConnectionResetError("no answer")
+        head += received
+    return head.partition(b"\r\n")[0], channel
 
 
 def connect_request(target: Target) -> bytes:

@@ -20,7 +20,8 @@ from appliance.tunnel.targets import Resolve
 from tests.support.patience import PATIENCE
 
 SECRET = "loopback-uYw0kTq3sVxG8mJb2nRz5cEa"
-LINK = "orange-grape"
+IDS = "orange", "grape"
+LINK = "-".join(IDS)
 HOST = "b0.orange.example"
 PATTERN = TargetPattern("pattern.example", 9092)
 LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
@@ -33,7 +34,8 @@ Proof = Identity | LinkKeys
 def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelSettings:
     """Settings of a link on loopback whose brokers may be on loopback too."""
     settings = TunnelSettings(
-        link=LINK,
+        source_id=IDS[0],
+        destination_id=IDS[1],
         transport=Transport.TLS,
         secret=Secret(SECRET),
         previous_secret=Secret(""),
@@ -133,13 +135,15 @@ class Ends:
         resolver: Resolve | None = None,
         deadlines: Deadlines | None = None,
         end: Proof | None = None,
+        clock: Callable[[], float] | None = None,
         **changes: object,
     ) -> AsyncIterator[Server]:
         """The source's end alone, which may dial ``target``."""
         settings = tunnel_settings(target, transport=self.transport, **changes)
         resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
         proof = end or self.proof(Side.SOURCE)
-        async with asyncio.timeout(PATIENCE), self.server(settings, proof, resolve, deadlines) as server:
+        told = {"clock": clock} if clock else {}
+        async with asyncio.timeout(PATIENCE), self.server(settings, proof, resolve, deadlines, **told) as server:
             yield server
 
     @contextlib.asynccontextmanager

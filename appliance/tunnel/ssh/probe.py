@@ -70,9 +70,9 @@ class SshProbe:
         channel.close()
         return Asked(None)
 
-    async def names(self) -> list[str]:
-        """Nothing: SSH keys have no names."""
-        return []
+    async def skew(self) -> float | None:
+        """Nothing: SSH does not tell the time."""
+        return None
 
     async def close(self) -> None:
         """Hang up."""

@@ -8,18 +8,17 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from appliance.errors import IdentityRefused
-from appliance.settings.secret import Secret
 from appliance.settings.values import Side
 from appliance.tunnel.certificates import authority_key, make_credentials, peer_name
 from appliance.tunnel.identity import tls_context
-from tests.support.tls import identity
-from tests.support.tunnel import LINK, SECRET
+from tests.support.tls import identity, key_of
+from tests.support.tunnel import IDS, LINK, SECRET
 
 OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
 
 
 def leaf_of(side, link=LINK):
-    pem = make_credentials(Secret(SECRET), link, side).key_and_certificate
+    pem = make_credentials(key_of(), link, side).key_and_certificate
     return x509.load_pem_x509_certificate(pem)
 
 
@@ -27,17 +26,25 @@ def der(certificate):
     return certificate.public_bytes(Encoding.DER)
 
 
-def scalar(secret, link):
-    return authority_key(Secret(secret), link).private_numbers().private_value
+def scalar(*link):
+    return authority_key(key_of(*link)).private_numbers().private_value
 
 
 def test_both_vms_derive_the_same_authority_and_every_version_will():
-    assert scalar(SECRET, LINK) == 0x40B45BC978D1629F010785E80DFED01979D04D4D45A98058D7B9C0956FDC56BA
+    assert scalar(SECRET, IDS) == 0xF51A563E417E3C261522F2D4B4CCA9F26A3A78CAD5DAACC671AC13D8A0B34AC1
 
 
-@pytest.mark.parametrize(("secret", "link"), [(OTHER_SECRET, LINK), (SECRET, "orange-melon")])
-def test_another_secret_or_link_has_another_authority(secret, link):
-    assert scalar(secret, link) != scalar(SECRET, LINK)
+@pytest.mark.parametrize(
+    "link",
+    [
+        (OTHER_SECRET, IDS),
+        (SECRET, ("orange", "melon")),
+        (SECRET, ("orange-grape", "")),
+        (SECRET, ("", "orange-grape")),
+    ],
+)
+def test_another_secret_or_link_has_another_authority_also_where_the_ids_join_to_the_same_name(link):
+    assert scalar(*link) != scalar(SECRET, IDS)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +92,7 @@ def test_everybody_else_is_refused(certificate):
 
 @pytest.mark.parametrize("side", Side)
 def test_tls_is_1_3_with_a_certificate_demanded_and_nothing_resumed(side):
-    context = identity(side).context
+    context = identity(side).known.context
     assert context.minimum_version is ssl.TLSVersion.TLSv1_3
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert side is Side.DESTINATION or context.num_tickets == 0
@@ -102,6 +109,6 @@ def test_without_files_in_memory_the_key_passes_through_a_private_file_that_is_r
         load(context, path)
 
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", spy)
-    tls_context(make_credentials(Secret(SECRET), LINK, Side.SOURCE), ssl.PROTOCOL_TLS_SERVER)
+    tls_context(make_credentials(key_of(), LINK, Side.SOURCE), ssl.PROTOCOL_TLS_SERVER)
     assert modes == [0o600]
     assert list(tmp_path.iterdir()) == []

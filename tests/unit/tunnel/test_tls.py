@@ -13,8 +13,8 @@ class Pair:
     """A client and a server, and the wire between them."""
 
     def __init__(self, client=None, server=None):
-        self.client = TlsLayer((client or identity(Side.DESTINATION)).context)
-        self.server = TlsLayer((server or identity(Side.SOURCE)).context)
+        self.client = TlsLayer((client or identity(Side.DESTINATION)).known.context)
+        self.server = TlsLayer((server or identity(Side.SOURCE)).known.context)
         self.client.start()
 
     def shake_hands(self):
@@ -124,7 +124,7 @@ def test_bytes_one_by_one_are_as_good_as_all_at_once(pair):
 
 @pytest.mark.parametrize(
     "stranger",
-    [{"secret": "another-9fTz2kLq8wXe4vBn6mRc1yUa"}, {"link": "orange-melon"}],
+    [{"secret": "another-9fTz2kLq8wXe4vBn6mRc1yUa"}, {"ids": ("orange", "melon")}],
     ids=["another secret", "another link"],
 )
 def test_a_stranger_is_refused_and_told_so(stranger):
@@ -150,4 +150,4 @@ NO_HELLOS = [b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x10" + bytes(16), b"\x16\
 @pytest.mark.parametrize("hello", NO_HELLOS)
 def test_what_is_no_tls_is_the_peers_error(hello):
     with pytest.raises(PeerError):
-        TlsLayer(identity(Side.SOURCE).context).receive(hello)
+        TlsLayer(identity(Side.SOURCE).known.context).receive(hello)

@@ -1,0 +1,39 @@
+from appliance.tunnel.rate import RateLimit
+from appliance.tunnel.strangers import EXPECTED_A_SECOND, STRANGERS_MAX, Strangers
+from appliance.tunnel.tally import Tally
+
+PEER = "198.51.100.9"
+
+
+def test_a_burst_is_admitted_and_then_so_many_a_second() -> None:
+    now = 0.0
+    limit = RateLimit(10, 5, lambda: now)
+    assert [limit.admits() for _ in range(7)] == [True] * 5 + [False] * 2
+    now = 0.25
+    assert [limit.admits() for _ in range(3)] == [True, True, False]
+    now = 100.0
+    assert [limit.admits() for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_strangers_that_come_and_go_at_once_are_no_more_a_second_than_they_may_be() -> None:
+    now = 0.0
+    strangers = Strangers(PEER, Tally(), clock=lambda: now)
+    admitted = sum(strangers.admits(f"192.0.2.{number % 200}") for number in range(10_000))
+    assert admitted == STRANGERS_MAX
+    assert sum(strangers.admits(PEER) for _ in range(10_000)) == EXPECTED_A_SECOND
+
+
+def test_a_flood_of_the_short_lived_is_told_once(caplog) -> None:
+    now = 0.0
+    strangers = Strangers(PEER, Tally(), clock=lambda: now)
+    caplog.set_level("INFO")
+    for _ in range(5000):
+        if strangers.admits("192.0.2.1"):
+            with strangers.present("192.0.2.1"):
+                pass
+        now += 0.0001
+    assert [record.message.partition(":")[0] for record in caplog.records] == ["connections refused"]
+    now += 60
+    with strangers.present("192.0.2.1"):
+        pass
+    assert [record.message.partition(":")[0] for record in caplog.records][1:] == ["room for handshakes again"]
