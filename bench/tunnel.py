@@ -7,10 +7,13 @@ connection.
 """
 
 import argparse
+import asyncio
 import contextlib
 import logging
+import math
 import resource
 import statistics
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +22,7 @@ from pathlib import Path
 
 from appliance.demo.tasks import in_thread
 from bench.loopback import LOOPBACK
-from bench.procfs import memory
+from bench.procfs import family, memory, processes
 from bench.row import LIMIT, Row
 from bench.tunnel_load import Latency, connected, idle, latency, streamed
 from bench.tunnel_ours import our_tunnel
@@ -29,6 +32,8 @@ from bench.tunnel_ways import Way, target
 _OURS, _THEIRS, _DIRECT = "our tunnel", "stunnel", "direct"
 _STREAMS = 8
 _IDLE_LIMIT = 64.0
+_STRANGERS_LIMIT, _HELLO_LIMIT = 200_000.0, 200.0
+"""Microseconds."""
 _KIBIBYTE = 1024
 _WARMING_SECONDS = 0.2
 
@@ -37,12 +42,18 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One round of one way: bytes a second of one stream and of several, connections a second, latency."""
+    """One round of one way: bytes a second of one stream and of several, connections a second, latency.
+
+    ``beside_strangers`` is the latency while a stranger sends hellos to the tunnel's server, and ``hello`` the processor
+    time that one of these costs the server, in microseconds; a direct way has neither.
+    """
 
     one: float
     several: float
     connections: float
     latency: Latency
+    beside_strangers: Latency | None = None
+    hello: float = math.nan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,10 +109,35 @@ async def _trial(way: Way, seconds: float) -> Trial:
         await in_thread(lambda _: streamed(at, _STREAMS, seconds)),
         await in_thread(lambda _: connected(at, seconds)),
         await in_thread(lambda _: latency(at, seconds)),
+        *(await _with_strangers(way, seconds) if way.server_port else ()),
     )
     for process in way.processes:
         process.require_running()
     return trial
+
+
+async def _with_strangers(way: Way, seconds: float) -> tuple[Latency, float]:
+    """The latency beside a stranger's hellos; and what one of them costs the server, which does nothing else then."""
+    flood = asyncio.create_task(_flood(way, seconds))
+    beside = await in_thread(lambda _: latency(way.entrance, seconds))
+    await flood
+    before = _server_seconds(way)
+    hellos = await _flood(way, seconds)
+    cost = 1e6 * (_server_seconds(way) - before) / max(1, hellos)
+    log.info("strangers", extra={"fields": {"p99": f"{beside.p99:.0f}us", "hellos": hellos, "each": f"{cost:.0f}us"}})
+    return beside, cost
+
+
+async def _flood(way: Way, seconds: float) -> int:
+    """How many hellos a stranger has sent."""
+    command = [sys.executable, "-m", "bench.tunnel_strangers", str(way.server_port), str(seconds)]
+    stranger = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    sent, _ = await stranger.communicate()
+    return int(sent)
+
+
+def _server_seconds(way: Way) -> float:
+    return sum(process.cpu_seconds for process in family(way.processes[-1].pid, processes()))
 
 
 def _told(trial: Trial) -> dict[str, str]:
@@ -134,6 +170,11 @@ def _shares(way: Way) -> Sequence[float]:
     return [memory(process.pid).share / _KIBIBYTE for process in way.processes]
 
 
+def _p99_beside_strangers(trials: Mapping[str, Trial], way: str) -> float:
+    beside = trials[way].beside_strangers
+    return beside.p99 if beside else math.nan
+
+
 def rows(
     rounds: Sequence[Mapping[str, Trial]], our_idle: tuple[float, ...], their_idle: tuple[float, ...]
 ) -> list[Row]:
@@ -143,6 +184,8 @@ def rows(
         ours, theirs = (statistics.median(figure(each, way) for each in rounds) for way in (_OURS, peer))
         return Row(name, unit, ours, peer, theirs)
 
+    beside = statistics.median(_p99_beside_strangers(each, _OURS) for each in rounds)
+    hello = statistics.median(each[_OURS].hello for each in rounds)
     rates: list[tuple[str, str, Callable[[Mapping[str, Trial], str], float]]] = [
         ("one stream", "MB/s", lambda each, way: each[way].one / 1e6),
         (f"{_STREAMS} streams", "MB/s", lambda each, way: each[way].several / 1e6),
@@ -152,6 +195,10 @@ def rows(
         *(row(name, unit, figure, peer) for name, unit, figure in rates for peer in (_THEIRS, _DIRECT)),
         row("added latency p50", "us", lambda e, way: e[way].latency.median - e[_DIRECT].latency.median, _THEIRS),
         row("added latency p99", "us", lambda e, way: e[way].latency.p99 - e[_DIRECT].latency.p99, _THEIRS),
+        row("p99 beside strangers", "us", _p99_beside_strangers, _THEIRS),
+        Row("p99 beside strangers", "us", beside, LIMIT, _STRANGERS_LIMIT),
+        row("a stranger's hello", "us of processor", lambda each, way: each[way].hello, _THEIRS),
+        Row("a stranger's hello", "us of processor", hello, LIMIT, _HELLO_LIMIT),
         Row("idle connection, destination", "KiB", our_idle[0], _THEIRS, their_idle[0]),
         Row("idle connection, source", "KiB", our_idle[1], _THEIRS, their_idle[1]),
         Row("idle connection, dearer side", "KiB", max(our_idle), LIMIT, _IDLE_LIMIT),

@@ -31,7 +31,7 @@ async def our_tunnel(directory: Path, port: int) -> AsyncIterator[tuple[Way, Cip
         running("our destination", _command("destination", env_file), directory, _READY) as destination,
     ):
         entrance = str(AddressBook(tunnel.endpoint_network).address_of(_TARGET_NAME)), port
-        yield Way(entrance, (destination, source)), agreed()
+        yield Way(entrance, (destination, source), tunnel.server.port), agreed()
 
 
 def _command(command: str, env_file: Path) -> list[str]:

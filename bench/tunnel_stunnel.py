@@ -59,7 +59,7 @@ async def stunnel(directory: Path, port: int, cipher: Cipher) -> AsyncIterator[W
         spoken = await asyncio.to_thread(negotiated, between, ours[Side.DESTINATION])
         if spoken != cipher:
             raise source.failure(f"speaks {spoken} instead of {cipher}")
-        yield Way((LOOPBACK, entrance), (destination, source))
+        yield Way((LOOPBACK, entrance), (destination, source), between)
 
 
 def _settings(directory: Path, credentials: Credentials, cipher: Cipher, end: End) -> Path:

@@ -31,10 +31,11 @@ class Cipher:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where it begins, and its two processes, first the one that is dialled; a direct way has none."""
+    """Where it begins; its two processes, first the one that is dialled, and the other one's port, if it has any."""
 
     entrance: Entrance
     processes: tuple[OwnedProcess, ...] = ()
+    server_port: int = 0
 
 
 @contextlib.asynccontextmanager

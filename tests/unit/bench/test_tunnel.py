@@ -19,8 +19,8 @@ from bench.tunnel_ways import Cipher
 
 def round_of(ours: float, direct_p99: float) -> Mapping[str, Trial]:
     return {
-        "our tunnel": Trial(ours * 1e6, 2 * ours * 1e6, 50, Latency(100 + ours, 300)),
-        "stunnel": Trial(5e6, 8e6, 40, Latency(110, 250)),
+        "our tunnel": Trial(ours * 1e6, 2 * ours * 1e6, 50, Latency(100 + ours, 300), Latency(100, 1000 * ours), 100),
+        "stunnel": Trial(5e6, 8e6, 40, Latency(110, 250), Latency(100, 9000), 800),
         "direct": Trial(50e6, 80e6, 400, Latency(50, direct_p99)),
     }
 
@@ -36,6 +36,10 @@ def test_rates_are_medians_and_latency_is_counted_over_the_direct_one_of_the_sam
         Row("new connections", "1/s", 50, "direct", 400),
         Row("added latency p50", "us", 56, "stunnel", 60),
         Row("added latency p99", "us", 240, "stunnel", 190),
+        Row("p99 beside strangers", "us", 6000, "stunnel", 9000),
+        Row("p99 beside strangers", "us", 6000, "limit", 200_000),
+        Row("a stranger's hello", "us of processor", 100, "stunnel", 800),
+        Row("a stranger's hello", "us of processor", 100, "limit", 200),
         Row("idle connection, destination", "KiB", 20, "stunnel", 40),
         Row("idle connection, source", "KiB", 30, "stunnel", 10),
         Row("idle connection, dearer side", "KiB", 30, "limit", 64),
