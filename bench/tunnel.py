@@ -44,7 +44,7 @@ log = logging.getLogger("appliance.bench")
 class Trial:
     """One round of one way: bytes a second of one stream and of several, connections a second, latency.
 
-    ``beside_strangers`` is the latency while a stranger sends hellos to the tunnel's server, and ``hello`` the processor
+    ``beside_strangers`` is the latency while a stranger sends hellos to the server, and ``hello`` the processor
     time that one of these costs the server, in microseconds; a direct way has neither.
     """
 

@@ -4,7 +4,7 @@ import errno
 import ssl
 
 from appliance.doctor.clock import NTP, judge_skew
-from appliance.doctor.step import Finding, failed, passed
+from appliance.doctor.step import Finding, Verdict, failed, passed, warning
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
@@ -17,7 +17,7 @@ from appliance.errors import (
 from appliance.gateway.transport import Probe
 from appliance.settings.target import Target
 from appliance.settings.values import Side, Transport, TunnelSettings
-from appliance.tunnel.identity import REMEDY
+from appliance.tunnel.identity import DAYS_WARNING, REMEDY, RENEWAL_REMEDY
 
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH)
 _SSH_KEYS = (
@@ -66,7 +66,20 @@ class TunnelTrial:
             return await self._unbelieved(error)
         if isinstance(asked.failure, PeerError):
             return failed(str(asked.failure), "run the same version of the appliance on both VMs")
-        return judge_skew(asked.skew)
+        finding = judge_skew(asked.skew)
+        return (self._soon() or finding) if finding.verdict is Verdict.PASSED else finding
+
+    def _soon(self) -> Finding | None:
+        """Both ends believe each other now; what somebody has to do so that it stays so."""
+        for side, days in self._probe.days_left().items():
+            if days < DAYS_WARNING:
+                return warning(f"the certificate of the {side} VM ends in {days:.0f} days", RENEWAL_REMEDY)
+        if self._settings.previous_secret:
+            return warning(
+                "the ends believe each other; SHARED_SECRET_PREVIOUS is set",
+                "remove it from this VM as soon as the source VM has the new SHARED_SECRET",
+            )
+        return None
 
     async def knock(self, target: Target) -> None:
         """Have the source VM dial ``target``.

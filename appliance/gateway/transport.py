@@ -4,7 +4,7 @@ SSH's are imported only where they are used: its library takes longer to load th
 """
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
 from appliance.settings.target import Target
@@ -47,6 +47,9 @@ class Probe(Protocol):
 
     async def skew(self) -> float | None:
         """Seconds by which the server's clock is ahead of ours, if that is why it does not answer."""
+
+    def days_left(self) -> Mapping[Side, float]:
+        """Days until either end's certificate is no longer valid, as far as they are known."""
 
     async def close(self) -> None:
         """Hang up."""

@@ -72,6 +72,11 @@ def make_credentials(key: bytes, link: str, role: Side) -> Credentials:
     )
 
 
+def days_left(certificate: x509.Certificate, now: datetime.datetime) -> float:
+    """Days until it is no longer valid; negative: since."""
+    return (certificate.not_valid_after_utc - now) / datetime.timedelta(days=1)
+
+
 def names_in(certificate: bytes) -> list[str]:
     """The URIs in the SAN of a certificate in DER; none when there is no telling."""
     try:

@@ -14,6 +14,7 @@ the new one.
 """
 
 import contextlib
+import datetime
 import logging
 import os
 import ssl
@@ -22,11 +23,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cryptography import x509
+
 from appliance.errors import IdentityRefused, SettingsError
 from appliance.settings.secret import Secret
 from appliance.settings.values import Side, TunnelSettings
 from appliance.tunnel.certificate_files import read_credentials
-from appliance.tunnel.certificates import Credentials, make_credentials, names_in, peer_name
+from appliance.tunnel.certificates import Credentials, days_left, make_credentials, names_in, peer_name
 from appliance.tunnel.first_flight import TokenKeys
 from appliance.tunnel.link_key import link_key
 
@@ -48,12 +51,19 @@ CLOCK_REMEDY = "set the clocks of both VMs by NTP, or renew the certificate if i
 """What to change when a certificate is not valid yet, or no longer."""
 
 
+DAYS_WARNING = 30.0
+"""Days before the end of a certificate from which somebody should look."""
+
+RENEWAL_REMEDY = "renew the file of TUNNEL_CERTIFICATE_FILE on that VM"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Known:
-    """What one secret gives an end: the keys of the first flight's token, and TLS behind it."""
+    """What one secret gives an end: the keys of the first flight's token, TLS, and the certificate that it shows."""
 
     tokens: TokenKeys
     context: ssl.SSLContext
+    certificate: x509.Certificate
 
 
 class Identity:
@@ -69,7 +79,7 @@ class Identity:
     def __init__(self, link: str, role: Side, *known: tuple[TokenKeys, Credentials]) -> None:
         self._peer = peer_name(link, Side.DESTINATION if role is Side.SOURCE else Side.SOURCE)
         self._protocol = ssl.PROTOCOL_TLS_SERVER if role is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
-        self._known = [Known(tokens, tls_context(each, self._protocol)) for tokens, each in known]
+        self._known = [Known(tokens, tls_context(each, self._protocol), _leaf(each)) for tokens, each in known]
         self._newest = self._known[0].tokens
 
     @classmethod
@@ -93,6 +103,10 @@ class Identity:
         """What the next connection begins with; the one after it may need another."""
         return self._known[0]
 
+    def days_left(self) -> float:
+        """Days until our own certificate is no longer valid."""
+        return days_left(self.known.certificate, datetime.datetime.now(datetime.UTC))
+
     @property
     def believes_previous(self) -> bool:
         """True as long as SHARED_SECRET_PREVIOUS would still do."""
@@ -104,8 +118,8 @@ class Identity:
         Raises:
             SettingsError: TLS does not take them; then everything is as before.
         """
-        context = tls_context(credentials, self._protocol)
-        self._known = [replace(each, context=context) for each in self._known]
+        context, leaf = tls_context(credentials, self._protocol), _leaf(credentials)
+        self._known = [replace(each, context=context, certificate=leaf) for each in self._known]
 
     def refused(self, known: Known) -> None:
         """One end did not believe the other with ``known``: if there is another secret, its turn has come."""
@@ -128,6 +142,10 @@ class Identity:
         names = names_in(certificate) if certificate else []
         if names != [self._peer]:
             raise IdentityRefused(f"the peer calls itself {', '.join(names) or 'nothing'} instead of {self._peer}")
+
+
+def _leaf(credentials: Credentials) -> x509.Certificate:
+    return x509.load_pem_x509_certificates(credentials.key_and_certificate)[0]
 
 
 def tls_context(credentials: Credentials, protocol: int) -> ssl.SSLContext:

@@ -4,13 +4,18 @@ dial: somebody is there; greet: it is the server; ask: it believes us, and does 
 """
 
 import contextlib
+import datetime
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from cryptography import x509
 
 from appliance.errors import ApplianceError, HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
-from appliance.settings.values import TunnelSettings
+from appliance.settings.values import Side, TunnelSettings
 from appliance.tunnel.asking import ask
+from appliance.tunnel.certificates import days_left
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.dial import dial
 from appliance.tunnel.identity import Identity, Known
@@ -47,6 +52,7 @@ class TlsProbe:
         self._deadlines = deadlines
         self._dialled: TlsChannel | None = None
         self._greeted: TlsChannel | None = None
+        self._peer: bytes | None = None
 
     async def dial(self) -> None:
         """Connect.
@@ -125,9 +131,18 @@ class TlsProbe:
             channel.reset()
         return True
 
+    def days_left(self) -> Mapping[Side, float]:
+        """Days until either end's certificate is no longer valid; the source's once it was greeted."""
+        days = {Side.DESTINATION: self._identity.days_left()}
+        if self._peer:
+            peer = x509.load_der_x509_certificate(self._peer)
+            days[Side.SOURCE] = days_left(peer, datetime.datetime.now(datetime.UTC))
+        return days
+
     async def _believe(self, channel: TlsChannel) -> TlsChannel:
         try:
-            self._identity.check(await channel.handshake(self._deadlines.handshake))
+            self._peer = await channel.handshake(self._deadlines.handshake)
+            self._identity.check(self._peer)
         except BaseException:
             channel.reset()
             raise

@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+import math
 
 from appliance.errors import SettingsError
 from appliance.settings.values import CertificateFiles, Side, TunnelSettings
 from appliance.tunnel.certificate_files import read_credentials, signature_of
-from appliance.tunnel.identity import Identity
+from appliance.tunnel.identity import DAYS_WARNING, RENEWAL_REMEDY, Identity
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -31,11 +32,13 @@ class Renewal:
         self._files = settings.files
         self._link = settings.link
         self._role = role
+        self._told_days: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Identity:
         if self._files:
             loop = asyncio.get_running_loop()
+            self._tell_days()
             self._tasks.append(loop.create_task(self._run(self._files), name="certificate renewal"))
         return self._identity
 
@@ -44,11 +47,19 @@ class Renewal:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def _tell_days(self) -> None:
+        """Say once a day that the certificate ends soon."""
+        days = math.floor(self._identity.days_left())
+        if days < DAYS_WARNING and days != self._told_days:
+            log.warning(f"this VM's certificate ends soon: {RENEWAL_REMEDY}", extra={"fields": {"days_left": days}})
+        self._told_days = days
+
     async def _run(self, files: CertificateFiles) -> None:
         told = ""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             seen = signature_of(files)
+            self._tell_days()
             if seen == self._taken:
                 continue
             try:
@@ -60,3 +71,4 @@ class Renewal:
             else:
                 log.info("certificate files taken", extra={"fields": {"certificate": str(files.certificate)}})
                 self._taken, told = seen, ""
+                self._tell_days()

@@ -6,6 +6,7 @@ import os
 import socket
 import ssl
 import time
+from dataclasses import asdict
 
 import pytest
 
@@ -24,7 +25,7 @@ from tests.support.doctor import diagnosis, finding, with_verdict
 from tests.support.gateway import gateway_variables
 from tests.support.settings import write_settings
 from tests.support.tls import identity, key_of, running_server
-from tests.support.tunnel import HOST, LINK, SECRET, target_server
+from tests.support.tunnel import HOST, LINK, SECRET, target_server, tunnel_settings
 
 OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
 HOURS = DAY / 24
@@ -203,7 +204,23 @@ async def test_the_secret_before_is_good_enough_while_it_is_being_changed(tmp_pa
     changing = {"SHARED_SECRET": OTHER_SECRET, "SHARED_SECRET_PREVIOUS": SECRET}
     async with running_server(UNUSED) as server:
         report = await diagnosis(tmp_path, variables(server.port, **changing))
-    assert finding(report, "mutual TLS").verdict is Verdict.PASSED
+    assert finding(report, "mutual TLS").verdict is Verdict.WARNING
+    assert "remove it" in finding(report, "mutual TLS").remedy
+
+
+@pytest.mark.parametrize("soon", Side)
+async def test_a_certificate_that_ends_soon_is_told_whichever_vms_it_is(tmp_path, soon):
+    authority = Authority()
+    lasts = {side: (10 if side is soon else 400) * DAY for side in Side}
+    files = {
+        side: write_files(tmp_path / side, authority.pem, authority.leaf(side, lasts=lasts[side])) for side in Side
+    }
+    named = {f"TUNNEL_{kind.upper()}_FILE": str(path) for kind, path in asdict(files[Side.DESTINATION]).items()}
+    end = Identity.of(tunnel_settings(files=files[Side.SOURCE]), Side.SOURCE)
+    async with running_server(UNUSED, end=end) as server:
+        found = finding(await diagnosis(tmp_path, variables(server.port, **named)), "mutual TLS")
+    assert (found.verdict, found.detail) == (Verdict.WARNING, f"the certificate of the {soon} VM ends in 9 days")
+    assert "TUNNEL_CERTIFICATE_FILE" in found.remedy
 
 
 async def test_a_source_vm_with_its_identity_in_files_knows_that_something_listens(tmp_path):

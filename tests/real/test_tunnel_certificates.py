@@ -20,7 +20,7 @@ from appliance.tunnel.identity import Identity
 from appliance.tunnel.renewal import Renewal
 from appliance.tunnel.tally import Refusal
 from tests.support import carrying
-from tests.support.authority import Authority, replace, write_files
+from tests.support.authority import DAY, Authority, replace, write_files
 from tests.support.gateway import gateway_variables
 from tests.support.patience import PATIENCE
 from tests.support.tls import running_client, running_server
@@ -155,6 +155,19 @@ async def test_case_12_files_that_are_replaced_while_an_end_starts_are_taken(tmp
     monkeypatch.setattr(identity, "read_credentials", read_and_be_overtaken)
     async with client_of(tunnel_settings(files=files)):
         await told(caplog, "certificate files taken")
+
+
+async def test_a_certificate_that_ends_soon_is_told_once_at_the_start_and_again_by_one_that_does(tmp_path, caplog):
+    authority = Authority()
+    files = write_files(tmp_path, authority.pem, authority.leaf(Side.SOURCE, lasts=20 * DAY))
+    async with Renewal(tunnel_settings(files=files), Side.SOURCE) as end:
+        assert [record.fields for record in caplog.records] == [{"days_left": 18}]
+        async with taken(end):
+            write_files(tmp_path, authority.pem, authority.leaf(Side.SOURCE, lasts=400 * DAY))
+        async with taken(end):
+            write_files(tmp_path, authority.pem, authority.leaf(Side.SOURCE, lasts=10 * DAY))
+    assert [record.fields for record in caplog.records] == [{"days_left": 18}, {"days_left": 8}]
+    assert all("TUNNEL_CERTIFICATE_FILE" in record.message for record in caplog.records)
 
 
 @pytest.mark.parametrize(("side", "run"), [(Side.SOURCE, run_source), (Side.DESTINATION, run_destination)])

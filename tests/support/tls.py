@@ -5,6 +5,8 @@ import functools
 import ssl
 from dataclasses import dataclass
 
+from cryptography import x509
+
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side, Transport
@@ -40,7 +42,8 @@ def known(credentials: Credentials | None = None, side: Side = Side.DESTINATION,
     """What an end with these credentials goes by; its TLS is the caller's to change."""
     protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
     shown = credentials or make_credentials(key_of(), LINK, side)
-    return Known(TokenKeys.of(key_of(secret)), tls_context(shown, protocol))
+    leaf = x509.load_pem_x509_certificates(shown.key_and_certificate)[0]
+    return Known(TokenKeys.of(key_of(secret)), tls_context(shown, protocol), leaf)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """The tunnel by SSH tried from the destination's end; see ``tunnel.probe``."""
 
+from collections.abc import Mapping
+
 import asyncssh
 
 from appliance.errors import ApplianceError
 from appliance.settings.login import Login
 from appliance.settings.target import Target
-from appliance.settings.values import TunnelSettings
+from appliance.settings.values import Side, TunnelSettings
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.dial import dial
 from appliance.tunnel.probe import Asked
@@ -69,6 +71,10 @@ class SshProbe:
         channel.send_eof()
         channel.close()
         return Asked(None)
+
+    def days_left(self) -> Mapping[Side, float]:
+        """Nothing: SSH keys have no end."""
+        return {}
 
     async def skew(self) -> float | None:
         """Nothing: SSH does not tell the time."""

@@ -1,6 +1,7 @@
 """What becomes of each way in which a tunnel's port is not reached."""
 
 import errno
+from collections.abc import Mapping
 
 import pytest
 
@@ -33,8 +34,11 @@ class Probe:
         assert target in SETTINGS.allowed.exact
         return self._asked
 
-    async def names(self) -> list[str]:
-        return []
+    async def skew(self) -> float | None:
+        return None
+
+    def days_left(self) -> Mapping[Side, float]:
+        return {}
 
     async def close(self) -> None: ...
 

@@ -153,8 +153,7 @@ def test_an_ssh_key_file_alone_and_a_bastion_without_keys_are_told_together() ->
     )
 
 
-def test_a_secret_is_not_asked_for_where_the_transports_own_files_are_given() -> None:
-    files = {"TUNNEL_SSH_KEY_FILE": "/own", "TUNNEL_SSH_PEER_KEYS_FILE": "/peers", "SHARED_SECRET": ""}
-    [only_missing] = faults(files)
-    assert only_missing.startswith("SHARED_SECRET: missing")
-    assert not [fault for fault in faults(files | {"TUNNEL_TRANSPORT": "ssh"}) if "SHARED_SECRET" in fault]
+def test_a_secret_is_asked_for_beside_certificate_files_too() -> None:
+    names = ("TUNNEL_AUTHORITY_FILE", "TUNNEL_CERTIFICATE_FILE", "TUNNEL_KEY_FILE")
+    told = faults({"SHARED_SECRET": ""} | dict.fromkeys(names, "/own"))
+    assert any(fault.startswith("SHARED_SECRET: missing") for fault in told)
