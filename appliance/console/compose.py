@@ -56,6 +56,7 @@ class _Composer:
             topics=tuple(self._topics()),
             stopped=self._fault(self._link_fault(), before.stopped if before else None),
             max_bytes_per_second=self.settings.engine.max_bytes_per_second,
+            previous_secret=bool(self.settings.tunnel.previous_secret),
         )
 
     def _link_fault(self) -> str:

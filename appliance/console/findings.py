@@ -38,6 +38,8 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _remarks(snapshot: Snapshot) -> Iterator[str]:
+    if snapshot.previous_secret:
+        yield "SHARED_SECRET_PREVIOUS is set: remove it as soon as the source VM has the new SHARED_SECRET"
     for lane in snapshot.lanes:
         if lane.held:
             yield f"lane {lane.lane}: its positions wait for {transaction_name(lane.held)}"

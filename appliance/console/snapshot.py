@@ -134,7 +134,8 @@ class Snapshot:
     """All of a link at ``at``; no lanes when the destination does not tell, or nobody has ever copied.
 
     ``stopped`` is why the link must not go on.
-    ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does.
+    ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does. ``previous_secret`` is true as long
+    as SHARED_SECRET_PREVIOUS is set.
     """
 
     replicator: str
@@ -145,6 +146,7 @@ class Snapshot:
     topics: tuple[TopicStatus, ...]
     stopped: Fault | None = None
     max_bytes_per_second: int = 0
+    previous_secret: bool = False
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:

@@ -15,6 +15,7 @@ from tests.support.facts import (
     with_logs,
     with_position,
 )
+from tests.support.settings import SECRET
 
 AT = "2027-01-15T08:00:00.000Z"
 KEY = ("payments", 0)
@@ -70,3 +71,9 @@ def test_gaps_are_told_with_their_offsets_as_far_as_anybody_can_know_them() -> N
 def test_a_topic_of_the_past_is_told() -> None:
     (told,) = remarks(snapshot(SourceFacts(metadata())))
     assert told.startswith("payments: no longer at the source")
+
+
+def test_a_previous_secret_that_is_still_set_is_told_and_is_no_trouble() -> None:
+    status = snapshot(SHARED_SECRET_PREVIOUS=SECRET)
+    assert [line.partition(":")[0] for line in remarks(status)] == ["SHARED_SECRET_PREVIOUS is set"]
+    assert (remarks(snapshot()), troubles(status)) == ([], [])
