@@ -1,7 +1,6 @@
 """The encrypted way between the two VMs.
 
     connection -> mTLS -> CONNECT target -> relay
-    connection -> SSH  -> direct-tcpip   -> relay          (the other transport, all of it in ``ssh``)
 
 Files, in the order in which a connection meets them:
 
@@ -13,12 +12,12 @@ Files, in the order in which a connection meets them:
 - ``channel``: one connection as the rest of the room sees it; ``tcp_channel`` and ``tls_channel``: plain or with TLS;
 - ``connect``: the client names its target, the server answers; without IO;
 - ``access``: which targets and addresses may be dialled; pure;
-- ``dial``: from an address to a channel;
+- ``dial``: from an address to a channel; ``dialler``: the client's way to the server, directly or inside SSH (``ssh``);
 - ``relay``: two channels become one way for bytes;
-- ``targets``: allow-list, resolving, dialling and relay in one, the same for both transports;
+- ``targets``: allow-list, resolving, dialling and relay in one;
 - ``breaker``: when the server is worth another try; pure;
 - ``slots``, ``connections``: how many connections one end carries, and their tasks, drained, never orphaned;
 - ``tally``: what one end has done, in numbers;
 - ``descriptors``, ``deadlines``: what a process may run out of;
-- ``server``, ``client``: the two ends, put together from the above; those by SSH are in ``ssh``.
+- ``server``, ``client``: the two ends, put together from the above.
 """

@@ -1,4 +1,4 @@
-"""Both ends of a tunnel by TLS on loopback, and strangers who try their certificates and requests on it."""
+"""Both ends of a tunnel on loopback, and strangers who try their certificates and requests on it."""
 
 import asyncio
 import functools
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
-from appliance.settings.values import Side, Transport
+from appliance.settings.values import Side
 from appliance.tunnel.certificates import make_credentials
-from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.identity import Identity
-from appliance.tunnel.server import TunnelServer
 from tests.support.tunnel import LINK, SECRET, Ends
 
 
@@ -21,7 +19,7 @@ def identity(side: Side, secret: str = SECRET, link: str = LINK) -> Identity:
     return Identity(link, side, make_credentials(Secret(secret), link, side))
 
 
-TLS = Ends(Transport.TLS, TunnelServer, TunnelClient, identity)
+TLS = Ends(identity)
 running_server, running_client, link_to = TLS.running_server, TLS.running_client, TLS.link_to
 
 
