@@ -40,6 +40,7 @@ class DestinationVm:
     def __init__(self, settings: Settings, settings_file: Path, deadlines: Deadlines) -> None:
         self.link = settings.tunnel.link + (f" through {settings.tunnel.ssh.login}" if settings.tunnel.ssh else "")
         self._settings_file = settings_file
+        self.by_ssh = settings.route is Route.TUNNEL and settings.tunnel.ssh is not None
         client_id = f"{settings.replicator}-doctor"
         source, destination = source_cluster(settings), destination_cluster(settings)
         check_authorities(settings.source, settings.destination)
@@ -64,11 +65,13 @@ class DestinationVm:
 
     async def login(self) -> Finding:
         """The SSH server on the way."""
-        return await self.tunnel.login() if self.tunnel else skipped("SOURCE_ROUTE=direct")
+        assert self.tunnel
+        return await self.tunnel.login()
 
     async def forward(self) -> Finding:
         """What the SSH server lets us reach."""
-        return await self.tunnel.forward() if self.tunnel else skipped("SOURCE_ROUTE=direct")
+        assert self.tunnel
+        return await self.tunnel.forward()
 
     async def port(self) -> Finding:
         """The tunnel's port at the source VM."""
@@ -128,8 +131,8 @@ _ANSWER = "see what the brokers log, and which permission the API key lacks"
 
 STEPS: tuple[Step[DestinationVm], ...] = (
     Step("clock", SETTINGS, DestinationVm.clock, NTP),
-    Step("SSH server", SETTINGS, DestinationVm.login, "check TUNNEL_SSH"),
-    Step("SSH forward", "SSH server", DestinationVm.forward, "see what the SSH server logs"),
+    Step("SSH server", SETTINGS, DestinationVm.login, "check TUNNEL_SSH", lambda vm: vm.by_ssh),
+    Step("SSH forward", "SSH server", DestinationVm.forward, "see what the SSH server logs", lambda vm: vm.by_ssh),
     Step("tunnel port", "SSH forward", DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     Step("mutual TLS", "tunnel port", DestinationVm.identity, "see what `appliance source` logs on the source VM"),
     Step("source: DNS", "mutual TLS", lambda vm: vm.source.names(), f"see what {_GATEWAY} logs"),
