@@ -79,6 +79,26 @@ class ClockDiffers(IdentityRefused):
     """TLS: by the clock of one end, the other's hello or certificate is not of this time."""
 
 
+class SshUnreachable(Unreachable):
+    """The SSH server that carries the tunnel does not answer, or its connection is lost."""
+
+
+class NoSshServer(PeerError):
+    """What answers in place of the SSH server speaks no SSH, or none of today's algorithms."""
+
+
+class HostKeyDiffers(IdentityRefused):
+    """SSH: the server has none of the pinned host keys."""
+
+
+class LoginRefused(IdentityRefused):
+    """SSH: the server does not accept our user or key."""
+
+
+class ForwardRefused(ApplianceError):
+    """The SSH server does not let us reach the tunnel server through it."""
+
+
 class CredentialsRefused(ApplianceError):
     """SASL: the cluster does not accept the API key."""
 

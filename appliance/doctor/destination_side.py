@@ -17,13 +17,14 @@ from appliance.doctor.tunnel import TunnelTrial
 from appliance.doctor.writing import Destination
 from appliance.errors import NameUnresolved, TargetRefused, Unreachable
 from appliance.gateway.brokers import why_refused
-from appliance.gateway.transport import probe_of
 from appliance.kafka.cluster import KafkaCluster
 from appliance.replicator.naming import Naming
 from appliance.replicator.reach import destination_cluster, source_cluster
 from appliance.settings.target import Target
 from appliance.settings.values import Route, Settings, Side
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.identity import Identity
+from appliance.tunnel.probe import TlsProbe
 
 _GATEWAY = "`appliance destination` on this VM"
 _BEYOND = "; run `appliance doctor source` on the source VM"
@@ -37,13 +38,13 @@ class DestinationVm:
     """
 
     def __init__(self, settings: Settings, settings_file: Path, deadlines: Deadlines) -> None:
-        self.link = f"{settings.tunnel.link} by {settings.tunnel.transport}"
+        self.link = settings.tunnel.link + (f" through {settings.tunnel.ssh.login}" if settings.tunnel.ssh else "")
         self._settings_file = settings_file
-        self._tunnelled = settings.route is Route.TUNNEL
+        self.by_ssh = settings.route is Route.TUNNEL and settings.tunnel.ssh is not None
         client_id = f"{settings.replicator}-doctor"
         source, destination = source_cluster(settings), destination_cluster(settings)
         check_authorities(settings.source, settings.destination)
-        self._probe = probe_of(settings.tunnel, deadlines) if self._tunnelled else None
+        self._probe = _probe(settings, deadlines) if settings.route is Route.TUNNEL else None
         self.tunnel = TunnelTrial(settings.tunnel, self._probe, Side.DESTINATION) if self._probe else None
         to_source = _through_the_tunnel(settings, self.tunnel) if self.tunnel else _at_home(source)
         self.source = Approach(source, to_source, client_id)
@@ -62,6 +63,16 @@ class DestinationVm:
         """This VM's clock."""
         return examine_clock(self._settings_file)
 
+    async def login(self) -> Finding:
+        """The SSH server on the way."""
+        assert self.tunnel
+        return await self.tunnel.login()
+
+    async def forward(self) -> Finding:
+        """What the SSH server lets us reach."""
+        assert self.tunnel
+        return await self.tunnel.forward()
+
     async def port(self) -> Finding:
         """The tunnel's port at the source VM."""
         return await self.tunnel.port() if self.tunnel else skipped("SOURCE_ROUTE=direct")
@@ -69,6 +80,10 @@ class DestinationVm:
     async def identity(self) -> Finding:
         """Both ends of the tunnel."""
         return await self.tunnel.identity() if self.tunnel else skipped("SOURCE_ROUTE=direct")
+
+
+def _probe(settings: Settings, deadlines: Deadlines) -> TlsProbe:
+    return TlsProbe(settings.tunnel, Identity.of(settings.tunnel, Side.DESTINATION), deadlines)
 
 
 def _at_home(cluster: KafkaCluster) -> Way:
@@ -116,7 +131,9 @@ _ANSWER = "see what the brokers log, and which permission the API key lacks"
 
 STEPS: tuple[Step[DestinationVm], ...] = (
     Step("clock", SETTINGS, DestinationVm.clock, NTP),
-    Step("tunnel port", SETTINGS, DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
+    Step("SSH server", SETTINGS, DestinationVm.login, "check TUNNEL_SSH", lambda vm: vm.by_ssh),
+    Step("SSH forward", "SSH server", DestinationVm.forward, "see what the SSH server logs", lambda vm: vm.by_ssh),
+    Step("tunnel port", "SSH forward", DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     Step("mutual TLS", "tunnel port", DestinationVm.identity, "see what `appliance source` logs on the source VM"),
     Step("source: DNS", "mutual TLS", lambda vm: vm.source.names(), f"see what {_GATEWAY} logs"),
     Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), f"see what {_GATEWAY} logs"),

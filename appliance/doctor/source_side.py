@@ -16,14 +16,15 @@ from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
 from appliance.doctor.tunnel import TunnelTrial
 from appliance.errors import TargetRefused, Unreachable
 from appliance.gateway.source_side import broker_resolver
-from appliance.gateway.transport import probe_of
 from appliance.kafka.cluster import KafkaCluster
 from appliance.replicator.naming import Naming
 from appliance.settings.target import Target
-from appliance.settings.values import Settings, Side, Transport, TunnelSettings
+from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel.access import check_target, dialable
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.dial import dial
+from appliance.tunnel.identity import Identity
+from appliance.tunnel.probe import TlsProbe
 from appliance.tunnel.tcp_channel import TcpChannel
 
 
@@ -36,13 +37,12 @@ class SourceVm:
 
     def __init__(self, settings: Settings, settings_file: Path, deadlines: Deadlines) -> None:
         self._settings = settings
-        self.link = f"{settings.tunnel.link} by {settings.tunnel.transport}"
+        self.link = settings.tunnel.link
         self._settings_file = settings_file
         self._deadlines = deadlines
         self._server = _from_here(settings.tunnel.listen)
-        as_destination = replace(settings.tunnel, server=self._server)
-        in_files = settings.tunnel.ssh.files if settings.tunnel.transport is Transport.SSH else settings.tunnel.files
-        self._probe = None if in_files else probe_of(as_destination, deadlines)
+        as_destination = replace(settings.tunnel, server=self._server, ssh=None)
+        self._probe = None if settings.tunnel.files else _probe(as_destination, deadlines)
         self._trial = TunnelTrial(as_destination, self._probe, Side.SOURCE) if self._probe else None
         check_authorities(settings.source)
         client_id = f"{settings.replicator}-doctor"
@@ -79,6 +79,10 @@ class SourceVm:
         if not self.source.logs_in or not self._settings.topics.regex:
             return skipped("SOURCE_API_KEY or REPLICA_TOPICS_SOURCE_REGEX is not set on this VM, which needs neither")
         return await self._topics.examine()
+
+
+def _probe(tunnel: TunnelSettings, deadlines: Deadlines) -> TlsProbe:
+    return TlsProbe(tunnel, Identity.of(tunnel, Side.DESTINATION), deadlines)
 
 
 def _from_here(listen: Target) -> Target:

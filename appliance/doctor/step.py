@@ -42,13 +42,15 @@ class Finding:
 class Step(Generic[Patient]):
     """One thing to try.
 
-    ``after`` is the step that it stands on, ``remedy`` what to change when it raises an error of ours.
+    ``after`` is the step that it stands on, ``remedy`` what to change when it raises an error of ours. ``applies`` says
+    whether there is such a thing at all; None: always.
     """
 
     name: str
     after: str
     run: Callable[[Patient], Awaitable[Finding]]
     remedy: str
+    applies: Callable[[Patient], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

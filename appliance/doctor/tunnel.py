@@ -4,26 +4,24 @@ import errno
 import ssl
 
 from appliance.doctor.clock import NTP, judge_skew
-from appliance.doctor.step import Finding, Verdict, failed, passed, warning
+from appliance.doctor.step import Finding, Verdict, failed, passed, remedy_of, warning
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
+    ForwardRefused,
     HelloUnanswered,
     IdentityRefused,
     NameUnresolved,
     PeerError,
     TimedOut,
 )
-from appliance.gateway.transport import Probe
 from appliance.settings.target import Target
-from appliance.settings.values import Side, Transport, TunnelSettings
+from appliance.settings.values import Side, TunnelSettings
+from appliance.tunnel.client import SSH_LINES
 from appliance.tunnel.identity import DAYS_WARNING, REMEDY, RENEWAL_REMEDY
+from appliance.tunnel.probe import TlsProbe
 
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH)
-_SSH_KEYS = (
-    "SHARED_SECRET, SOURCE_CLUSTER_ID, DESTINATION_CLUSTER_ID and TUNNEL_SSH_USER must be the same on both VMs, or the "
-    "key files name each other's keys"
-)
 
 
 class TunnelTrial:
@@ -35,11 +33,29 @@ class TunnelTrial:
         here: on which VM.
     """
 
-    def __init__(self, settings: TunnelSettings, probe: Probe, here: Side) -> None:
+    def __init__(self, settings: TunnelSettings, probe: TlsProbe, here: Side) -> None:
         self._settings = settings
         self._probe = probe
         self._here = here
         self._refused: IdentityRefused | None = None
+
+    async def login(self) -> Finding:
+        """Whether the SSH server on the way is who it has to be, and lets us in."""
+        try:
+            await self._probe.login()
+        except ApplianceError as error:
+            return failed(str(error), remedy_of(error, SSH_LINES))
+        return passed("logged in; its host key is a pinned one")
+
+    async def forward(self) -> Finding:
+        """Whether the SSH server lets us reach the tunnel server, and reaches it."""
+        try:
+            await self._probe.dial()
+        except ForwardRefused as error:
+            return failed(str(error), remedy_of(error, SSH_LINES))
+        except ApplianceError as error:
+            return failed(str(error), self._unforwarded())
+        return passed(f"the SSH server reaches {self._settings.server}")
 
     async def port(self) -> Finding:
         """Whether the tunnel's server is at its port: closed, filtered and somebody else are told apart."""
@@ -93,11 +109,9 @@ class TunnelTrial:
             raise asked.failure
 
     def _unreached(self, error: ApplianceError) -> str:
-        port, bastion = self._settings.server.port, self._settings.ssh.bastion
+        port = self._settings.server.port
         if self._here is Side.SOURCE:
             return f"nobody listens there: start `appliance source` on this VM, with this TUNNEL_PORT={port}"
-        if self._settings.transport is Transport.SSH and bastion:
-            return f"the bastion is not reached: check TUNNEL_SSH_BASTION={bastion.login} and its firewall"
         if isinstance(error, TimedOut):
             return (
                 f"filtered: a firewall drops it: let TCP port {port} in at the source VM from "
@@ -112,16 +126,27 @@ class TunnelTrial:
             f"set the same TUNNEL_PORT={port} on both VMs"
         )
 
+    def _unforwarded(self) -> str:
+        """What to change where the SSH server does not reach the tunnel server."""
+        server = self._settings.server
+        if self._settings.by_own_sshd:
+            return (
+                f"nobody listens at {server} of the machine of TUNNEL_SSH: start `appliance source` there, with this "
+                f"TUNNEL_PORT={server.port} and TUNNEL_LISTEN=127.0.0.1"
+            )
+        return (
+            f"the SSH server does not reach {server}: start `appliance source` on the source VM, let TCP port "
+            f"{server.port} in there from the SSH server, and check SOURCE_SIDE_TUNNEL_IP={server.host}"
+        )
+
     async def _stranger(self) -> Finding:
         """Somebody whom we do not believe, or who does not believe us: ``identity`` finds out more."""
-        if self._settings.transport is Transport.SSH:
-            return passed(f"an SSH server answers at {self._settings.server}")
         if isinstance(self._refused, HelloUnanswered):
             return passed(f"somebody at {self._settings.server} hangs up on us without a word, as our server can")
         return passed(f"a tunnel server answers at {self._settings.server}")
 
     def _somebody_else(self, detail: str) -> Finding:
-        server, transport = self._settings.server, self._settings.transport
+        server = self._settings.server
         if self._here is Side.SOURCE:
             remedy = (
                 f"another program has TUNNEL_PORT={server.port} of this VM: end it, or choose another port on both VMs"
@@ -129,7 +154,7 @@ class TunnelTrial:
         else:
             remedy = (
                 f"wrong machine, or another program on it: check SOURCE_SIDE_TUNNEL_IP={server.host} and "
-                f"TUNNEL_PORT={server.port}, and that TUNNEL_TRANSPORT={transport} on both VMs"
+                f"TUNNEL_PORT={server.port}"
             )
         return failed(f"{server}: {detail}", remedy)
 
@@ -140,8 +165,6 @@ class TunnelTrial:
             return failed(
                 str(error), f"clock skew: this VM's clock is {how} the other's, or a certificate is old: {NTP}"
             )
-        if self._settings.transport is Transport.SSH:
-            return failed(str(error), _SSH_KEYS)
         if isinstance(error, HelloUnanswered):
             return await self._unanswered(error)
         return failed(str(error), REMEDY)

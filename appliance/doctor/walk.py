@@ -20,6 +20,8 @@ async def walk(
     """What came of each step."""
     results: dict[str, Result] = {}
     for step in steps:
+        if step.applies and not step.applies(patient):
+            continue
         base = results.get(step.after)
         if base is not None and base.finding.verdict.blocks:
             results[step.name] = Result(step.name, _not_reached(base))
@@ -31,8 +33,8 @@ async def walk(
 
 
 def blocked(steps: Sequence[Step[Patient]], base: Result) -> tuple[Result, ...]:
-    """All of the steps, none of them tried since ``base`` has failed."""
-    return tuple(Result(step.name, _not_reached(base)) for step in steps)
+    """All of the steps that always apply, none of them tried since ``base`` has failed."""
+    return tuple(Result(step.name, _not_reached(base)) for step in steps if step.applies is None)
 
 
 def _not_reached(base: Result) -> Finding:

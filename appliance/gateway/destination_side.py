@@ -10,13 +10,13 @@ from appliance.endless import beside
 from appliance.gateway.destination_status import DestinationStatus
 from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.status import FAILURE, StatusPages, serving
-from appliance.gateway.transport import client_of
 from appliance.gateway.watcher import BrokerWatcher, resolver
 from appliance.kafka.cluster import KafkaCluster
-from appliance.settings.values import Settings
+from appliance.settings.values import Settings, Side
 from appliance.tunnel import descriptors
-from appliance.tunnel.client import EndpointClient
+from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import DRAIN_SECONDS
+from appliance.tunnel.renewal import Renewal
 
 log = logging.getLogger("appliance.gateway")
 
@@ -30,7 +30,8 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
     tunnel = settings.tunnel
     descriptors.provide(tunnel.connections_max)
     async with contextlib.AsyncExitStack() as stack:
-        client = await stack.enter_async_context(client_of(tunnel))
+        identity = await stack.enter_async_context(Renewal(tunnel, Side.DESTINATION))
+        client = await stack.enter_async_context(TunnelClient(tunnel, identity))
         endpoints = Endpoints(tunnel.allowed, AddressBook(tunnel.endpoint_network), client)
         await endpoints.open_exact()
         dns = DnsServer(settings.dns, endpoints.lookup)
@@ -43,7 +44,7 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
 
 
 async def _watch(
-    settings: Settings, client: EndpointClient, endpoints: Endpoints, dns: DnsServer, stopping: asyncio.Event
+    settings: Settings, client: TunnelClient, endpoints: Endpoints, dns: DnsServer, stopping: asyncio.Event
 ) -> None:
     """Follow the source's brokers and serve the status until ``stopping`` is set.
 
@@ -57,7 +58,7 @@ async def _watch(
         async with beside(log, FAILURE, brokers=watcher.run, status=serving(tunnel.status, pages)):
             fields = {
                 "server": str(tunnel.server),
-                "transport": tunnel.transport.value,
+                "ssh": str(tunnel.ssh.login) if tunnel.ssh else "",
                 "link": tunnel.link,
                 "dns": str(status.shim),
             }

@@ -11,7 +11,7 @@ from appliance.gateway.metrics import DestinationCollector, DestinationNumbers, 
 from appliance.gateway.watcher import BrokerWatcher
 from appliance.settings.target import Target
 from appliance.settings.values import Settings, Side
-from appliance.tunnel.client import EndpointClient
+from appliance.tunnel.client import TunnelClient
 
 _SHIM_TIMEOUTS = (1.0,)
 
@@ -20,7 +20,7 @@ class DestinationStatus:
     """Health and metrics of the running parts."""
 
     def __init__(
-        self, settings: Settings, client: EndpointClient, endpoints: Endpoints, dns: DnsServer, watcher: BrokerWatcher
+        self, settings: Settings, client: TunnelClient, endpoints: Endpoints, dns: DnsServer, watcher: BrokerWatcher
     ) -> None:
         self._settings = settings
         self._client = client

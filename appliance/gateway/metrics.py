@@ -25,7 +25,7 @@ class TunnelCollector(Collector):
     """What both ends have to tell."""
 
     def __init__(self, side: Side, settings: TunnelSettings, tally: Tally) -> None:
-        self._labels = {"version": VERSION, "side": side.value, "transport": settings.transport.value}
+        self._labels = {"version": VERSION, "side": side.value, "carrier": "ssh" if settings.ssh else "tcp"}
         self._tally = tally
 
     def collect(self) -> Iterator[Metric]:

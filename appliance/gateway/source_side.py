@@ -8,10 +8,11 @@ from appliance.endless import beside
 from appliance.gateway.health import Answer, source_health
 from appliance.gateway.metrics import TunnelCollector, exposition
 from appliance.gateway.status import FAILURE, StatusPages, serving
-from appliance.gateway.transport import Server, server_of
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel import descriptors
 from appliance.tunnel.deadlines import DRAIN_SECONDS
+from appliance.tunnel.renewal import Renewal
+from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.targets import Resolve
 
 log = logging.getLogger("appliance.gateway")
@@ -26,12 +27,12 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     tunnel = settings.tunnel
     descriptors.provide(tunnel.connections_max)
     async with (
-        server_of(tunnel, broker_resolver(tunnel)) as server,
+        Renewal(tunnel, Side.SOURCE) as identity,
+        TunnelServer(tunnel, identity, broker_resolver(tunnel)) as server,
         beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))),
     ):
         fields = {
             "listen": f"{tunnel.listen.host}:{server.port}",
-            "transport": tunnel.transport.value,
             "link": tunnel.link,
             "targets": [str(target) for target in (*tunnel.allowed.exact, *tunnel.allowed.patterns)],
             "resolver": str(tunnel.resolver or "the system's"),
@@ -47,7 +48,7 @@ def broker_resolver(settings: TunnelSettings) -> Resolve:
     return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses
 
 
-def _pages(settings: TunnelSettings, server: Server) -> StatusPages:
+def _pages(settings: TunnelSettings, server: TunnelServer) -> StatusPages:
     collector = TunnelCollector(Side.SOURCE, settings, server.tally)
 
     async def health() -> Answer:

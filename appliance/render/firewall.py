@@ -1,5 +1,7 @@
 """The firewall rules of a link: the destination VM dials the source VM, and each VM dials its own brokers.
 
+Where an SSH server carries the tunnel, only that is dialled from outside; the source VM's own needs no other port open.
+
 A firewall lets answers back by itself, so a rule is wanted only where a connection begins.
 """
 
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 from appliance.render.template import filled
 from appliance.settings.target import is_ip_literal
-from appliance.settings.values import ClusterSettings, Settings, Side, Transport, TunnelSettings
+from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSettings
 
 FORMATS = ("gcloud", "aws", "nftables", "terraform")
 """What ``ready`` can write."""
@@ -71,10 +73,16 @@ def rules(settings: Settings) -> tuple[Rule, ...]:
 
 
 def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
-    port, bastion = tunnel.server.port, tunnel.ssh.bastion
-    if tunnel.transport is Transport.SSH and bastion:
+    port = tunnel.server.port
+    if tunnel.ssh and tunnel.by_own_sshd:
+        ssh, reason = tunnel.ssh.login.server, "the source VM's SSH server, which carries the tunnel"
+        return (
+            Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), ssh.port, True, reason),
+            Rule(Side.DESTINATION, False, _vm(Side.SOURCE, ssh.host), ssh.port, True, reason),
+        )
+    if tunnel.ssh:
         inside = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
-        outside, reason = bastion.login.server, "the tunnel, which comes by way of the bastion"
+        outside, reason = tunnel.ssh.login.server, "the tunnel, which comes by way of the bastion"
         return (
             Rule(Side.SOURCE, True, inside, port, True, reason),
             Rule(Side.DESTINATION, False, _peer("bastion", "bastion", outside.host), outside.port, True, reason),

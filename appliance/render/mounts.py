@@ -1,8 +1,8 @@
 """The PEM and SSH key files that the settings name, as a container sees them.
 
-What is read once, at the start, is mounted itself: a folder of keys may hold others. Of the tunnel's own certificate
-the folder is: a mounted file would stay the one that it was when the container started, and these are replaced while
-it runs.
+What is read once, at the start, is mounted itself: a folder may hold other files. Of the tunnel's own certificate and
+SSH keys the folder is: a mounted file would stay the one that it was when the container started, and these are replaced
+while it runs.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from appliance.settings import variables
 from appliance.settings.role import TUNNEL_ENDS, Role
-from appliance.settings.values import Settings, Transport
+from appliance.settings.values import Settings
 
 DIRECTORY = "/etc/appliance"
 """Where a container works, and finds its settings and these files."""
@@ -34,31 +34,22 @@ def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
 
 def _certificates(settings: Settings, role: Role) -> Iterator[Mount]:
     files = settings.tunnel.files
-    if files is None or not role & TUNNEL_ENDS:
-        return
-    named = (
-        ("TUNNEL_AUTHORITY_FILE", files.authority),
-        ("TUNNEL_CERTIFICATE_FILE", files.certificate),
-        ("TUNNEL_KEY_FILE", files.key),
-    )
-    for variable, file in named:
-        target = f"{DIRECTORY}/{variable}"
-        yield Mount(variable, file.absolute().parent, target, f"{target}/{file.name}")
+    if files and role & TUNNEL_ENDS:
+        yield _folder("TUNNEL_AUTHORITY_FILE", files.authority)
+        yield _folder("TUNNEL_CERTIFICATE_FILE", files.certificate)
+        yield _folder("TUNNEL_KEY_FILE", files.key)
 
 
 def _ssh_keys(settings: Settings, role: Role) -> Iterator[Mount]:
     ssh = settings.tunnel.ssh
-    if settings.tunnel.transport is not Transport.SSH or not role & TUNNEL_ENDS:
-        return
-    named = []
-    if ssh.files:
-        named += [("TUNNEL_SSH_KEY_FILE", ssh.files.key), ("TUNNEL_SSH_PEER_KEYS_FILE", ssh.files.peer_keys)]
-    if ssh.bastion and role & Role.DESTINATION:
-        files = ssh.bastion.files
-        named += [("TUNNEL_SSH_BASTION_KEY_FILE", files.key), ("TUNNEL_SSH_BASTION_HOST_KEYS_FILE", files.peer_keys)]
-    for variable, file in named:
-        target = f"{DIRECTORY}/{variable}"
-        yield Mount(variable, file.absolute(), target, target)
+    if ssh and role & Role.DESTINATION:
+        yield _folder("TUNNEL_SSH_KEY_FILE", ssh.files.key)
+        yield _folder("TUNNEL_SSH_HOST_KEYS_FILE", ssh.files.host_keys)
+
+
+def _folder(variable: str, file: Path) -> Mount:
+    target = f"{DIRECTORY}/{variable}"
+    return Mount(variable, file.absolute().parent, target, f"{target}/{file.name}")
 
 
 def _authorities(settings: Settings, role: Role) -> Iterator[Mount]:

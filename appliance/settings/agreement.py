@@ -2,13 +2,12 @@
 
 import ipaddress
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 
 from appliance.settings.key_files import read_private_key, read_public_keys
-from appliance.settings.role import TUNNEL_ENDS, Role
+from appliance.settings.role import Role
 from appliance.settings.target import is_ip_literal
-from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings, Transport
+from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings
 
 
 def disagreements(settings: Settings, role: Role) -> list[str]:
@@ -16,8 +15,8 @@ def disagreements(settings: Settings, role: Role) -> list[str]:
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
     if role & Role.REPLICATOR:
         faults += _authorities(settings.source) + _authorities(settings.destination) + _spark(settings.engine)
-    if role & TUNNEL_ENDS and settings.tunnel.transport is Transport.SSH:
-        faults += _keys(settings.tunnel.ssh, role)
+    if role & Role.DESTINATION and settings.tunnel.ssh:
+        faults += _keys(settings.tunnel.ssh)
     return faults
 
 
@@ -83,25 +82,17 @@ def _authorities(cluster: ClusterSettings) -> list[str]:
     return [f"{cluster.variable('CA_FILE')}={cluster.ca_file}: expected a readable PEM file: {cause}"]
 
 
-def _keys(ssh: SshSettings, role: Role) -> list[str]:
-    """What is wrong with the files that SSH takes its keys from."""
-    files: list[tuple[str, Path, Callable[[Path], object]]] = []
-    if ssh.files:
-        files += [
-            ("TUNNEL_SSH_KEY_FILE", ssh.files.key, read_private_key),
-            ("TUNNEL_SSH_PEER_KEYS_FILE", ssh.files.peer_keys, read_public_keys),
-        ]
-    if ssh.bastion and role & Role.DESTINATION:
-        files += [
-            ("TUNNEL_SSH_BASTION_KEY_FILE", ssh.bastion.files.key, read_private_key),
-            ("TUNNEL_SSH_BASTION_HOST_KEYS_FILE", ssh.bastion.files.peer_keys, read_public_keys),
-        ]
-    return [fault for name, path, read in files for fault in _file_fault(name, path, read)]
-
-
-def _file_fault(name: str, path: Path, read: Callable[[Path], object]) -> list[str]:
-    try:
-        read(path)
-    except ValueError as error:
-        return [f"{name}={path}: {error}"]
-    return []
+def _keys(ssh: SshSettings) -> list[str]:
+    """Which of SSH's key files is not what it has to be; one that is not named is a fault of its own already."""
+    files = (
+        ("TUNNEL_SSH_KEY_FILE", ssh.files.key, read_private_key),
+        ("TUNNEL_SSH_HOST_KEYS_FILE", ssh.files.host_keys, read_public_keys),
+    )
+    faults = []
+    for name, path, read in files:
+        try:
+            if path != Path():
+                read(path)
+        except ValueError as error:
+            faults.append(f"{name}={path}: {error}")
+    return faults

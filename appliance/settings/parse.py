@@ -10,7 +10,7 @@ from appliance.settings.agreement import disagreements
 from appliance.settings.role import Role
 from appliance.settings.target import AllowedTargets, Target
 from appliance.settings.values import (
-    Bastion,
+    LOOPBACK,
     CertificateFiles,
     ClusterSettings,
     ConsoleSettings,
@@ -37,10 +37,14 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     """
     reading = _Reading(environment, role)
     settings = _settings(reading)
-    faults = reading.faults + disagreements(settings, role)
+    faults = _gone(environment) + reading.faults + disagreements(settings, role)
     if faults:
         raise SettingsError(faults)
     return settings
+
+
+def _gone(environment: Mapping[str, str]) -> list[str]:
+    return [f"{name}: gone: {instead}" for name, instead in variables.GONE.items() if environment.get(name, "").strip()]
 
 
 class _Reading:
@@ -48,7 +52,7 @@ class _Reading:
 
     def __init__(self, environment: Mapping[str, str], role: Role) -> None:
         self._environment = environment
-        self._role = role
+        self.role = role
         self.faults: list[str] = []
 
     def value(self, variable: Variable[_T], *, wanted: bool = True) -> _T:
@@ -57,7 +61,7 @@ class _Reading:
         if not variable.confidential:
             text = text.strip()
         if not text:
-            if variable.required and wanted and variable.roles & self._role:
+            if variable.required and wanted and variable.roles & self.role:
                 self.faults.append(f"{variable.name}: missing: {variable.reason}")
             return variable.absent
         try:
@@ -106,19 +110,21 @@ def _cluster(reading: _Reading, side: Side, cluster: variables.ClusterVariables)
 
 def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSettings) -> TunnelSettings:
     port = reading.value(variables.TUNNEL_PORT)
-    transport = reading.value(variables.TUNNEL_TRANSPORT)
+    host = reading.value(variables.SOURCE_SIDE_TUNNEL_IP)
     files = _certificate_files(reading)
     ssh = _ssh(reading)
+    if ssh and ssh.login.server.host == host:
+        host = LOOPBACK[0]
+    own_sshd = ssh is not None and host in LOOPBACK
     return TunnelSettings(
         source_id=source.cluster_id,
         destination_id=destination.cluster_id,
-        transport=transport,
         secret=reading.value(variables.SHARED_SECRET),
         previous_secret=reading.value(variables.SHARED_SECRET_PREVIOUS),
         files=files,
         ssh=ssh,
-        server=Target(reading.value(variables.SOURCE_SIDE_TUNNEL_IP), port),
-        listen=Target(reading.value(variables.TUNNEL_LISTEN), port),
+        server=Target(host, port),
+        listen=Target(reading.value(variables.TUNNEL_LISTEN) or ("127.0.0.1" if own_sshd else "0.0.0.0"), port),
         peer_address=reading.value(variables.DESTINATION_SIDE_TUNNEL_IP),
         allowed=AllowedTargets(source.bootstrap, reading.value(variables.SOURCE_BROKER_PATTERN)),
         resolver=reading.value(variables.TUNNEL_RESOLVER),
@@ -142,33 +148,17 @@ def _certificate_files(reading: _Reading) -> CertificateFiles | None:
     return None
 
 
-def _ssh(reading: _Reading) -> SshSettings:
-    user = reading.value(variables.TUNNEL_SSH_USER)
-    files = _key_files(reading, variables.TUNNEL_SSH_KEY_FILE, variables.TUNNEL_SSH_PEER_KEYS_FILE)
-    login = reading.value(variables.TUNNEL_SSH_BASTION)
-    bastion_files = _key_files(
-        reading, variables.TUNNEL_SSH_BASTION_KEY_FILE, variables.TUNNEL_SSH_BASTION_HOST_KEYS_FILE
+def _ssh(reading: _Reading) -> SshSettings | None:
+    login = reading.value(variables.TUNNEL_SSH)
+    key, host_keys = (
+        reading.value(variable) for variable in (variables.TUNNEL_SSH_KEY_FILE, variables.TUNNEL_SSH_HOST_KEYS_FILE)
     )
-    if login and bastion_files:
-        return SshSettings(user, files, Bastion(login, bastion_files))
-    if login:
-        reading.faults.append(
-            f"TUNNEL_SSH_BASTION={login}: expected with it TUNNEL_SSH_BASTION_KEY_FILE and "
-            "TUNNEL_SSH_BASTION_HOST_KEYS_FILE"
-        )
-    return SshSettings(user, files, None)
-
-
-def _key_files(
-    reading: _Reading, key_variable: Variable[Path | None], peer_keys_variable: Variable[Path | None]
-) -> KeyFiles | None:
-    """Both, or none."""
-    key, peer_keys = reading.value(key_variable), reading.value(peer_keys_variable)
-    if key and peer_keys:
-        return KeyFiles(key, peer_keys)
-    if key or peer_keys:
-        reading.faults.append(f"{key_variable.name}, {peer_keys_variable.name}: expected both files, or none")
-    return None
+    if not login:
+        return None
+    if reading.role & Role.DESTINATION and not (key and host_keys):
+        expected = "TUNNEL_SSH_KEY_FILE and TUNNEL_SSH_HOST_KEYS_FILE"
+        reading.faults.append(f"TUNNEL_SSH={login}: expected with it {expected}")
+    return SshSettings(login, KeyFiles(key or Path(), host_keys or Path()))
 
 
 def _topics(reading: _Reading) -> TopicSettings:

@@ -9,6 +9,9 @@ from appliance.settings.login import Login
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target
 
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""A machine, as it calls itself."""
+
 
 class SecurityProtocol(enum.StrEnum):
     """How a broker's listener is secured; Kafka's own names."""
@@ -58,13 +61,6 @@ class OnGap(enum.StrEnum):
     RECORD = "record"
 
 
-class Transport(enum.StrEnum):
-    """What carries the connections between the two VMs."""
-
-    TLS = "tls"
-    SSH = "ssh"
-
-
 class Route(enum.StrEnum):
     """How the replicator reaches the source brokers."""
 
@@ -111,54 +107,41 @@ class CertificateFiles:
 
 @dataclass(frozen=True, slots=True)
 class KeyFiles:
-    """An SSH identity as files: our own private key, and the public keys of which the peer has to hold one."""
+    """SSH keys as files: our own private key, and the public keys of which the server has to hold one."""
 
     key: Path
-    peer_keys: Path
+    host_keys: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Bastion:
-    """An SSH server on the way to the tunnel's."""
+class SshSettings:
+    """The SSH server through which the destination VM dials the tunnel: a bastion's, or the source VM's own."""
 
     login: Login
     files: KeyFiles
 
 
 @dataclass(frozen=True, slots=True)
-class SshSettings:
-    """The tunnel by SSH.
-
-    ``user`` is the destination's name at the source's server. ``files`` None means that both key pairs are made from
-    the shared secret. ``bastion`` None means that the server is dialled directly.
-    """
-
-    user: str
-    files: KeyFiles | None
-    bastion: Bastion | None
-
-
-@dataclass(frozen=True, slots=True)
 class TunnelSettings:
     """The encrypted connection between the two VMs.
 
-    ``source_id`` and ``destination_id`` are the clusters'. ``server`` is what the destination VM dials, ``listen``
-    where the source VM waits, ``peer_address`` the destination VM's address as the source VM and its firewall see it.
-    ``resolver`` is the DNS server with which the source VM finds its brokers (None: the system's).
-    ``target_networks`` are the networks that a target's name may resolve to even though they are loopback or
-    link-local. ``endpoint_network`` is where the destination VM gives each broker an address of its own. ``files``
-    None means that the certificates, too, are made from ``secret``; ``previous_secret`` is what the destination falls
-    back on while the secret is being changed, and mostly empty. ``ssh`` is read where that is the transport. ``status``
-    is where this end serves its health and metrics. ``idle_seconds`` is how long a connection may carry nothing.
+    ``source_id`` and ``destination_id`` are the clusters'. ``ssh`` None means that the destination VM dials the source
+    VM directly. ``server`` is what it dials, or has the SSH server dial, ``listen`` where the source VM waits,
+    ``peer_address`` the destination VM's address as the source VM and its firewall see it. ``resolver`` is the DNS
+    server with which the source VM finds its brokers (None: the system's). ``target_networks`` are the networks that a
+    target's name may resolve to even though they are loopback or link-local. ``endpoint_network`` is where the
+    destination VM gives each broker an address of its own. ``files`` None means that the certificates, too, are made
+    from ``secret``; ``previous_secret`` is what the destination falls back on while the secret is being changed, and
+    mostly empty. ``status`` is where this end serves its health and metrics. ``idle_seconds`` is how long a connection
+    may carry nothing.
     """
 
     source_id: str
     destination_id: str
-    transport: Transport
     secret: Secret
     previous_secret: Secret
     files: CertificateFiles | None
-    ssh: SshSettings
+    ssh: SshSettings | None
     server: Target
     listen: Target
     peer_address: str
@@ -174,6 +157,11 @@ class TunnelSettings:
     def link(self) -> str:
         """The link's name, the same on both VMs."""
         return f"{self.source_id}-{self.destination_id}"
+
+    @property
+    def by_own_sshd(self) -> bool:
+        """Whether the SSH server runs on the source VM itself, and dials the tunnel server on that VM's loopback."""
+        return self.ssh is not None and self.server.host in LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from appliance.settings.login import Login, user_name
+from appliance.settings.login import Login
 from appliance.settings.parsers import (
     address,
     choice,
@@ -34,7 +34,7 @@ from appliance.settings.parsers import (
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, TargetPattern
-from appliance.settings.values import LogFormat, OnGap, Route, SaslMechanism, SecurityProtocol, Side, Start, Transport
+from appliance.settings.values import LogFormat, OnGap, Route, SaslMechanism, SecurityProtocol, Side, Start
 from appliance.settings.variable import Variable
 
 _T = TypeVar("_T")
@@ -199,13 +199,6 @@ SHARED_SECRET_PREVIOUS = _define(
     confidential=True,
 )
 TUNNEL_PORT = _define("TUNNEL_PORT", "The one TCP port between the two VMs.", TUNNEL_ENDS, whole(1, 65535), "15060")
-TUNNEL_TRANSPORT = _define(
-    "TUNNEL_TRANSPORT",
-    "What carries the connections between the two VMs: tls or ssh.",
-    TUNNEL_ENDS,
-    choice(Transport),
-    "tls",
-)
 TUNNEL_AUTHORITY_FILE = _define(
     "TUNNEL_AUTHORITY_FILE",
     "PEM file of the authority that signs both ends' certificates; empty: they are made from SHARED_SECRET.",
@@ -219,42 +212,29 @@ TUNNEL_CERTIFICATE_FILE = _define(
 TUNNEL_KEY_FILE = _define(
     "TUNNEL_KEY_FILE", "PEM file of the private key that belongs to it.", TUNNEL_ENDS, optional(Path), ""
 )
-TUNNEL_SSH_USER = _define(
-    "TUNNEL_SSH_USER", "The destination VM's user name where the tunnel is SSH.", TUNNEL_ENDS, user_name, "replicator"
-)
-TUNNEL_SSH_KEY_FILE = _define(
-    "TUNNEL_SSH_KEY_FILE",
-    "File of this end's private SSH key; empty: both ends' are made from SHARED_SECRET.",
-    TUNNEL_ENDS,
-    optional(Path),
-    "",
-)
-TUNNEL_SSH_PEER_KEYS_FILE = _define(
-    "TUNNEL_SSH_PEER_KEYS_FILE",
-    "File of the public SSH keys of which the other end has one, a line each as in a .pub file.",
-    TUNNEL_ENDS,
-    optional(Path),
-    "",
-)
-TUNNEL_SSH_BASTION = _define(
-    "TUNNEL_SSH_BASTION",
-    "SSH server through which the destination VM dials the source VM: user@host:port; empty: none.",
+TUNNEL_SSH = _define(
+    "TUNNEL_SSH",
+    "SSH server, a bastion's or the source VM's own, that carries the tunnel: user@host:port; empty: none.",
     Role.DESTINATION,
     optional(Login.parse),
     "",
 )
-TUNNEL_SSH_BASTION_KEY_FILE = _define(
-    "TUNNEL_SSH_BASTION_KEY_FILE", "File of the private SSH key for it.", Role.DESTINATION, optional(Path), ""
+TUNNEL_SSH_KEY_FILE = _define(
+    "TUNNEL_SSH_KEY_FILE", "File of the private SSH key that logs in there.", Role.DESTINATION, optional(Path), ""
 )
-TUNNEL_SSH_BASTION_HOST_KEYS_FILE = _define(
-    "TUNNEL_SSH_BASTION_HOST_KEYS_FILE",
-    "File of the public SSH keys of which it has one, a line each as in a .pub file.",
+TUNNEL_SSH_HOST_KEYS_FILE = _define(
+    "TUNNEL_SSH_HOST_KEYS_FILE",
+    "File of the public host keys of which that server has one, a line each as in a .pub file.",
     Role.DESTINATION,
     optional(Path),
     "",
 )
 TUNNEL_LISTEN = _define(
-    "TUNNEL_LISTEN", "Address on which the source VM waits for the tunnel.", Role.SOURCE, address, "0.0.0.0"
+    "TUNNEL_LISTEN",
+    "Where the source VM waits for the tunnel; empty: 0.0.0.0, or 127.0.0.1 where TUNNEL_SSH is its own sshd.",
+    Role.SOURCE,
+    optional(address),
+    "",
 )
 TUNNEL_RESOLVER = _define(
     "TUNNEL_RESOLVER",
@@ -409,3 +389,13 @@ LOG_LEVEL = _define(
 
 TABLE = tuple(_table)
 """Every variable, in the order of the template."""
+
+GONE = {
+    "TUNNEL_TRANSPORT": "the tunnel is always TLS; to carry it through an SSH server, set TUNNEL_SSH instead",
+    "TUNNEL_SSH_USER": "the user is part of TUNNEL_SSH=user@host:port now",
+    "TUNNEL_SSH_PEER_KEYS_FILE": "use TUNNEL_SSH_HOST_KEYS_FILE, on the destination VM alone",
+    "TUNNEL_SSH_BASTION": "use TUNNEL_SSH",
+    "TUNNEL_SSH_BASTION_KEY_FILE": "use TUNNEL_SSH_KEY_FILE",
+    "TUNNEL_SSH_BASTION_HOST_KEYS_FILE": "use TUNNEL_SSH_HOST_KEYS_FILE",
+}
+"""Variables that an older setenv.sh may hold, and what to do instead."""

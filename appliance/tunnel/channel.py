@@ -5,8 +5,8 @@ with the peer needs (the CONNECT head): reading pauses after every delivery, so 
 Then ``attach`` puts the relay in its place, and bytes go on from callback to callback without a task or a queue
 between.
 
-What the bytes travel in is a subclass's: a TCP connection of its own (``tcp_channel``), with TLS inside it
-(``tls_channel``), or a share of an SSH connection (``ssh.channel``).
+What the bytes travel in is a subclass's: a transport of asyncio's (``tcp_channel``), with TLS inside it
+(``tls_channel``).
 """
 
 import abc

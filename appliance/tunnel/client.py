@@ -1,24 +1,29 @@
 """The destination VM's end: endpoints on loopback, each of which is one source broker for whoever connects to it.
 
 While the server is away, connections are refused at once by a reset rather than left hanging, so that Kafka clients see
-at once what they understand: a broker that is down. How the server is reached is the transport's: here every
-connection to an endpoint becomes one TLS connection to it (for the other transport see ``ssh.client``).
+at once what they understand: a broker that is down. Every connection to an endpoint becomes one TLS connection to the
+server, over TCP or in a channel of an SSH connection (``dialler``).
 """
 
-import abc
 import asyncio
 import contextlib
 import logging
 import random
-from typing import ClassVar, Self
+from typing import Self
 
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
+    ForwardRefused,
     HelloUnanswered,
+    HostKeyDiffers,
     IdentityRefused,
+    LoginRefused,
+    NoSshServer,
     OutOfDescriptors,
     PeerError,
+    SettingsError,
+    SshUnreachable,
     TargetRefused,
     Unreachable,
 )
@@ -30,11 +35,11 @@ from appliance.tunnel.channel import Channel
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.descriptors import REMEDY as DESCRIPTORS_REMEDY
-from appliance.tunnel.dial import dial
+from appliance.tunnel.dialler import dialler
 from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
 from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.relay import relay
-from appliance.tunnel.report import Lines, Report
+from appliance.tunnel.report import Report
 from appliance.tunnel.slots import Slots
 from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE
 from appliance.tunnel.tally import Refusal, Tally
@@ -43,7 +48,30 @@ from appliance.tunnel.tls_channel import TlsChannel, client_channel
 
 log = logging.getLogger("appliance.tunnel")
 
+SSH_LINES = (
+    (
+        HostKeyDiffers,
+        "SSH server refused, it is not who it has to be: check TUNNEL_SSH, and that TUNNEL_SSH_HOST_KEYS_FILE holds "
+        "its Ed25519 host key",
+    ),
+    (
+        LoginRefused,
+        "SSH server refuses us: check the user of TUNNEL_SSH, and that its authorized_keys holds the public key of "
+        "TUNNEL_SSH_KEY_FILE",
+    ),
+    (NoSshServer, "SSH server refused, what answers is no SSH server with an Ed25519 key: check TUNNEL_SSH"),
+    (SshUnreachable, "SSH server unreachable: check TUNNEL_SSH, and that its firewall lets this VM in"),
+    (
+        ForwardRefused,
+        "SSH server refuses to forward: allow it in its sshd_config by AllowTcpForwarding local and PermitOpen, and in "
+        "authorized_keys",
+    ),
+)
+"""What to change, by what is wrong with the SSH server that carries the tunnel."""
+
 _SERVER_LINES = (
+    *SSH_LINES,
+    (SettingsError, "SSH key files cannot be used: see the cause"),
     (HelloUnanswered, f"tunnel refused, the server hung up without a word, or is not there: {SILENCE_REMEDY}"),
     (ClockDiffers, f"tunnel refused, the two VMs do not believe each other by their clocks: {CLOCK_REMEDY}"),
     (IdentityRefused, f"tunnel refused, the two VMs do not believe each other: {REMEDY}"),
@@ -52,7 +80,7 @@ _SERVER_LINES = (
     (
         Unreachable,
         "tunnel server unreachable: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT, that the source VM is up, "
-        "and that its firewall lets this VM in",
+        "and that its firewall lets this VM, or the SSH server of TUNNEL_SSH, in",
     ),
 )
 _TARGET_LINES = (
@@ -66,24 +94,25 @@ _TARGET_LINES = (
 )
 
 
-class EndpointClient(abc.ABC):
-    """Carries connections from ``open_endpoint`` to ``drain``, or as a context manager, by any transport.
+class TunnelClient:
+    """Carries connections from ``open_endpoint`` to ``drain``, or as a context manager.
 
     Args:
         settings: where the server is, how many connections.
+        identity: the destination's.
     """
 
-    _server_lines: ClassVar[Lines] = _SERVER_LINES
-
-    def __init__(self, settings: TunnelSettings, deadlines: Deadlines | None = None) -> None:
+    def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines | None = None) -> None:
         self._settings = settings
+        self._identity = identity
         self._deadlines = deadlines or Deadlines()
+        self._dialler = dialler(settings, self._deadlines)
         self.tally = Tally()
         self._connections = Connections(self.tally)
         self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
         self._handshakes = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
         self._breaker = Breaker(random.random)
-        self._servers = Report("server", self._server_lines, "tunnel server reached again")
+        self._servers = Report("server", _SERVER_LINES, "tunnel server reached again")
         self._targets = Report("target", _TARGET_LINES, "target reached again")
         self._listeners: list[Listener] = []
 
@@ -102,6 +131,7 @@ class EndpointClient(abc.ABC):
         for listener in self._listeners:
             await listener.close()
         await self._connections.drain(seconds)
+        await self._dialler.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -133,42 +163,8 @@ class EndpointClient(abc.ABC):
         fields = {"peer": peer, "target": str(target), **summary.fields()}
         log.info("endpoint connection closed", extra={"fields": fields})
 
-    @abc.abstractmethod
     async def _reach(self, near: Channel, target: Target) -> Channel | None:
         """A channel to ``target``, for ``near`` to be relayed to; None when there is none, the log has said why."""
-
-    def _admitted(self) -> bool:
-        """Whether the server is worth a try now; if so, tell what became of it."""
-        admitted = self._breaker.admits(asyncio.get_running_loop().time())
-        if not admitted:
-            self.tally.refused[Refusal.AWAY] += 1
-        return admitted
-
-    def _server_failed(self, error: ApplianceError) -> None:
-        self._breaker.failed(asyncio.get_running_loop().time())
-        self._servers.failed(str(self._settings.server), error)
-        self.tally.peer_failed(error)
-        self.tally.server_fault = str(error)
-
-    def _server_succeeded(self) -> None:
-        self._breaker.succeeded()
-        self._servers.succeeded(str(self._settings.server))
-        self.tally.server_fault = ""
-
-
-class TunnelClient(EndpointClient):
-    """The client whose every connection is a TLS connection of its own.
-
-    Args:
-        settings: where the server is, how many connections.
-        identity: the destination's.
-    """
-
-    def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines | None = None) -> None:
-        super().__init__(settings, deadlines)
-        self._identity = identity
-
-    async def _reach(self, near: Channel, target: Target) -> Channel | None:
         try:
             async with self._handshakes:
                 if not self._admitted():
@@ -188,10 +184,9 @@ class TunnelClient(EndpointClient):
 
     async def _reach_server(self) -> TlsChannel:
         """A channel to the server, which has proved that it is the other end of this link."""
-        host, port = self._settings.server.host.strip("[]"), self._settings.server.port
         known = self._identity.known
         with self.tally.dials.timed():
-            far = await dial((host,), port, self._deadlines.dial, lambda: client_channel(known))
+            far = await self._dialler.dial(lambda: client_channel(known))
         try:
             with self.tally.handshakes.timed():
                 self._identity.check(await far.handshake(self._deadlines.handshake))
@@ -221,3 +216,21 @@ class TunnelClient(EndpointClient):
             return False
         self._targets.succeeded(str(target))
         return True
+
+    def _admitted(self) -> bool:
+        """Whether the server is worth a try now; if so, tell what became of it."""
+        admitted = self._breaker.admits(asyncio.get_running_loop().time())
+        if not admitted:
+            self.tally.refused[Refusal.AWAY] += 1
+        return admitted
+
+    def _server_failed(self, error: ApplianceError) -> None:
+        self._breaker.failed(asyncio.get_running_loop().time())
+        self._servers.failed(str(self._settings.server), error)
+        self.tally.peer_failed(error)
+        self.tally.server_fault = str(error)
+
+    def _server_succeeded(self) -> None:
+        self._breaker.succeeded()
+        self._servers.succeeded(str(self._settings.server))
+        self.tally.server_fault = ""

@@ -1,6 +1,7 @@
 """The tunnel tried from the destination's end, step by step, beside the client that carries: nothing is relayed.
 
-dial: somebody is there; greet: it is the server; ask: it believes us, and does or does not reach a target.
+login: the SSH server lets us in, where there is one; dial: somebody is there; greet: it is the server; ask: it believes
+us, and does or does not reach a target.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ from appliance.settings.values import Side, TunnelSettings
 from appliance.tunnel.asking import ask
 from appliance.tunnel.certificates import days_left
 from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.dial import dial
+from appliance.tunnel.dialler import dialler
 from appliance.tunnel.identity import Identity, Known
 from appliance.tunnel.proof_check import TOLERANCE
 from appliance.tunnel.tls_channel import TlsChannel, client_channel
@@ -38,28 +39,38 @@ class Asked:
 
 
 class TlsProbe:
-    """Tries a tunnel by TLS.
+    """Tries a tunnel.
 
     Args:
-        settings: where the server is.
+        settings: where the server is, and the SSH server on the way if there is one.
         identity: the destination's.
         deadlines: how long each step may take.
     """
 
     def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines) -> None:
-        self._settings = settings
+        self._dialler = dialler(settings, deadlines)
         self._identity = identity
         self._deadlines = deadlines
         self._dialled: TlsChannel | None = None
         self._greeted: TlsChannel | None = None
         self._peer: bytes | None = None
 
+    async def login(self) -> None:
+        """Be known to the SSH server, where there is one.
+
+        Raises:
+            ApplianceError: as ``ssh.carrier``.
+        """
+        await self._dialler.login()
+
     async def dial(self) -> None:
         """Connect.
 
         Raises:
-            TimedOut, Unreachable: as ``tunnel.dial``.
+            ForwardRefused: the SSH server does not let us.
+            TimedOut, Unreachable: nobody answers.
         """
+        await self._hang_up()
         self._dialled = await self._dial(self._identity.known)
 
     async def greet(self) -> None:
@@ -113,7 +124,11 @@ class TlsProbe:
         return None
 
     async def close(self) -> None:
-        """Hang up."""
+        """Hang up everywhere."""
+        await self._hang_up()
+        await self._dialler.close()
+
+    async def _hang_up(self) -> None:
         for channel in (self._dialled, self._greeted):
             if channel is not None:
                 await channel.finish(self._deadlines.last_word)
@@ -149,5 +164,4 @@ class TlsProbe:
         return channel
 
     async def _dial(self, known: Known, ahead: float = 0.0) -> TlsChannel:
-        host, port = self._settings.server.host.strip("[]"), self._settings.server.port
-        return await dial((host,), port, self._deadlines.dial, lambda: client_channel(known, ahead))
+        return await self._dialler.dial(lambda: client_channel(known, ahead))

@@ -1,4 +1,4 @@
-"""The source brokers as the source VM's end reaches them, whatever transport asks for them.
+"""The source brokers as the source VM's end reaches them.
 
 Asked in this order: is the target on the allow-list, what are its addresses, may they be dialled, who answers there.
 """

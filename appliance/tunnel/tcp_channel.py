@@ -1,4 +1,4 @@
-"""A channel that is a TCP connection of its own.
+"""A channel that is a TCP connection of its own, or what a transport of asyncio's makes look like one.
 
 It is built on asyncio's protocols rather than its streams because a stream copies every byte twice more, and because
 TLS can be ended in one direction only below them (see ``tls_channel``). A read is 512 KiB: a quarter of that costs a
@@ -22,7 +22,7 @@ READ_SIZE = 512 * 1024
 READ_BUFFER = memoryview(bytearray(READ_SIZE))
 """Where every channel of the process reads to, one after the other, on one event loop.
 
-One will do because a read is used up before the next: TLS decrypts or encrypts it at once, SSH and an inbox copy it. A
+One will do because a read is used up before the next: TLS decrypts or encrypts it at once, an inbox copies it. A
 buffer for each read would have to be cleared each time, and an idle connection would keep one.
 """
 
@@ -98,15 +98,19 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
     def reset(self) -> None:
         """Close now, by a TCP reset, so that the peer cannot take it for a regular end."""
         if not self._transport.is_closing():
-            with contextlib.suppress(OSError):
-                reset_when_closed(self._transport.get_extra_info("socket"))
+            connection = self._transport.get_extra_info("socket")
+            if connection is not None:  # a channel inside SSH has none
+                with contextlib.suppress(OSError):
+                    reset_when_closed(connection)
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: the connection stands."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_HIGH)
-        _tune(transport.get_extra_info("socket"))
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            _tune(connection)
         if self._made:
             self._made(self)
 

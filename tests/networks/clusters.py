@@ -51,7 +51,11 @@ WAYS = (
 """Which client logs in by which mechanism. The librdkafka of Debian 12's kcat, older than 2.6.1, sends its SCRAM nonce
 twice, which brokers since 3.9 refuse with or without a tunnel; confluent-kafka's is newer."""
 OVER_SSH = "over-ssh"
-TOPICS = {"orange": [REPLICATED, OVER_SSH, *(f"{client}-{mechanism}" for client, mechanism in WAYS)], "grape": []}
+OVER_BASTION = "over-bastion"
+TOPICS = {
+    "orange": [REPLICATED, OVER_SSH, OVER_BASTION, *(f"{client}-{mechanism}" for client, mechanism in WAYS)],
+    "grape": [],
+}
 """What each cluster begins with."""
 PARTITIONS = 4
 

@@ -8,7 +8,6 @@ _PACKAGES = {
     "kcat": "kcat",
     "dig": "bind9-dnsutils",
     "sshd": "openssh-server",
-    "ssh": "openssh-client",
     "stunnel": "stunnel4",
 }
 """The Debian package of each program."""

@@ -12,12 +12,14 @@ from appliance.demo.process import OwnedProcess
 from appliance.demo.setenv import process_environment
 from tests.networks.clusters import GRAPE, GRAPE_DNS, ORANGE, PLAIN_USER, REPLICATED, SCRAM_USER, bootstrap
 from tests.networks.topology import (
+    BASTION,
     DESTINATION_SIDE_TUNNEL_IP,
     SHIM,
     SOURCE_SIDE_TUNNEL_IP,
     SOURCE_VPC,
     TUNNEL_PORT,
     Topology,
+    close,
 )
 from tests.support.namespace import Namespace
 from tests.support.settings import write_settings
@@ -70,8 +72,12 @@ class Stage:
 
     async def start(self, machine: Namespace, name: str, module: str, *arguments: str) -> OwnedProcess:
         """A Python module on a machine."""
-        command = machine.command(sys.executable, "-m", module, *arguments)
-        return await OwnedProcess.start(name, command, self.directory / f"{name}.log", self.environment)
+        return await self.start_command(machine, name, sys.executable, "-m", module, *arguments)
+
+    async def start_command(self, machine: Namespace, name: str, *command: str) -> OwnedProcess:
+        """Any program on a machine."""
+        log = self.directory / f"{name}.log"
+        return await OwnedProcess.start(name, machine.command(*command), log, self.environment)
 
     async def start_appliance(self, machine: Namespace, command: str, **changed: str) -> OwnedProcess:
         """One of the appliance's commands on a machine, with settings of its own."""
@@ -79,13 +85,16 @@ class Stage:
         env_file = self._env_file(name, self.variables() | changed)
         return await self.start(machine, name, "appliance.cli", command, "--env-file", env_file)
 
-    def open_firewall(self) -> None:
-        """Add the rules that ``prepare`` prints to the source VM's firewall, their blank filled in."""
-        env_file = self._env_file("firewall", self.variables())
+    def open_firewall(self, **changed: str) -> None:
+        """Make the source VM's firewall of the rules that ``prepare`` prints, their blanks filled in."""
+        env_file = self._env_file("firewall", self.variables() | changed)
         prepare = (sys.executable, "-m", "appliance.prepare", "source", "--env-file", env_file)
         vm = self.machines.source_vm
         printed = vm.say(*prepare, "--firewall", "nftables", environment=self.environment)
-        vm.say("nft", "-f", "-", given=printed.replace("CIDR_OF_SOURCE_BROKERS", SOURCE_VPC))
+        close(vm)
+        for blank, network in (("CIDR_OF_SOURCE_BROKERS", SOURCE_VPC), ("CIDR_OF_THE_BASTION_INSIDE", f"{BASTION}/32")):
+            printed = printed.replace(blank, network)
+        vm.say("nft", "-f", "-", given=printed)
 
     def _env_file(self, name: str, variables: Mapping[str, str]) -> str:
         return str(write_settings(self.directory / f"{name}.sh", variables))

@@ -3,9 +3,8 @@
 import pytest
 
 from tests.networks.clients import CLIENTS, Kcat, in_source_vpc, through_tunnel
-from tests.networks.clusters import IMPOSTOR, OVER_SSH, TOPICS, WAYS
+from tests.networks.clusters import IMPOSTOR, TOPICS, WAYS
 from tests.networks.stage import Stage
-from tests.networks.tunnel import Tunnel
 
 pytestmark = pytest.mark.usefixtures("tunnel")
 
@@ -22,15 +21,6 @@ def test_a_client_lists_produces_and_consumes_through_the_tunnel(stage: Stage, n
     client.produce(topic, RECORDS)
     assert sorted(client.consume(topic, len(RECORDS))) == sorted(RECORDS)
     assert sorted(Kcat(in_source_vpc(stage)).consume(topic, len(RECORDS))) == sorted(RECORDS)
-
-
-@pytest.mark.asyncio(loop_scope="session")
-async def test_the_clients_notice_nothing_where_the_tunnel_is_ssh(stage: Stage, tunnel: Tunnel) -> None:
-    async with tunnel.changed(TUNNEL_TRANSPORT="ssh"):
-        Kcat(through_tunnel(stage)).produce(OVER_SSH, RECORDS)
-        for name, mechanism in WAYS:
-            found = CLIENTS[name](through_tunnel(stage, mechanism)).consume(OVER_SSH, len(RECORDS))
-            assert sorted(found) == sorted(RECORDS)
 
 
 def test_the_clients_learn_the_brokers_own_names_and_ports(stage: Stage) -> None:

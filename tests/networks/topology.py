@@ -3,8 +3,8 @@
     source VPC ------- source VM ========= destination VM ------- destination VPC
     10.1.0.10, .11     10.1.0.2     ||     10.2.0.2               10.2.0.10, .53
                        203.0.113.7  ||     203.0.113.9
-                                 stranger
-                                 203.0.113.66
+                             stranger, bastion
+                             203.0.113.66, .22
 
 The link is a switch, in a namespace of its own. Nothing leads to the machine that runs the tests, and nobody forwards.
 """
@@ -19,6 +19,7 @@ from tests.support.namespace import Namespace, namespaces
 SOURCE_SIDE_TUNNEL_IP = "203.0.113.7"
 DESTINATION_SIDE_TUNNEL_IP = "203.0.113.9"
 STRANGER = "203.0.113.66"
+BASTION = "203.0.113.22"
 TUNNEL_PORT = 15060
 SHIM = "127.0.0.1"
 
@@ -55,11 +56,12 @@ class Topology:
     source_vm: Namespace
     link: Namespace
     stranger: Namespace
+    bastion: Namespace
     destination_vm: Namespace
     destination_vpc: Namespace
 
 
-ROLES = ("source-vpc", "source-vm", "link", "stranger", "destination-vm", "destination-vpc")
+ROLES = ("source-vpc", "source-vm", "link", "stranger", "bastion", "destination-vm", "destination-vpc")
 
 
 @contextlib.contextmanager
@@ -70,14 +72,19 @@ def topology() -> Iterator[Topology]:
         _lay_cables(machines)
         _give_addresses(machines)
         _name(machines)
-        machines.source_vm.say("nft", "-f", "-", given=_CLOSED)
+        close(machines.source_vm)
         yield machines
+
+
+def close(machine: Namespace) -> None:
+    """Let nothing in or out of a machine but what is added afterwards."""
+    machine.say("nft", "-f", "-", given=f"flush ruleset\n{_CLOSED}")
 
 
 def _lay_cables(machines: Topology) -> None:
     machines.link.ip("link", "add", "name", "switch", "type", "bridge")
     machines.link.ip("link", "set", "dev", "switch", "up")
-    for port, machine in enumerate((machines.source_vm, machines.destination_vm, machines.stranger)):
+    for port, machine in enumerate((machines.source_vm, machines.destination_vm, machines.stranger, machines.bastion)):
         _cable(machine, "link", machines.link, f"port{port}")
         machines.link.ip("link", "set", "dev", f"port{port}", "master", "switch")
     _cable(machines.source_vm, "vpc", machines.source_vpc, "vpc")
@@ -96,6 +103,7 @@ def _give_addresses(machines: Topology) -> None:
         (machines.source_vm, "vpc", [SOURCE_VM_IN_VPC]),
         (machines.source_vm, "link", [SOURCE_SIDE_TUNNEL_IP]),
         (machines.stranger, "link", [STRANGER]),
+        (machines.bastion, "link", [BASTION]),
         (machines.destination_vm, "link", [DESTINATION_SIDE_TUNNEL_IP]),
         (machines.destination_vm, "vpc", [DESTINATION_VM_IN_VPC]),
         (machines.destination_vpc, "vpc", [*(node.address for node in GRAPE.nodes), GRAPE_DNS.host]),
@@ -110,5 +118,6 @@ def _name(machines: Topology) -> None:
     for machine in (machines.source_vpc, machines.source_vm):
         machine.configure(BROKERS["orange"], nobody)
     machines.stranger.configure({}, nobody)
+    machines.bastion.configure({}, nobody)
     machines.destination_vm.configure({}, SHIM)
     machines.destination_vpc.configure(BROKERS["grape"], nobody)

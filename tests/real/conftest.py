@@ -1,4 +1,4 @@
-"""What the tests with real sockets share: event loops, the transports of a tunnel, and two plain clusters.
+"""What the tests with real sockets share: event loops, the ways of a tunnel, and two plain clusters.
 
 The clusters are those of a whole session; every test has topics and a link of its own.
 """
@@ -17,7 +17,7 @@ import uvloop
 from appliance.demo.cluster import Cluster
 from appliance.demo.plan import ClusterPlan
 from tests.support.engine import Pair
-from tests.support.ssh import SSH
+from tests.support.ssh import MakeServer, asyncssh_server, inside_ssh
 from tests.support.stalling import stalling
 from tests.support.tls import TLS
 from tests.support.tunnel import SECRET, Ends, logged
@@ -34,10 +34,16 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     return {name: loop if seed is None else stalling(loop, f"{seed} {item.nodeid}")}
 
 
-@pytest.fixture(params=[TLS, SSH], ids=["tls", "ssh"])
+@pytest.fixture(params=[TLS, inside_ssh(asyncssh_server)], ids=["tcp", "ssh"])
 def ends(request: pytest.FixtureRequest) -> Ends:
-    """The tunnel's ends by each transport in turn: for what holds by both."""
+    """The tunnel's ends by TCP and inside SSH in turn: for what holds by both."""
     return request.param
+
+
+@pytest.fixture
+def ssh_server() -> MakeServer:
+    """What makes the SSH servers that carry the tunnel."""
+    return asyncssh_server
 
 
 @pytest.fixture

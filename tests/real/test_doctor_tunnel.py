@@ -19,11 +19,11 @@ from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.first_flight import TokenKeys
 from appliance.tunnel.identity import Identity
 from bench.loopback import OWN_ADDRESS, free_port
-from tests.support import ssh
 from tests.support.authority import DAY, Authority, write_files
 from tests.support.doctor import diagnosis, finding, with_verdict
 from tests.support.gateway import gateway_variables
 from tests.support.settings import write_settings
+from tests.support.ssh import new_key, write_public
 from tests.support.tls import identity, key_of, running_server
 from tests.support.tunnel import HOST, LINK, SECRET, target_server, tunnel_settings
 
@@ -239,18 +239,58 @@ async def test_a_source_vm_with_its_identity_in_files_knows_that_something_liste
     assert (step, "start `appliance source`" in found.remedy) == ("tunnel port", True)
 
 
-@pytest.mark.parametrize("side", Side)
-async def test_a_tunnel_by_ssh_is_tried_too(tmp_path, side):
-    by_ssh = {"TUNNEL_TRANSPORT": "ssh"}
-    async with ssh.running_server(UNUSED) as server:
-        report = await diagnosis(tmp_path, variables(server.port, **by_ssh), side)
-        assert {"tunnel port", "mutual TLS"} <= set(with_verdict(report, Verdict.PASSED))
-        step, found = await broken(tmp_path, server.port, side, SHARED_SECRET=OTHER_SECRET, **by_ssh)
-        assert (step, "SHARED_SECRET" in found.remedy) == ("mutual TLS", True)
-        step, found = await broken(tmp_path, server.port, side)
-        assert (step, "another program" in found.remedy) == ("tunnel port", True)
-    async with target_server(web_server) as port:
-        step, found = await broken(tmp_path, port, side, **by_ssh)
-        assert (step, "another program" in found.remedy) == ("tunnel port", True)
-    step, found = await broken(tmp_path, free_port(OWN_ADDRESS), side, **CLOSED, **by_ssh)
-    assert (step, "start `appliance source`" in found.remedy) == ("tunnel port", True)
+def by_ssh(server, own=None):
+    """The settings of a tunnel that an SSH server carries, with host keys of its own or others."""
+    return {
+        "TUNNEL_SSH": f"{server.user}@127.0.0.1:{server.port}",
+        "TUNNEL_SSH_KEY_FILE": str(server.files.key),
+        "TUNNEL_SSH_HOST_KEYS_FILE": str(own or server.files.host_keys),
+    }
+
+
+SSH_STEPS = ["SSH server", "SSH forward", "tunnel port", "mutual TLS"]
+
+
+async def test_a_tunnel_inside_ssh_is_tried_step_by_step(tmp_path, ssh_server):
+    async with ssh_server(tmp_path / "ssh") as ssh, running_server(UNUSED) as server:
+        report = await diagnosis(tmp_path, variables(server.port, **by_ssh(ssh)))
+        assert set(SSH_STEPS) <= set(with_verdict(report, Verdict.PASSED))
+        assert f"through {ssh.user}@127.0.0.1:{ssh.port}" in finding(report, "settings").detail
+        step, found = await broken(tmp_path, server.port, SHARED_SECRET=OTHER_SECRET, **by_ssh(ssh))
+        assert (step, found.remedy.partition(":")[0]) == ("mutual TLS", "wrong secret")
+    assert not {"SSH server", "SSH forward"} & {result.name for result in (await without_ssh(tmp_path)).results}
+
+
+async def without_ssh(tmp_path):
+    async with running_server(UNUSED) as server:
+        return await diagnosis(tmp_path, variables(server.port))
+
+
+async def test_an_ssh_server_that_is_away_or_somebody_else_or_shut_is_told_at_its_own_step(tmp_path, ssh_server):
+    async with ssh_server(tmp_path / "ssh") as ssh:
+        other = write_public(tmp_path / "other", new_key())
+        step, found = await broken(tmp_path, 9, **by_ssh(ssh, other))
+        assert (step, "TUNNEL_SSH_HOST_KEYS_FILE" in found.remedy) == ("SSH server", True)
+        write_public(tmp_path / "ssh" / "authorized", new_key())
+        step, found = await broken(tmp_path, 9, **by_ssh(ssh))
+        assert (step, "authorized_keys" in found.remedy) == ("SSH server", True)
+    step, found = await broken(tmp_path, 9, **by_ssh(ssh))
+    assert (step, found.remedy.partition(":")[0]) == ("SSH server", "SSH server unreachable")
+
+
+async def test_an_ssh_server_that_does_not_forward_or_does_not_reach_the_tunnel_is_told(tmp_path, ssh_server):
+    async with ssh_server(tmp_path / "ssh", "127.0.0.1:9") as ssh, running_server(UNUSED) as server:
+        step, found = await broken(tmp_path, server.port, **by_ssh(ssh))
+        assert (step, "PermitOpen" in found.remedy) == ("SSH forward", True)
+        step, found = await broken(tmp_path, 9, **by_ssh(ssh))
+        assert (step, "TUNNEL_LISTEN=127.0.0.1" in found.remedy) == ("SSH forward", True)
+    async with ssh_server(tmp_path / "bastion") as bastion:
+        step, found = await broken(tmp_path, 9, SOURCE_SIDE_TUNNEL_IP=OWN_ADDRESS, **by_ssh(bastion))
+        assert (step, f"SOURCE_SIDE_TUNNEL_IP={OWN_ADDRESS}" in found.remedy) == ("SSH forward", True)
+
+
+async def test_a_source_vm_that_waits_for_its_own_sshd_is_tried_on_loopback_without_ssh(tmp_path):
+    async with running_server(UNUSED) as server:
+        own = {"TUNNEL_SSH": "tunnel@127.0.0.1:22", "TUNNEL_LISTEN": ""}
+        report = await diagnosis(tmp_path, variables(server.port, **own), Side.SOURCE)
+    assert {"tunnel port", "mutual TLS"} <= set(with_verdict(report, Verdict.PASSED))

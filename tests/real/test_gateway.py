@@ -51,7 +51,7 @@ async def ready():
     logging.getLogger("appliance.gateway").removeHandler(handler)
 
 
-def settings_for(port, tunnel_port=0, resolver=None, transport="tls"):
+def settings_for(port, tunnel_port=0, resolver=None, **changes):
     environment = REQUIRED | {
         "SOURCE_BROKER_SERVERS": f"b0.orange.example:{port}",
         "SOURCE_BROKER_PATTERN": f"*.pattern.example:{port}",
@@ -59,7 +59,7 @@ def settings_for(port, tunnel_port=0, resolver=None, transport="tls"):
         "TUNNEL_TARGET_NETWORKS": "127.0.0.0/8",
         "TUNNEL_RESOLVER": str(resolver or ""),
         "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
-        "TUNNEL_TRANSPORT": transport,
+        **changes,
     }
     settings = parse(environment, TUNNEL_ENDS)
     server = Target("127.0.0.1", tunnel_port)
@@ -81,13 +81,22 @@ async def running(run, settings, ready):
             await task
 
 
+def through(ssh):
+    """The variables of a tunnel that an SSH server carries."""
+    return {
+        "TUNNEL_SSH": f"{ssh.user}@127.0.0.1:{ssh.port}",
+        "TUNNEL_SSH_KEY_FILE": str(ssh.files.key),
+        "TUNNEL_SSH_HOST_KEYS_FILE": str(ssh.files.host_keys),
+    }
+
+
 def port_in(address):
     return int(address.rpartition(":")[2])
 
 
 @contextlib.asynccontextmanager
-async def both_sides(ready, transport):
-    """A broker that echoes, and both gateways; the broker's port and that of the shim."""
+async def both_sides(ready, **changes):
+    """A broker that echoes, and both gateways, with changes for the destination's; the ports of broker and shim."""
 
     async def everything_is_here(query):
         return [answer(query, "127.0.0.1")]
@@ -95,17 +104,20 @@ async def both_sides(ready, transport):
     async with (
         target_server(echo) as port,
         scripted_server(everything_is_here) as resolver,
-        running(run_source, settings_for(port, resolver=resolver, transport=transport), ready) as source,
+        running(run_source, settings_for(port, resolver=resolver), ready) as source,
     ):
-        settings = settings_for(port, port_in(source["listen"]), transport=transport)
+        settings = settings_for(port, port_in(source["listen"]), **changes)
         async with running(run_destination, settings, ready) as destination:
             yield port, port_in(destination["dns"])
 
 
-@pytest.mark.parametrize("transport", ["tls", "ssh"])
+@pytest.mark.parametrize("by_ssh", [False, True], ids=["tcp", "ssh"])
 @pytest.mark.parametrize("name", ["b0.orange.example", "b7.pattern.example"])
-async def test_a_broker_is_reached_by_its_own_name_and_port(ready, name, transport):
-    async with both_sides(ready, transport) as (port, shim):
+async def test_a_broker_is_reached_by_its_own_name_and_port(tmp_path, ready, ssh_server, name, by_ssh):
+    async with (
+        ssh_server(tmp_path / "ssh") as ssh,
+        both_sides(ready, **(through(ssh) if by_ssh else {})) as (port, shim),
+    ):
         (address,) = addresses(await resolve(shim, name))
         reader, writer = await asyncio.open_connection(address, port)
         writer.write(b"metadata, please")
@@ -132,7 +144,7 @@ async def read(log, where, path):
 
 
 async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog):
-    async with both_sides(ready, "tls") as (port, shim):
+    async with both_sides(ready) as (port, shim):
         (address,) = addresses(await resolve(shim, "b7.pattern.example"))
         before = [samples(await read(caplog, where, "/metrics")) for where in (0, 1)]
         reader, writer = await asyncio.open_connection(address, port)
@@ -150,7 +162,7 @@ async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog)
 
 
 async def test_what_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready, caplog):
-    async with both_sides(ready, "tls") as (port, shim):
+    async with both_sides(ready) as (port, shim):
         async with asyncio.timeout(PATIENCE):
             while "protocol" not in (page := await read(caplog, 1, "/health")):
                 await asyncio.sleep(0.02)

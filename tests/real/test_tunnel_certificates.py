@@ -9,7 +9,6 @@ import pytest
 from appliance.errors import SettingsError
 from appliance.gateway.destination_side import run_destination
 from appliance.gateway.source_side import run_source
-from appliance.gateway.transport import client_of
 from appliance.settings.parse import parse
 from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.secret import Secret
@@ -153,7 +152,7 @@ async def test_case_12_files_that_are_replaced_while_an_end_starts_are_taken(tmp
     authority, identity_read = Authority(), identity.read_credentials
     files = write_files(tmp_path, authority.pem, authority.leaf(Side.DESTINATION))
     monkeypatch.setattr(identity, "read_credentials", read_and_be_overtaken)
-    async with client_of(tunnel_settings(files=files)):
+    async with Renewal(tunnel_settings(files=files), Side.DESTINATION):
         await told(caplog, "certificate files taken")
 
 

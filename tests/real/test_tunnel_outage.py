@@ -1,4 +1,4 @@
-"""What happens when one end comes, goes and comes back, by each transport."""
+"""What happens when one end comes, goes and comes back, directly and inside SSH."""
 
 import asyncio
 

@@ -1,38 +1,188 @@
-"""Both ends of a tunnel by SSH on loopback, and strangers who try their keys on it."""
+"""The tunnel on loopback inside SSH: its client, an SSH server that was there before, the tunnel server as without.
+
+Here the SSH server is asyncssh's, which every machine that runs the tests has; ``openssh`` has the one that users have.
+"""
 
 import contextlib
-import functools
-from collections.abc import AsyncIterator
+import getpass
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 import asyncssh
 
-from appliance.settings.secret import Secret
-from appliance.settings.values import Side, Transport
-from appliance.tunnel.ssh.client import SshClient
-from appliance.tunnel.ssh.keys import LinkKeys, derived_keys
-from appliance.tunnel.ssh.server import SshServer
-from tests.support.tunnel import LINK, SECRET, Ends
-
-USER = "replicator"
-
-
-@functools.cache
-def keys(side: Side, secret: str = SECRET, link: str = LINK) -> LinkKeys:
-    """One end's keys; cached, because the derivation is meant to be slow."""
-    return derived_keys(Secret(secret), link, side)
+from appliance.settings.login import Login
+from appliance.settings.target import Target
+from appliance.settings.values import KeyFiles, SshSettings
+from appliance.tunnel.client import TunnelClient
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.identity import Identity
+from appliance.tunnel.ssh import windows
+from tests.support.tls import identity
+from tests.support.tunnel import Ends
 
 
-SSH = Ends(Transport.SSH, SshServer, SshClient, keys)
-running_server, running_client, link_to = SSH.running_server, SSH.running_client, SSH.link_to
+class SshServer(Protocol):
+    """An SSH server that lets one user in, to forward."""
+
+    user: str
+    port: int
+    files: KeyFiles
+    logins: int
+
+    async def start(self) -> None:
+        """Listen at its port, with the files as they are now."""
+
+    async def stop(self) -> None:
+        """End it, and its connections."""
+
+    async def cut(self) -> None:
+        """End its connections, and go on to listen."""
+
+
+MakeServer = Callable[[Path, str], AbstractAsyncContextManager[SshServer]]
+"""An SSH server with its files in a new directory, which forwards to host:port alone, or to all where that is ""."""
+
+
+def new_key() -> asyncssh.SSHKey:
+    """A key of the kind that the tunnel takes."""
+    return asyncssh.generate_private_key("ssh-ed25519")
+
+
+def write_private(path: Path, key: asyncssh.SSHKey) -> Path:
+    """A private key's file, as OpenSSH wants it."""
+    path.write_bytes(key.export_private_key("openssh"))
+    path.chmod(0o600)
+    return path
+
+
+def write_public(path: Path, *keys: asyncssh.SSHKey) -> Path:
+    """A file of public keys, one a line."""
+    path.write_bytes(b"".join(key.export_public_key("openssh") for key in keys))
+    return path
+
+
+def write_keys(directory: Path) -> KeyFiles:
+    """Make a directory with new keys, ``host`` and ``authorized`` for the server; those for the client."""
+    directory.mkdir()
+    host, client = new_key(), new_key()
+    write_private(directory / "host", host)
+    write_public(directory / "authorized", client)
+    return KeyFiles(write_private(directory / "client", client), write_public(directory / "pinned", host))
+
+
+def through(server: SshServer) -> SshSettings:
+    """The settings of a tunnel that an SSH server carries."""
+    return SshSettings(Login(server.user, Target("127.0.0.1", server.port)), server.files)
+
+
+@dataclass
+class AsyncsshServer:
+    """asyncssh's, in this process."""
+
+    directory: Path
+    files: KeyFiles
+    permitted: str
+    user: str = field(default_factory=getpass.getuser)
+    port: int = 0
+    logins: int = 0
+    _connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Listen at its port, with the files as they are now."""
+        asyncssh.set_log_level(logging.CRITICAL)  # its own lines are none of the tunnel's
+        self._acceptor = await asyncssh.listen(
+            "127.0.0.1",
+            self.port,
+            config=None,
+            server_factory=lambda: _Forwarder(self),
+            server_host_keys=[str(self.directory / "host")],
+            reuse_address=True,
+        )
+        self.port = self._acceptor.get_port()
+
+    async def stop(self) -> None:
+        """End it, and its connections."""
+        self._acceptor.close()
+        await self.cut()
+        await self._acceptor.wait_closed()
+
+    async def cut(self) -> None:
+        """End its connections, and go on to listen."""
+        while self._connections:
+            connection = self._connections.pop()
+            connection.abort()
+            await connection.wait_closed()
+
+    def admitted(self, connection: asyncssh.SSHServerConnection) -> None:
+        """Somebody has logged in."""
+        self.logins += 1
+        self._connections.append(connection)
+
+
+class _Forwarder(asyncssh.SSHServer):
+    def __init__(self, server: AsyncsshServer) -> None:
+        self._server = server
+        self._connection: asyncssh.SSHServerConnection
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        authorized = asyncssh.read_public_key_list(self._server.directory / "authorized")
+        return username == getpass.getuser() and key in authorized
+
+    def auth_completed(self) -> None:
+        self._server.admitted(self._connection)
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:  # noqa: ARG002
+        if self._server.permitted not in ("", f"{dest_host}:{dest_port}"):
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "open failed")
+        return True
 
 
 @contextlib.asynccontextmanager
-async def logged_in(
-    port: int, end: LinkKeys | None = None, **changes: object
-) -> AsyncIterator[asyncssh.SSHClientConnection]:
-    """A plain SSH client's connection to a server: whose key is the destination's, who asks what it likes."""
-    own = end or keys(Side.DESTINATION)
-    trusted = (list(own.peers), [], [])
-    options = {"username": USER, "client_keys": [own.own], "known_hosts": trusted, "agent_path": None} | changes
-    async with asyncssh.connect("127.0.0.1", port, config=None, **options) as connection:
-        yield connection
+async def asyncssh_server(directory: Path, permitted: str = "") -> AsyncIterator[AsyncsshServer]:
+    """One of them, listening; see ``MakeServer``."""
+    server = AsyncsshServer(directory, write_keys(directory), permitted)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@dataclass(frozen=True)
+class InsideSsh(Ends):
+    """The two ends of a tunnel whose client goes through an SSH server of its own."""
+
+    server: MakeServer = asyncssh_server
+
+    @contextlib.asynccontextmanager
+    async def running_client(
+        self,
+        target: Target,
+        port: int,
+        end: Identity | None = None,
+        deadlines: Deadlines | None = None,
+        **changes: object,
+    ) -> AsyncIterator[tuple[TunnelClient, int]]:
+        """As without SSH."""
+        with tempfile.TemporaryDirectory() as directory:
+            async with (
+                self.server(Path(directory, "ssh"), "") as server,
+                super().running_client(target, port, end, deadlines, ssh=through(server), **changes) as running,
+            ):
+                yield running
+
+
+def inside_ssh(server: MakeServer) -> InsideSsh:
+    """The tunnel through such an SSH server."""
+    return InsideSsh(identity, hops=4, window=2 * windows.MOST, server=server)

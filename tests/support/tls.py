@@ -1,4 +1,4 @@
-"""Both ends of a tunnel by TLS on loopback, and strangers who try their certificates and requests on it."""
+"""Both ends of a tunnel on loopback, and strangers who try their certificates and requests on it."""
 
 import asyncio
 import functools
@@ -9,13 +9,11 @@ from cryptography import x509
 
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
-from appliance.settings.values import Side, Transport
+from appliance.settings.values import Side
 from appliance.tunnel.certificates import Credentials, make_credentials
-from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.first_flight import TokenKeys
 from appliance.tunnel.identity import Identity, Known, tls_context
 from appliance.tunnel.link_key import link_key
-from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.tls_channel import TlsChannel, client_channel
 from tests.support.patience import PATIENCE
 from tests.support.tunnel import IDS, LINK, SECRET, Ends
@@ -34,7 +32,7 @@ def identity(side: Side, secret: str = SECRET, ids: tuple[str, str] = IDS) -> Id
     return Identity(link, side, (TokenKeys.of(key), make_credentials(key, link, side)))
 
 
-TLS = Ends(Transport.TLS, TunnelServer, TunnelClient, identity)
+TLS = Ends(identity)
 running_server, running_client, link_to = TLS.running_server, TLS.running_client, TLS.link_to
 
 

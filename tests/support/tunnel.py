@@ -1,21 +1,20 @@
-"""Both ends of a tunnel on loopback by whichever transport, with a target behind it."""
+"""Both ends of a tunnel on loopback, with a target behind it."""
 
 import asyncio
 import contextlib
 import ipaddress
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import NameUnresolved
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
-from appliance.settings.values import Side, SshSettings, Transport, TunnelSettings
-from appliance.tunnel.client import EndpointClient
+from appliance.settings.values import Side, TunnelSettings
+from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.identity import Identity
 from appliance.tunnel.server import TunnelServer
-from appliance.tunnel.ssh.keys import LinkKeys
-from appliance.tunnel.ssh.server import SshServer
 from appliance.tunnel.targets import Resolve
 from tests.support.patience import PATIENCE
 
@@ -27,8 +26,6 @@ PATTERN = TargetPattern("pattern.example", 9092)
 LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-Server = TunnelServer | SshServer
-Proof = Identity | LinkKeys
 
 
 def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelSettings:
@@ -36,11 +33,10 @@ def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelS
     settings = TunnelSettings(
         source_id=IDS[0],
         destination_id=IDS[1],
-        transport=Transport.TLS,
         secret=Secret(SECRET),
         previous_secret=Secret(""),
         files=None,
-        ssh=SshSettings("replicator", None, None),
+        ssh=None,
         server=Target("127.0.0.1", port),
         listen=Target("127.0.0.1", port),
         peer_address="127.0.0.1",
@@ -73,8 +69,8 @@ class Resolver:
 class Link:
     """A running tunnel to one target, and the endpoint of it."""
 
-    server: Server
-    client: EndpointClient
+    server: TunnelServer
+    client: TunnelClient
     resolver: Resolver
     target: Target
     endpoint: int
@@ -118,15 +114,15 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 @dataclass(frozen=True)
 class Ends:
-    """The two ends of a tunnel by one transport, running on loopback: together, or each alone.
+    """The two ends of a tunnel, running on loopback: together, or each alone.
 
-    ``proof`` is of what an end proves who it is: ``identity`` by TLS, ``keys`` by SSH.
+    ``identity`` is that of an end which is given none. A byte takes ``hops`` TCP connections to its target, and
+    ``window`` bytes wait for a slow reader beside those that TCP holds.
     """
 
-    transport: Transport
-    server: Callable[..., Server]
-    client: Callable[..., EndpointClient]
-    proof: Callable[[Side], Proof]
+    identity: Callable[[Side], Identity]
+    hops: int = 3
+    window: int = 0
 
     @contextlib.asynccontextmanager
     async def running_server(
@@ -134,16 +130,15 @@ class Ends:
         target: Target,
         resolver: Resolve | None = None,
         deadlines: Deadlines | None = None,
-        end: Proof | None = None,
-        clock: Callable[[], float] | None = None,
+        end: Identity | None = None,
+        clock: Callable[[], float] = time.time,
         **changes: object,
-    ) -> AsyncIterator[Server]:
+    ) -> AsyncIterator[TunnelServer]:
         """The source's end alone, which may dial ``target``."""
-        settings = tunnel_settings(target, transport=self.transport, **changes)
+        settings = tunnel_settings(target, **changes)
         resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
-        proof = end or self.proof(Side.SOURCE)
-        told = {"clock": clock} if clock else {}
-        async with asyncio.timeout(PATIENCE), self.server(settings, proof, resolve, deadlines, **told) as server:
+        identity = end or self.identity(Side.SOURCE)
+        async with asyncio.timeout(PATIENCE), TunnelServer(settings, identity, resolve, deadlines, clock) as server:
             yield server
 
     @contextlib.asynccontextmanager
@@ -151,13 +146,13 @@ class Ends:
         self,
         target: Target,
         port: int,
-        end: Proof | None = None,
+        end: Identity | None = None,
         deadlines: Deadlines | None = None,
         **changes: object,
-    ) -> AsyncIterator[tuple[EndpointClient, int]]:
+    ) -> AsyncIterator[tuple[TunnelClient, int]]:
         """The destination's end alone, dialling ``port``, and the port of its endpoint for ``target``."""
-        settings = tunnel_settings(target, port=port, transport=self.transport, **changes)
-        async with self.client(settings, end or self.proof(Side.DESTINATION), deadlines) as client:
+        settings = tunnel_settings(target, port=port, **changes)
+        async with TunnelClient(settings, end or self.identity(Side.DESTINATION), deadlines) as client:
             yield client, await client.open_endpoint(target, "127.0.0.1", 0)
 
     @contextlib.asynccontextmanager

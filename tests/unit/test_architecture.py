@@ -69,12 +69,12 @@ def test_kafka_clients_of_others_are_for_the_demo_alone() -> None:
     assert knowing <= {"demo"}
 
 
-def test_asyncssh_is_loaded_only_where_the_tunnel_is_ssh() -> None:
+def test_asyncssh_is_loaded_only_where_an_ssh_server_carries_the_tunnel() -> None:
     within = {path for path in MODULES if path.is_relative_to(ROOT / "tunnel" / "ssh")}
     assert not [path for path in MODULES if path not in within and "asyncssh" in imported(path)]
     users = {path for path in MODULES for name in imported(path) if name.startswith("appliance.tunnel.ssh")} - within
-    assert {str(path.relative_to(ROOT)) for path in users} == {"gateway/transport.py"}
-    code = "import sys, appliance.cli, appliance.gateway.transport; sys.exit('asyncssh' in sys.modules)"
+    assert {str(path.relative_to(ROOT)) for path in users} == {"tunnel/dialler.py"}
+    code = "import sys, appliance.cli, appliance.gateway.destination_side; sys.exit('asyncssh' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent).returncode == 0
 
 
@@ -103,6 +103,7 @@ PURE = [
     "dns/question.py",
     "tunnel/connect.py",
     "tunnel/access.py",
+    "tunnel/ssh/windows.py",
     "gateway/brokers.py",
     "gateway/health.py",
     "gateway/metrics.py",

@@ -1,24 +1,29 @@
-"""SSH as the appliance speaks it: modern algorithms only, and everything off but keys and ``direct-tcpip``.
+"""How the tunnel logs in to an SSH server: modern algorithms only, by a key, to a host whose key is pinned.
 
-Nothing of the machine's user comes in: no ``~/.ssh/config``, no default keys, no agent, no ``known_hosts``. On the
-server's side asyncssh grants nothing that the server's class does not say yes to; see ``server``.
+Nothing of the machine's user comes in: no ``~/.ssh/config``, no default keys, no agent, no ``known_hosts``. Everything
+that the server could ask of a client, or offer it, but ``direct-tcpip`` channels is off.
 """
 
 import getpass
 import logging
 import os
 from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
 
 import asyncssh
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from appliance.errors import SettingsError
+from appliance.settings.key_files import read_private_key, read_public_keys
+from appliance.settings.values import SshSettings
 from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.ssh.keys import LinkKeys
 
 KEEPALIVE_SECONDS = 15
-"""Silence after which the peer is asked for a sign of life."""
+"""Silence after which the server is asked for a sign of life."""
 
 KEEPALIVE_COUNT = 2
-"""Questions that may go unanswered: a dead link is noticed after 45 seconds."""
+"""Questions that may go unanswered: a dead server is noticed after 45 seconds."""
 
 _ALGORITHMS: dict[str, object] = {
     "kex_algs": ["mlkem768x25519-sha256", "curve25519-sha256", "curve25519-sha256@libssh.org"],
@@ -28,6 +33,7 @@ _ALGORITHMS: dict[str, object] = {
     "compression_algs": ["none"],
 }
 _ONLY_KEYS: dict[str, object] = {
+    "preferred_auth": ["publickey"],
     "public_key_auth": True,
     "password_auth": False,
     "kbdint_auth": False,
@@ -35,46 +41,33 @@ _ONLY_KEYS: dict[str, object] = {
     "gss_host": None,
     "gss_kex": False,
     "gss_auth": False,
+    "disable_trivial_auth": True,
     "x509_trusted_certs": None,
     "x509_trusted_cert_paths": [],
+    "agent_path": None,
     "agent_forwarding": False,
     "x11_forwarding": False,
+    "pkcs11_provider": None,
+    "proxy_command": None,
 }
 
-
-def server_options(
-    keys: LinkKeys, deadlines: Deadlines, factory: Callable[[], asyncssh.SSHServer]
-) -> asyncssh.SSHServerConnectionOptions:
-    """How the source's end accepts; ``factory`` makes the one that decides for each connection."""
-    _quiet()
-    return asyncssh.SSHServerConnectionOptions(
-        config=None,
-        server_factory=factory,
-        server_host_keys=[keys.own],
-        authorized_client_keys=None,
-        allow_pty=False,
-        login_timeout=deadlines.handshake,
-        keepalive_interval=KEEPALIVE_SECONDS,
-        keepalive_count_max=KEEPALIVE_COUNT,
-        **_ALGORITHMS,
-        **_ONLY_KEYS,
-    )
+_T = TypeVar("_T")
 
 
-def client_options(user: str, keys: LinkKeys, deadlines: Deadlines) -> asyncssh.SSHClientConnectionOptions:
-    """How the destination's end logs in as ``user``."""
-    _quiet()
+def client_options(settings: SshSettings, deadlines: Deadlines) -> asyncssh.SSHClientConnectionOptions:
+    """How to log in, with the key and the host keys that are in the files now.
+
+    Raises:
+        SettingsError: a file is not what it has to be.
+    """
+    user = settings.login.user
+    asyncssh.set_log_level(logging.CRITICAL)  # what it has to say comes as an error, and is told in our words
     _name_this_user(user)
     return asyncssh.SSHClientConnectionOptions(
         config=None,
         username=user,
-        client_keys=[keys.own],
-        known_hosts=(list(keys.peers), [], []),
-        preferred_auth=["publickey"],
-        disable_trivial_auth=True,
-        agent_path=None,
-        pkcs11_provider=None,
-        proxy_command=None,
+        client_keys=[_own_key(settings.files.key)],
+        known_hosts=(_host_keys(settings.files.host_keys), [], []),
         login_timeout=deadlines.handshake,
         keepalive_interval=KEEPALIVE_SECONDS,
         keepalive_count_max=KEEPALIVE_COUNT,
@@ -83,9 +76,21 @@ def client_options(user: str, keys: LinkKeys, deadlines: Deadlines) -> asyncssh.
     )
 
 
-def _quiet() -> None:
-    """No line of asyncssh's own: what it has to say comes as an error, and is told in our words."""
-    asyncssh.set_log_level(logging.CRITICAL)
+def _own_key(path: Path) -> asyncssh.SSHKey:
+    key = _read("TUNNEL_SSH_KEY_FILE", path, read_private_key)
+    return asyncssh.import_private_key(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+
+
+def _host_keys(path: Path) -> list[asyncssh.SSHKey]:
+    keys = _read("TUNNEL_SSH_HOST_KEYS_FILE", path, read_public_keys)
+    return [asyncssh.import_public_key(key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)) for key in keys]
+
+
+def _read(variable: str, path: Path, read: Callable[[Path], _T]) -> _T:
+    try:
+        return read(path)
+    except ValueError as error:
+        raise SettingsError([f"{variable}={path}: {error}"]) from error
 
 
 def _name_this_user(name: str) -> None:

@@ -36,7 +36,7 @@ def test_an_end_shows_what_it_has_counted():
     tally.ended[End.NEAR_LOST.name] += 1
     tally.to_target.bytes, tally.from_target.bytes = 10, 20
     found = shown(tunnel(tally))
-    assert found["build_info", "source", "tls", VERSION] == 1
+    assert found["build_info", "tcp", "source", VERSION] == 1
     assert found["connections_accepted_total",] == 7
     assert (found["connections_open",], found["connections_waiting",]) == (3, 2)
     assert {cause: found["connections_refused_total", cause] for cause in Refusal} == {

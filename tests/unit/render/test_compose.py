@@ -27,17 +27,16 @@ PEM = {
 
 @pytest.fixture
 def keys(tmp_path: Path) -> dict[str, str]:
-    """Settings of a tunnel by SSH, through a bastion, with all its keys in files."""
+    """Settings of a tunnel inside SSH, with its keys in files."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-    named = {"TUNNEL_TRANSPORT": "ssh", "TUNNEL_SSH_BASTION": "ann@bastion.example:22"}
-    for kind in ("", "BASTION_"):
-        for name, content in ((f"{kind}KEY", private), (f"{kind}{'HOST' if kind else 'PEER'}_KEYS", public)):
-            path = tmp_path / name
-            path.touch(0o600)
-            path.write_bytes(content)
-            named[f"TUNNEL_SSH_{name}_FILE"] = str(path)
+    named = {"TUNNEL_SSH": "ann@bastion.example:22"}
+    for name, content in (("KEY", private), ("HOST_KEYS", public)):
+        path = tmp_path / name
+        path.touch(0o600)
+        path.write_bytes(content)
+        named[f"TUNNEL_SSH_{name}_FILE"] = str(path)
     return named
 
 
@@ -214,17 +213,23 @@ def test_the_tunnels_files_are_mounted_by_folder_so_that_a_new_one_is_seen(role:
     assert "export TUNNEL_KEY_FILE='/etc/appliance/TUNNEL_KEY_FILE/$end.key'\n" in text
 
 
-def test_ssh_keys_are_mounted_one_by_one_and_the_bastions_only_at_the_end_that_dials_it(keys: dict[str, str]) -> None:
+def test_ssh_keys_are_mounted_by_folder_at_the_end_that_logs_in(keys: dict[str, str]) -> None:
     # Case 9: they were not, and their paths were the VM's.
     found = volumes(services(DESTINATION_VM, **keys)["gateway"])
-    named = {name: path for name, path in keys.items() if name.endswith("_FILE")}
-    assert found.items() >= {f"/etc/appliance/{name}": path for name, path in named.items()}.items()
     text = files(DESTINATION_VM, **keys)["prepared/gateway.sh"]
-    assert all(f"export {name}='/etc/appliance/{name}'\n" in text for name in named)
-    tunnel = volumes(services(SOURCE_VM, **keys)["tunnel"])
-    assert {target.rpartition("/")[2] for target in tunnel} >= {"TUNNEL_SSH_KEY_FILE", "TUNNEL_SSH_PEER_KEYS_FILE"}
-    assert "BASTION" not in str(tunnel) + files(SOURCE_VM, **keys)["prepared/tunnel.sh"]
-    assert "SSH" not in str(volumes(services(DESTINATION_VM, **keys)["replicator"]))
+    for name, path in keys.items():
+        if name.endswith("_FILE"):
+            assert found[f"/etc/appliance/{name}"] == str(Path(path).parent)
+            assert f"export {name}='/etc/appliance/{name}/{Path(path).name}'\n" in text
+    for role, service in ((SOURCE_VM, "tunnel"), (DESTINATION_VM, "replicator")):
+        assert "SSH" not in str(volumes(services(role, **keys)[service]))
+
+
+def test_a_tunnel_that_the_vms_own_sshd_carries_is_published_on_loopback_alone(keys: dict[str, str]) -> None:
+    own = {**keys, "TUNNEL_SSH": "ann@203.0.113.7:22"}
+    assert "127.0.0.1:15060:15060" in published(SOURCE_VM, **own)
+    assert "0.0.0.0:15060:15060" in published(SOURCE_VM, **keys)
+    assert "SSH" not in files(SOURCE_VM, **own)["prepared/tunnel.sh"]
 
 
 def test_the_user_of_a_container_has_a_name_in_it() -> None:

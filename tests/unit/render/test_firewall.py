@@ -41,12 +41,7 @@ def test_nothing_comes_in_at_the_destination_vm() -> None:
     assert [rule.machine for rule in rules(link()) if rule.inbound] == [Side.SOURCE]
 
 
-BASTION = {
-    "TUNNEL_TRANSPORT": "ssh",
-    "TUNNEL_SSH_BASTION": "ann@192.0.2.22:22",
-    "TUNNEL_SSH_BASTION_KEY_FILE": "/srv/keys/bastion",
-    "TUNNEL_SSH_BASTION_HOST_KEYS_FILE": "/srv/keys/bastion.pub",
-}
+BASTION = {"TUNNEL_SSH": "ann@192.0.2.22:22"}
 
 
 def test_where_there_is_a_bastion_the_source_vm_lets_in_the_bastion_and_the_destination_vm_dials_it() -> None:
@@ -57,6 +52,17 @@ def test_where_there_is_a_bastion_the_source_vm_lets_in_the_bastion_and_the_dest
     ]
     assert "\ndefine bastion = 192.0.2.22/32\n" in ready("nftables", link(**BASTION), Side.DESTINATION)
     assert ready("nftables", link(**BASTION), Side.SOURCE).count("CIDR_OF_THE_BASTION_INSIDE") == 1
+
+
+@pytest.mark.parametrize("address", ["203.0.113.7", "127.0.0.1"])
+def test_where_the_source_vms_own_sshd_carries_the_tunnel_only_port_22_is_opened(address: str) -> None:
+    settings = link(TUNNEL_SSH="ann@203.0.113.7:22", SOURCE_SIDE_TUNNEL_IP=address)
+    assert opened(settings)[:2] == [
+        ("source", "from", "destination VM 198.51.100.9", 22, True),
+        ("destination", "to", "source VM 203.0.113.7", 22, True),
+    ]
+    for form in FORMATS:
+        assert "15060" not in ready(form, settings, Side.SOURCE)
 
 
 def test_every_rule_has_a_name_of_its_own_even_when_all_ports_are_one() -> None:

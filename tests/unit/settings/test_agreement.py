@@ -64,12 +64,9 @@ def test_a_ca_file_is_not_read_for_a_listener_without_tls() -> None:
 
 
 SSH_FILES = {
-    "TUNNEL_TRANSPORT": "ssh",
+    "TUNNEL_SSH": "ubuntu@bastion.example:22",
     "TUNNEL_SSH_KEY_FILE": "/absent/own",
-    "TUNNEL_SSH_PEER_KEYS_FILE": "/absent/peers",
-    "TUNNEL_SSH_BASTION": "ubuntu@bastion.example:22",
-    "TUNNEL_SSH_BASTION_KEY_FILE": "/absent/bastion",
-    "TUNNEL_SSH_BASTION_HOST_KEYS_FILE": "/absent/hosts",
+    "TUNNEL_SSH_HOST_KEYS_FILE": "/absent/hosts",
 }
 
 
@@ -77,19 +74,15 @@ def test_every_ssh_key_file_is_looked_at_before_it_is_needed() -> None:
     told = faults(**SSH_FILES)
     assert [fault.partition(": expected")[0] for fault in told] == [
         "TUNNEL_SSH_KEY_FILE=/absent/own",
-        "TUNNEL_SSH_PEER_KEYS_FILE=/absent/peers",
-        "TUNNEL_SSH_BASTION_KEY_FILE=/absent/bastion",
-        "TUNNEL_SSH_BASTION_HOST_KEYS_FILE=/absent/hosts",
+        "TUNNEL_SSH_HOST_KEYS_FILE=/absent/hosts",
     ]
     assert all(fault.endswith("No such file or directory") for fault in told)
 
 
 def test_ssh_key_files_are_not_read_where_nobody_uses_them() -> None:
-    parse({**REQUIRED, **SSH_FILES, "TUNNEL_TRANSPORT": "tls"}, EVERY_ROLE)
+    parse({**REQUIRED, **SSH_FILES, "TUNNEL_SSH": ""}, EVERY_ROLE)
     parse({**REQUIRED, **SSH_FILES}, Role.REPLICATOR)
-    with pytest.raises(SettingsError) as refusal:
-        parse({**REQUIRED, **SSH_FILES}, Role.SOURCE)
-    assert not [fault for fault in refusal.value.faults if "BASTION" in fault]
+    parse({**REQUIRED, **SSH_FILES}, Role.SOURCE)
 
 
 def test_a_cluster_of_sparks_own_needs_its_secret_and_a_number_of_tasks() -> None:

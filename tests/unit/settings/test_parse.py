@@ -10,8 +10,8 @@ from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, TargetPattern
-from appliance.settings.values import Bastion, KeyFiles, Route, SecurityProtocol, SshSettings, Start
-from appliance.settings.variables import TABLE
+from appliance.settings.values import KeyFiles, Route, SecurityProtocol, SshSettings, Start
+from appliance.settings.variables import GONE, TABLE
 from tests.support.settings import REQUIRED, SECRET
 
 
@@ -124,36 +124,57 @@ def test_a_ca_file_matters_only_to_the_role_that_reads_it(tmp_path: Path) -> Non
     )
 
 
+SSH = {
+    "TUNNEL_SSH": "ubuntu@bastion.example:22",
+    "TUNNEL_SSH_KEY_FILE": "/own",
+    "TUNNEL_SSH_HOST_KEYS_FILE": "/hosts",
+}
+
+
 def test_the_ssh_settings_are_put_together() -> None:
-    ssh = parse(
-        {
-            **REQUIRED,
-            "TUNNEL_SSH_USER": "tunnel",
-            "TUNNEL_SSH_KEY_FILE": "/own",
-            "TUNNEL_SSH_PEER_KEYS_FILE": "/peers",
-            "TUNNEL_SSH_BASTION": "ubuntu@bastion.example:22",
-            "TUNNEL_SSH_BASTION_KEY_FILE": "/bastion",
-            "TUNNEL_SSH_BASTION_HOST_KEYS_FILE": "/hosts",
-        },
-        TUNNEL_ENDS,
-    ).tunnel.ssh
-    bastion = Bastion(Login("ubuntu", Target("bastion.example", 22)), KeyFiles(Path("/bastion"), Path("/hosts")))
-    assert ssh == SshSettings("tunnel", KeyFiles(Path("/own"), Path("/peers")), bastion)
+    tunnel = parse({**REQUIRED, **SSH}, Role.SOURCE).tunnel
+    login = Login("ubuntu", Target("bastion.example", 22))
+    assert tunnel.ssh == SshSettings(login, KeyFiles(Path("/own"), Path("/hosts")))
+    assert (tunnel.server, tunnel.listen) == (Target("203.0.113.7", 15060), Target("0.0.0.0", 15060))
+    assert not tunnel.by_own_sshd
 
 
-def test_by_default_the_ssh_keys_are_made_and_no_bastion_is_asked() -> None:
-    assert parse(REQUIRED, TUNNEL_ENDS).tunnel.ssh == SshSettings("replicator", None, None)
+@pytest.mark.parametrize("changes", [{"TUNNEL_SSH": "u@203.0.113.7:22"}, {"SOURCE_SIDE_TUNNEL_IP": "127.0.0.1"}])
+def test_the_source_vms_own_sshd_dials_its_loopback_and_nothing_else_is_opened(changes: Mapping[str, str]) -> None:
+    tunnel = parse({**REQUIRED, **SSH, **changes}, Role.SOURCE).tunnel
+    assert tunnel.server == tunnel.listen == Target("127.0.0.1", 15060)
+    assert tunnel.by_own_sshd
 
 
-def test_an_ssh_key_file_alone_and_a_bastion_without_keys_are_told_together() -> None:
-    assert faults({"TUNNEL_SSH_KEY_FILE": "/own", "TUNNEL_SSH_BASTION": "ubuntu@bastion.example:22"}) == (
-        "TUNNEL_SSH_KEY_FILE, TUNNEL_SSH_PEER_KEYS_FILE: expected both files, or none",
-        "TUNNEL_SSH_BASTION=ubuntu@bastion.example:22: expected with it TUNNEL_SSH_BASTION_KEY_FILE and "
-        "TUNNEL_SSH_BASTION_HOST_KEYS_FILE",
+def test_a_listening_address_that_is_given_holds_with_an_ssh_server_too() -> None:
+    given = {**SSH, "TUNNEL_SSH": "u@203.0.113.7:22", "TUNNEL_LISTEN": "10.0.0.9"}
+    assert parse({**REQUIRED, **given}, Role.SOURCE).tunnel.listen == Target("10.0.0.9", 15060)
+
+
+def test_by_default_no_ssh_server_is_asked() -> None:
+    tunnel = parse(REQUIRED, TUNNEL_ENDS).tunnel
+    assert (tunnel.ssh, tunnel.by_own_sshd) == (None, False)
+
+
+@pytest.mark.parametrize("file", ["TUNNEL_SSH_KEY_FILE", "TUNNEL_SSH_HOST_KEYS_FILE"])
+def test_an_ssh_server_without_its_key_files_is_told_where_they_are_needed(file: str) -> None:
+    [fault] = faults({**SSH, "TUNNEL_SSH_KEY_FILE": "", "TUNNEL_SSH_HOST_KEYS_FILE": ""} | {file: ""}, Role.DESTINATION)
+    assert fault == (
+        "TUNNEL_SSH=ubuntu@bastion.example:22: expected with it TUNNEL_SSH_KEY_FILE and TUNNEL_SSH_HOST_KEYS_FILE"
     )
+    parse({**REQUIRED, "TUNNEL_SSH": SSH["TUNNEL_SSH"]}, Role.SOURCE)
 
 
 def test_a_secret_is_asked_for_beside_certificate_files_too() -> None:
     names = ("TUNNEL_AUTHORITY_FILE", "TUNNEL_CERTIFICATE_FILE", "TUNNEL_KEY_FILE")
     told = faults({"SHARED_SECRET": ""} | dict.fromkeys(names, "/own"))
     assert any(fault.startswith("SHARED_SECRET: missing") for fault in told)
+
+
+@pytest.mark.parametrize("name", GONE)
+@pytest.mark.parametrize("role", [Role.SOURCE, Role.DESTINATION])
+def test_a_variable_that_is_gone_names_what_takes_its_place(name: str, role: Role) -> None:
+    [fault] = faults({name: "x"}, role)
+    assert fault == f"{name}: gone: {GONE[name]}"
+    assert "TUNNEL_SSH" in fault.partition("gone")[2]
+    assert name not in {variable.name for variable in TABLE}

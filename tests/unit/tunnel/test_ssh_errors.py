@@ -5,27 +5,27 @@ import pytest
 
 from appliance.errors import (
     ApplianceError,
-    IdentityRefused,
-    NameUnresolved,
-    PeerError,
-    TargetRefused,
-    TimedOut,
+    ForwardRefused,
+    HostKeyDiffers,
+    LoginRefused,
+    NoSshServer,
+    SshUnreachable,
     Unreachable,
 )
-from appliance.tunnel.ssh.errors import connection_error, one_line, open_failure, target_error
+from appliance.tunnel.ssh.errors import channel_error, connection_error, one_line
 
 
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (asyncssh.HostKeyNotVerifiable("Host key is not trusted"), IdentityRefused),
-        (asyncssh.PermissionDenied("Permission denied"), IdentityRefused),
-        (asyncssh.ConnectionLost("Connection lost"), Unreachable),
-        (OSError(errno.ECONNRESET, "reset"), Unreachable),
-        (None, Unreachable),
-        (asyncssh.KeyExchangeFailed("No matching encryption algorithm found"), PeerError),
-        (asyncssh.ProtocolError("Max packet size exceeded"), PeerError),
-        (asyncssh.MACError("MAC verification failed"), PeerError),
+        (asyncssh.HostKeyNotVerifiable("Host key is not trusted"), HostKeyDiffers),
+        (asyncssh.PermissionDenied("Permission denied"), LoginRefused),
+        (asyncssh.ConnectionLost("Connection lost"), SshUnreachable),
+        (OSError(errno.ECONNRESET, "reset"), SshUnreachable),
+        (None, SshUnreachable),
+        (asyncssh.KeyExchangeFailed("No matching encryption algorithm found"), NoSshServer),
+        (asyncssh.ProtocolError("Max packet size exceeded"), NoSshServer),
+        (asyncssh.MACError("MAC verification failed"), NoSshServer),
     ],
 )
 def test_what_ends_a_connection_says_whose_fault_it_is(error: Exception | None, kind: type[ApplianceError]) -> None:
@@ -33,24 +33,18 @@ def test_what_ends_a_connection_says_whose_fault_it_is(error: Exception | None, 
 
 
 @pytest.mark.parametrize(
-    ("error", "back"),
+    ("code", "kind"),
     [
-        (TargetRefused("b0.orange.example:22 is not on the allow-list"), TargetRefused),
-        (TimedOut("no answer"), Unreachable),
-        (NameUnresolved("no address"), Unreachable),
-        (Unreachable("connection refused"), Unreachable),
+        (asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, ForwardRefused),
+        (asyncssh.OPEN_UNKNOWN_CHANNEL_TYPE, ForwardRefused),
+        (asyncssh.OPEN_CONNECT_FAILED, Unreachable),
+        (asyncssh.OPEN_RESOURCE_SHORTAGE, Unreachable),
     ],
 )
-def test_a_refusal_reaches_the_other_end_as_what_it_is(error: ApplianceError, back: type[ApplianceError]) -> None:
-    failure = open_failure(error)
-    told = target_error(failure)
-    assert type(told) is back
-    assert str(told) == f"{error} ({failure.code})"
-
-
-def test_what_an_openssh_server_forbids_is_a_refused_target() -> None:
-    prohibited = asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "open failed")
-    assert isinstance(target_error(prohibited), TargetRefused)
+def test_a_forward_that_is_forbidden_is_told_from_one_that_fails(code: int, kind: type[ApplianceError]) -> None:
+    told = channel_error(asyncssh.ChannelOpenError(code, "Open failed"), "10.1.0.2:15060")
+    assert type(told) is kind
+    assert str(told) == f"10.1.0.2:15060 from the SSH server: open failed ({code})"
 
 
 def test_a_strangers_words_are_one_line_of_the_log() -> None:

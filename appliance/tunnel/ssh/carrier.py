@@ -1,0 +1,169 @@
+"""The one SSH connection, made when it is first needed, and again when it was lost; and the channels in it."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import TypeVar
+
+import asyncssh
+
+from appliance.errors import SshUnreachable, TimedOut
+from appliance.settings.target import Target
+from appliance.settings.values import SshSettings
+from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.ssh.errors import channel_error, connection_error, one_line
+from appliance.tunnel.ssh.options import client_options
+from appliance.tunnel.ssh.transport import ChannelSession
+from appliance.tunnel.ssh.windows import Windows
+from appliance.tunnel.tcp_channel import TcpChannel
+
+log = logging.getLogger("appliance.tunnel")
+
+_Kind = TypeVar("_Kind", bound=TcpChannel)
+_Opened = tuple[asyncssh.SSHTCPChannel[bytes], asyncssh.SSHTCPSession[bytes]]
+
+
+class SshCarrier:
+    """Dials the tunnel server through an SSH server.
+
+    Args:
+        settings: which SSH server, as whom, by which files.
+        server: the tunnel server, as the SSH server dials it.
+        deadlines: how long each step may take.
+    """
+
+    def __init__(self, settings: SshSettings, server: Target, deadlines: Deadlines) -> None:
+        self._settings = settings
+        self._server = server
+        self._deadlines = deadlines
+        self._windows = Windows()
+        self._connecting: asyncio.Task[asyncssh.SSHClientConnection] | None = None
+        self._closing = False
+
+    async def login(self) -> None:
+        """Make the SSH connection, unless it stands.
+
+        Raises:
+            SshUnreachable, NoSshServer, HostKeyDiffers, LoginRefused: as they say.
+            SettingsError: a key file is not what it has to be.
+        """
+        await self._connection()
+
+    async def dial(self, make: Callable[[], _Kind]) -> _Kind:
+        """A channel to the tunnel server, once the SSH connection stands.
+
+        Raises:
+            ForwardRefused: the SSH server does not forward there.
+            TimedOut, Unreachable: it does not reach the tunnel server, or the SSH connection is lost.
+            ApplianceError: as ``login``.
+        """
+        connection = await self._connection()
+        protocol, seconds = make(), self._deadlines.dial
+        opening = asyncio.create_task(self._open(connection, protocol), name="channel of the tunnel's SSH connection")
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(opening)
+        except BaseException as error:
+            # Not cancelled: the server opens it all the same, and somebody has to close it then.
+            opening.add_done_callback(_close_when_open)
+            if isinstance(error, TimeoutError):
+                raise TimedOut(
+                    f"{self._settings.login} opened no channel to {self._server} in {seconds:g} s"
+                ) from error
+            raise
+        return protocol
+
+    async def close(self) -> None:
+        """End the SSH connection, and all channels with it."""
+        self._closing = True
+        task, self._connecting = self._connecting, None
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled() and not task.exception():
+            task.result().close()
+            await task.result().wait_closed()
+
+    async def _connection(self) -> asyncssh.SSHClientConnection:
+        """The one connection, which all who ask for it while it is being made wait for together."""
+        if self._connecting is None or _is_over(self._connecting):
+            self._connecting = asyncio.create_task(self._connect(), name="tunnel's SSH connection")
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> asyncssh.SSHClientConnection:
+        options = client_options(self._settings, self._deadlines)
+        login, seconds = self._settings.login, self._deadlines.dial + self._deadlines.handshake
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await asyncssh.connect(
+                    login.server.host.strip("[]"),
+                    login.server.port,
+                    config=None,
+                    options=options,
+                    client_factory=lambda: _Owner(self._lost),
+                )
+        except TimeoutError as error:
+            raise SshUnreachable(f"no SSH connection with {login.server} within {seconds:g} s") from error
+        except socket.gaierror as error:
+            raise SshUnreachable(f"no address for {login.server.host}: {error.strerror}") from error
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else one_line(str(error))
+            raise SshUnreachable(f"{login.server}: {reason.lower()}") from error
+        except asyncssh.Error as error:
+            raise connection_error(error) from error
+        log.info("SSH connection made", extra={"fields": {"ssh": str(login)}})
+        return connection
+
+    async def _open(self, connection: asyncssh.SSHClientConnection, protocol: asyncio.BufferedProtocol) -> _Opened:
+        window = self._windows.grant()
+
+        def session() -> ChannelSession:
+            return ChannelSession(protocol, self._server, lambda: self._windows.release(window))
+
+        host, port = self._server.host.strip("[]"), self._server.port
+        try:
+            return await connection.create_connection(session, host, port, "127.0.0.1", 0, window=window)
+        except Exception as error:
+            self._windows.release(window)
+            if connection.is_closed():
+                raise SshUnreachable("SSH connection lost while it opened a channel") from error
+            if isinstance(error, asyncssh.ChannelOpenError):
+                raise channel_error(error, str(self._server)) from error
+            raise
+
+    def _lost(self, error: Exception | None) -> None:
+        if not self._closing:
+            fields = {"ssh": str(self._settings.login), "cause": str(connection_error(error))}
+            log.warning("SSH connection lost, and all connections in it", extra={"fields": fields})
+
+
+class _Owner(asyncssh.SSHClient):
+    """Passes on that the connection is over, if it ever stood."""
+
+    def __init__(self, lost: Callable[[Exception | None], None]) -> None:
+        self._lost = lost
+        self._stood = False
+
+    def auth_completed(self) -> None:
+        """Called by asyncssh: we are logged in."""
+        self._stood = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncssh: the connection is closed."""
+        if self._stood:
+            self._lost(exc)
+
+
+def _is_over(task: "asyncio.Task[asyncssh.SSHClientConnection]") -> bool:
+    if not task.done():
+        return False
+    return task.cancelled() or task.exception() is not None or task.result().is_closed()
+
+
+def _close_when_open(opening: "asyncio.Task[_Opened]") -> None:
+    if not opening.cancelled() and not opening.exception():
+        channel, _ = opening.result()
+        channel.abort()

@@ -1,0 +1,112 @@
+"""A channel of an SSH connection as a transport of asyncio's, so that what runs over TCP runs in it unchanged.
+
+SSH has no reset: an abort closes the channel, and the SSH server closes its TCP connection to the tunnel server in the
+regular way. TLS inside tells the one from the other.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import asyncssh
+
+from appliance.settings.target import Target
+
+
+class SshTransport(asyncio.Transport):
+    """The sending half, and the reins of the receiving one.
+
+    Args:
+        channel: asyncssh's.
+        peer: where the SSH server has connected it to.
+    """
+
+    def __init__(self, channel: asyncssh.SSHTCPChannel[bytes], peer: Target) -> None:
+        super().__init__({"peername": (peer.host, peer.port)})
+        self._channel = channel
+        self._loop = asyncio.get_running_loop()
+        self._paused = False
+
+    def write(self, data: Any) -> None:
+        """Send bytes as the server's window allows, and keep the rest."""
+        self._channel.write(data)
+
+    def write_eof(self) -> None:
+        """End our direction once all is sent."""
+        self._channel.write_eof()
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._channel.is_closing()
+
+    def close(self) -> None:
+        """Close when all is sent."""
+        self._channel.close()
+
+    def abort(self) -> None:
+        """Close now."""
+        self._channel.abort()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """How much may wait before the protocol is told to pause."""
+        self._channel.set_write_buffer_limits(high, low)
+
+    def pause_reading(self) -> None:
+        """Deliver no more: the server's window will close."""
+        self._paused = True
+        self._channel.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Deliver again, but soon: asyncssh would deliver what waits before it returns, unlike asyncio."""
+        self._paused = False
+        self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        if not self._paused:
+            self._channel.resume_reading()
+
+
+class ChannelSession(asyncssh.SSHTCPSession[bytes]):
+    """Passes what asyncssh says of a channel on to a protocol of asyncio's.
+
+    Args:
+        protocol: what runs in the channel.
+        peer: where the SSH server has connected it to.
+        closed: called when the channel is closed.
+    """
+
+    def __init__(self, protocol: asyncio.BufferedProtocol, peer: Target, closed: Callable[[], None]) -> None:
+        self._protocol = protocol
+        self._peer = peer
+        self._closed = closed
+
+    def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
+        """Called by asyncssh: the channel is open."""
+        self._protocol.connection_made(SshTransport(chan, self._peer))
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:  # noqa: ARG002
+        """Called by asyncssh: the bytes of a packet have arrived."""
+        left = memoryview(data)
+        while left:
+            buffer = memoryview(self._protocol.get_buffer(len(left)))
+            count = min(len(left), len(buffer))
+            buffer[:count] = left[:count]
+            self._protocol.buffer_updated(count)
+            left = left[count:]
+
+    def eof_received(self) -> bool:
+        """Called by asyncssh: the peer has ended its direction."""
+        return bool(self._protocol.eof_received())
+
+    def pause_writing(self) -> None:
+        """Called by asyncssh: too much waits to be sent."""
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Called by asyncssh: little waits to be sent."""
+        self._protocol.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncssh: the channel is closed."""
+        self._closed()
+        self._protocol.connection_lost(exc)
