@@ -17,6 +17,7 @@ from appliance.settings.values import Settings
 from appliance.tunnel import descriptors
 from appliance.tunnel.client import EndpointClient
 from appliance.tunnel.deadlines import DRAIN_SECONDS
+from appliance.tunnel.jams import reset_jammed
 
 log = logging.getLogger("appliance.gateway")
 
@@ -54,7 +55,7 @@ async def _watch(
         watcher = BrokerWatcher(source, tunnel.allowed, endpoints)
         status = DestinationStatus(settings, client, endpoints, dns, watcher)
         pages = StatusPages(status.health, status.metrics)
-        async with beside(log, FAILURE, brokers=watcher.run, status=serving(tunnel.status, pages)):
+        async with beside(log, FAILURE, brokers=watcher.run, memory=reset_jammed, status=serving(tunnel.status, pages)):
             fields = {
                 "server": str(tunnel.server),
                 "transport": tunnel.transport.value,

@@ -12,6 +12,7 @@ from appliance.gateway.transport import Server, server_of
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel import descriptors
 from appliance.tunnel.deadlines import DRAIN_SECONDS
+from appliance.tunnel.jams import reset_jammed
 from appliance.tunnel.targets import Resolve
 
 log = logging.getLogger("appliance.gateway")
@@ -27,7 +28,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     descriptors.provide(tunnel.connections_max)
     async with (
         server_of(tunnel, broker_resolver(tunnel)) as server,
-        beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))),
+        beside(log, FAILURE, memory=reset_jammed, status=serving(tunnel.status, _pages(tunnel, server))),
     ):
         fields = {
             "listen": f"{tunnel.listen.host}:{server.port}",
