@@ -102,7 +102,7 @@ def _through_the_tunnel(settings: Settings, trial: TunnelTrial) -> Way:
         beyond=(
             (
                 TargetRefused,
-                f"allow it there: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_TARGET_NETWORKS{_BEYOND}",
+                f"allow it there: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_BROKER_NETWORKS{_BEYOND}",
             ),
             (
                 Unreachable,

@@ -101,7 +101,7 @@ def _beside(settings: Settings) -> Way:
         resolve=broker_resolver(tunnel),
         accept=accept,
         names=(
-            (TargetRefused, "allow it: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_TARGET_NETWORKS"),
+            (TargetRefused, "allow it: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_BROKER_NETWORKS"),
             *names_remedies(settings.source, _resolver(tunnel)),
         ),
         near=((Unreachable, down),),

@@ -145,8 +145,8 @@ class TunnelSettings:
     ``link`` is ``<SOURCE_CLUSTER_ID>-<DESTINATION_CLUSTER_ID>``, the same on both. ``server`` is what the destination
     VM dials, ``listen`` where the source VM waits, ``peer_address`` the destination VM's address as the source VM and
     its firewall see it. ``resolver`` is the DNS server with which the source VM finds its brokers (None: the
-    system's). ``target_networks`` are the networks that a target's name may resolve to even though they are loopback
-    or link-local. ``endpoint_network`` is where the destination VM gives each broker an address of its own.
+    system's). ``broker_networks`` are the networks that a target's name may resolve to; empty: all in which brokers may
+    live at all. ``endpoint_network`` is where the destination VM gives each broker an address of its own.
     ``files`` None means that the identity is made from ``secret``, which is empty otherwise; ``previous_secret`` is
     what the destination falls back on while the secret is being changed, and mostly empty. ``ssh`` is read where that
     is the transport. ``status`` is where this
@@ -164,7 +164,7 @@ class TunnelSettings:
     peer_address: str
     allowed: AllowedTargets
     resolver: Target | None
-    target_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    broker_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
     endpoint_network: ipaddress.IPv4Network
     connections_max: int
     idle_seconds: float

@@ -164,7 +164,7 @@ async def test_a_broker_that_is_down_is_told(path: Link) -> None:
 async def test_a_broker_that_the_source_vm_does_not_allow_is_told(path: Link) -> None:
     wide = {"SOURCE_BROKER_PATTERN": f"*.{OTHER_DOMAIN}:{port(path)}"}
     report = await examined(path, **wide, **named(path, f"b0.{DOMAIN}", f"b0.{OTHER_DOMAIN}"))
-    assert_breaks_at(report, "source: TCP", "not on the allow-list", "TUNNEL_TARGET_NETWORKS")
+    assert_breaks_at(report, "source: TCP", "not on the allow-list", "TUNNEL_BROKER_NETWORKS")
 
 
 async def test_a_certificate_of_another_authority_is_told(path: Link) -> None:
@@ -323,8 +323,8 @@ async def test_a_source_vm_without_a_key_tries_what_needs_none(path: Link) -> No
 async def test_names_that_the_source_vm_does_not_resolve_or_may_not_dial_are_told(path: Link) -> None:
     report = await examined(path, Side.SOURCE, **named(path, f"b0.{DOMAIN}", f"nobody.{DOMAIN}"))
     assert_breaks_at(report, "source: DNS", f"nobody.{DOMAIN}", "TUNNEL_RESOLVER=")
-    report = await examined(path, Side.SOURCE, TUNNEL_TARGET_NETWORKS="")
-    assert_breaks_at(report, "source: DNS", "loopback", "TUNNEL_TARGET_NETWORKS")
+    report = await examined(path, Side.SOURCE, TUNNEL_BROKER_NETWORKS="")
+    assert_breaks_at(report, "source: DNS", "loopback", "TUNNEL_BROKER_NETWORKS")
 
 
 async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> None:

@@ -194,7 +194,7 @@ async def test_a_target_off_the_list_is_refused_without_being_resolved(host, por
 
 
 async def test_a_name_that_resolves_to_loopback_is_refused_unless_permitted(caplog):
-    async with running_server(UNUSED, target_networks=()) as server, logged_in(server.port) as connection:
+    async with running_server(UNUSED, broker_networks=()) as server, logged_in(server.port) as connection:
         with pytest.raises(asyncssh.ChannelOpenError, match=r"b0\.orange\.example resolves to 127\.0\.0\.1: loopback"):
             await connection.open_connection(HOST, 9093)
     assert told_by(caplog, "target refused: check SOURCE_BROKER_SERVERS")
