@@ -4,7 +4,7 @@ What waits in this process has a bound of its own (``waiting``). The kernel's bu
 socket, some MiB, and count as the container's too: a peer that reads fast until they have grown, and then no more,
 makes a few hundred connections hold gigabytes. Smaller buffers would cost every long line its speed. So all that is
 held is looked at now and then; beyond ``HELD_MAX`` the jammed ones are reset, those that hold most first. A connection
-whose bytes move, as slow as its line may be, is never reset: the kernel itself gives it less when memory is short.
+whose bytes move is not: the kernel itself gives it smaller buffers when memory is short.
 """
 
 import asyncio
