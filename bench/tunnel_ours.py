@@ -50,7 +50,7 @@ def env_text(port: int, tunnel_port: int, dns_port: int) -> str:
         "SHARED_SECRET": secrets.token_urlsafe(33),
         "TUNNEL_PORT": str(tunnel_port),
         "TUNNEL_LISTEN": LOOPBACK,
-        "TUNNEL_TARGET_NETWORKS": "127.0.0.0/8,::1/128",
+        "TUNNEL_BROKER_NETWORKS": "127.0.0.0/8,::1/128",
         "TUNNEL_STATUS_LISTEN": f"{LOOPBACK}:0",
         "DNS_LISTEN": f"{LOOPBACK}:{dns_port}",
     }

@@ -54,7 +54,7 @@ def setenv_text(source: ClusterAccess, destination: ClusterAccess, addresses: Li
         variables.TUNNEL_PORT: str(addresses.tunnel.port),
         variables.TUNNEL_LISTEN: addresses.tunnel.host,
         variables.TUNNEL_RESOLVER: str(addresses.vpc_resolver),
-        variables.TUNNEL_TARGET_NETWORKS: "127.0.1.0/24",
+        variables.TUNNEL_BROKER_NETWORKS: "127.0.1.0/24",
         variables.TUNNEL_STATUS_LISTEN: "127.0.0.1:0",
         variables.DNS_LISTEN: str(addresses.shim),
         variables.CONSOLE_LISTEN: f"{addresses.shim.host}:0",

@@ -10,10 +10,12 @@ from appliance.dns.question import Question
 from appliance.dns.replies import response_code
 from appliance.dns.tally import Outcome, Tally
 from appliance.dns.upstream import Upstream
+from appliance.errors import ApplianceError
 
 Lookup = Callable[[str], Awaitable[ipaddress.IPv4Address | None]]
 """Maps a host, in its normal spelling, to the address it has here; None says that the name isn't ours.
 
+An ApplianceError says that it is ours and has no address: then nobody else is asked, who might know another one.
 It is asked at once for every question about a name, so several times in parallel for one host, and is cancelled when
 it takes longer than ``LOOKUP_TIMEOUT``.
 """
@@ -53,6 +55,9 @@ class Responder:
         try:
             async with asyncio.timeout(LOOKUP_TIMEOUT):
                 address = await self._lookup(question.host)
+        except ApplianceError as error:
+            log.debug("dns name not answered", extra={"fields": {"host": question.host, "reason": str(error)}})
+            return Outcome.SERVFAIL, servfail(question)
         except Exception:
             # The lookup is the gateway's; no fault of it may cost more than this one question.
             log.exception("dns lookup failed", extra={"fields": {"host": question.host}})

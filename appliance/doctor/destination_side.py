@@ -11,6 +11,7 @@ from pathlib import Path
 from appliance.dns.stub import StubResolver, system_addresses
 from appliance.doctor.approach import Approach, Way, check_authorities, names_remedies
 from appliance.doctor.clock import NTP, examine_clock
+from appliance.doctor.invented import examine_through
 from appliance.doctor.reading import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, skipped
 from appliance.doctor.tunnel import TunnelTrial
@@ -39,6 +40,7 @@ class DestinationVm:
 
     def __init__(self, settings: Settings, settings_file: Path, deadlines: Deadlines) -> None:
         self.link = settings.tunnel.link + (f" through {settings.tunnel.ssh.login}" if settings.tunnel.ssh else "")
+        self._settings = settings.tunnel
         self._settings_file = settings_file
         self.by_ssh = settings.route is Route.TUNNEL and settings.tunnel.ssh is not None
         client_id = f"{settings.replicator}-doctor"
@@ -81,6 +83,12 @@ class DestinationVm:
         """Both ends of the tunnel."""
         return await self.tunnel.identity() if self.tunnel else skipped("SOURCE_ROUTE=direct")
 
+    async def reach(self) -> Finding:
+        """Whether names that nobody gave are dialled too."""
+        if not self.tunnel:
+            return skipped("SOURCE_ROUTE=direct")
+        return await examine_through(self._settings, self.tunnel.knock)
+
 
 def _probe(settings: Settings, deadlines: Deadlines) -> TlsProbe:
     return TlsProbe(settings.tunnel, Identity.of(settings.tunnel, Side.DESTINATION), deadlines)
@@ -117,7 +125,7 @@ def _through_the_tunnel(settings: Settings, trial: TunnelTrial) -> Way:
         beyond=(
             (
                 TargetRefused,
-                f"allow it there: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_TARGET_NETWORKS{_BEYOND}",
+                f"allow it there: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_BROKER_NETWORKS{_BEYOND}",
             ),
             (
                 Unreachable,
@@ -136,6 +144,7 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("tunnel port", "SSH forward", DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     Step("mutual TLS", "tunnel port", DestinationVm.identity, "see what `appliance source` logs on the source VM"),
     Step("source: DNS", "mutual TLS", lambda vm: vm.source.names(), f"see what {_GATEWAY} logs"),
+    Step("source: made-up names", "mutual TLS", DestinationVm.reach, "check SOURCE_BROKER_PATTERN"),
     Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), f"see what {_GATEWAY} logs"),
     Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
     Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),

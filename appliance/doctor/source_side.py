@@ -11,6 +11,7 @@ from pathlib import Path
 
 from appliance.doctor.approach import Approach, Way, check_authorities, names_remedies
 from appliance.doctor.clock import NTP, examine_clock
+from appliance.doctor.invented import examine_here
 from appliance.doctor.reading import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
 from appliance.doctor.tunnel import TunnelTrial
@@ -74,6 +75,10 @@ class SourceVm:
             return await self._trial.identity()
         return skipped("the other end's key is on the destination VM: run `appliance doctor destination` there")
 
+    async def reach(self) -> Finding:
+        """Whether names that nobody gave are dialled too."""
+        return await examine_here(self._settings.tunnel, broker_resolver(self._settings.tunnel))
+
     async def read_access(self) -> Finding:
         """The topics, where this VM can ask for them."""
         if not self.source.logs_in or not self._settings.topics.regex:
@@ -105,7 +110,7 @@ def _beside(settings: Settings) -> Way:
         resolve=broker_resolver(tunnel),
         accept=accept,
         names=(
-            (TargetRefused, "allow it: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_TARGET_NETWORKS"),
+            (TargetRefused, "allow it: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_BROKER_NETWORKS"),
             *names_remedies(settings.source, _resolver(tunnel)),
         ),
         near=((Unreachable, down),),
@@ -124,6 +129,7 @@ STEPS: tuple[Step[SourceVm], ...] = (
     Step("tunnel port", SETTINGS, SourceVm.port, _LISTENING),
     Step("mutual TLS", "tunnel port", SourceVm.identity, "see what `appliance source` logs"),
     Step("source: DNS", SETTINGS, lambda vm: vm.source.names(), "check TUNNEL_RESOLVER"),
+    Step("source: made-up names", "source: DNS", SourceVm.reach, "check SOURCE_BROKER_PATTERN"),
     Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), "check SOURCE_BROKER_SERVERS"),
     Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
     Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),

@@ -16,6 +16,7 @@ from appliance.settings.values import Settings, Side
 from appliance.tunnel import descriptors
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import DRAIN_SECONDS
+from appliance.tunnel.jams import reset_jammed
 from appliance.tunnel.renewal import Renewal
 
 log = logging.getLogger("appliance.gateway")
@@ -55,7 +56,7 @@ async def _watch(
         watcher = BrokerWatcher(source, tunnel.allowed, endpoints)
         status = DestinationStatus(settings, client, endpoints, dns, watcher)
         pages = StatusPages(status.health, status.metrics)
-        async with beside(log, FAILURE, brokers=watcher.run, status=serving(tunnel.status, pages)):
+        async with beside(log, FAILURE, brokers=watcher.run, memory=reset_jammed, status=serving(tunnel.status, pages)):
             fields = {
                 "server": str(tunnel.server),
                 "ssh": str(tunnel.ssh.login) if tunnel.ssh else "",

@@ -3,10 +3,10 @@
 import asyncio
 import ipaddress
 import logging
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from appliance.dns.addresses import AddressBook
-from appliance.errors import SettingsError
+from appliance.errors import NameUnresolved, SettingsError
 from appliance.settings.target import AllowedTargets, Target, normal_host
 
 ASKED_MAX = 1000
@@ -40,6 +40,7 @@ class Endpoints:
         self._hosts: set[str] = set()
         self._open: set[Target] = set()
         self._opening = asyncio.Lock()
+        self._full = False
 
     @property
     def count(self) -> int:
@@ -67,18 +68,21 @@ class Endpoints:
         log.info("endpoint open", extra={"fields": {"target": str(target), "address": str(address)}})
 
     async def lookup(self, host: str) -> ipaddress.IPv4Address | None:
-        """The address of ``host``, its endpoints open by then; None when the name is not ours, or one too many.
+        """The address of ``host``, its endpoints open by then; None when the name is not ours.
 
         When an endpoint cannot be opened the log says so, and the next question tries again; the asker gets the address
         and finds nobody there, as with any broker that is down.
+
+        Raises:
+            NameUnresolved: the name is ours, and one too many; nobody else is to be asked for it.
+            SettingsError: all addresses are given.
         """
         host = normal_host(host)
         ports = self._allowed.ports_of(host)
         if not ports:
             return None
         if host not in self._hosts and max(len(self._hosts), len(self._open)) >= ASKED_MAX:
-            log.warning("name not mapped, too many: SOURCE_BROKER_PATTERN", extra={"fields": {"host": host}})
-            return None
+            self._refuse(host)
         self._hosts.add(host)
         address = self._book.address_of(host)
         try:
@@ -87,3 +91,9 @@ class Endpoints:
         except SettingsError as error:
             log.error("endpoint not opened", extra={"fields": {"host": host, "cause": str(error)}})
         return address
+
+    def _refuse(self, host: str) -> NoReturn:
+        if not self._full:
+            log.warning("name not mapped, too many: SOURCE_BROKER_PATTERN", extra={"fields": {"host": host}})
+        self._full = True
+        raise NameUnresolved(f"{host} is one of more than {ASKED_MAX} names: SOURCE_BROKER_PATTERN")

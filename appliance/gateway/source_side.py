@@ -11,6 +11,7 @@ from appliance.gateway.status import FAILURE, StatusPages, serving
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel import descriptors
 from appliance.tunnel.deadlines import DRAIN_SECONDS
+from appliance.tunnel.jams import reset_jammed
 from appliance.tunnel.renewal import Renewal
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.targets import Resolve
@@ -29,7 +30,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     async with (
         Renewal(tunnel, Side.SOURCE) as identity,
         TunnelServer(tunnel, identity, broker_resolver(tunnel)) as server,
-        beside(log, FAILURE, status=serving(tunnel.status, _pages(tunnel, server))),
+        beside(log, FAILURE, memory=reset_jammed, status=serving(tunnel.status, _pages(tunnel, server))),
     ):
         fields = {
             "listen": f"{tunnel.listen.host}:{server.port}",

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from appliance.errors import ApplianceError
 from appliance.prepare import report
-from appliance.prepare.machine import compose_command, notes
+from appliance.prepare.machine import compose_command, notes, resolver
 from appliance.prepare.preparation import prepare
+from appliance.prepare.reach import reach_warnings
 from appliance.prepare.writing import write
 from appliance.render.compose import DESTINATION_VM, SOURCE_VM
 from appliance.render.firewall import FORMATS, ready, rules
@@ -70,6 +71,8 @@ def _run(machine: Side, parsed: argparse.Namespace) -> int:
     prepared = prepare(Path(), parsed.env_file, _ROLES[machine], os.environ)
     outcomes = [write(Path(), file, prepared.owner, dry=parsed.check) for file in prepared.files]
     print(report.heading(prepared.settings, machine))
+    if machine is Side.SOURCE:
+        print(report.warnings(reach_warnings(prepared.settings.tunnel, resolver())), end="")
     print(report.written(outcomes, dry=parsed.check))
     print(report.firewall(rules(prepared.settings), machine))
     if parsed.check:

@@ -20,6 +20,11 @@ def heading(settings: Settings, machine: Side) -> str:
     return f"Link {settings.tunnel.link}, {machine} VM"
 
 
+def warnings(lines: Sequence[str]) -> str:
+    """What works, and should be looked at; nothing where there is none."""
+    return _section("Warnings", lines) + "\n" if lines else ""
+
+
 def written(outcomes: Sequence[Outcome], *, dry: bool) -> str:
     """Each file, what became of it, and what has changed in it."""
     title = "Files, none of them written" if dry else "Files"

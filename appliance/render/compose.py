@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from appliance.render.container import SERVICES, Service, fingerprint, service_settings, settings_text
-from appliance.render.memory import TUNNEL, replicator_memory
+from appliance.render.memory import replicator_memory, tunnel_memory
 from appliance.render.mounts import DIRECTORY, mounts
 from appliance.render.place import Place
 from appliance.render.probe import probe, probe_in_a_shared_network
@@ -95,7 +95,7 @@ def _compose(
         user=f"{place.user}:{place.group}",
         directory=DIRECTORY,
         ports=[f"{one.at}:{one.container_port}" for one in published(environment, settings, role)],
-        tunnel_memory=TUNNEL,
+        tunnel_memory=tunnel_memory(settings.tunnel.connections_max),
         replicator_memory=replicator_memory(settings.engine, place.cores),
         **services,
     )

@@ -1,12 +1,23 @@
 """How much memory a container may take before the kernel ends it; all in MiB."""
 
+import math
+
 from appliance.settings.values import EngineSettings
 
-TUNNEL = 512
-"""An end of the tunnel: 35 to run, 60 to derive its keys, and 0.75 for each connection whose both ways are jammed."""
+_TUNNEL = 348
+"""An end of the tunnel without connections: 35 to run, 60 to derive its keys, 192 for what jammed ones may hold, here
+and in the kernel (``tunnel.jams``), and as much as comes before that is seen."""
+
+_CONNECTIONS_OF_A_MEBIBYTE = 25
+_TUNNEL_LEAST = 512
 
 _BESIDE_THE_HEAP = 640
 _TASK = 192
+
+
+def tunnel_memory(connections_max: int) -> int:
+    """What an end of the tunnel takes with so many connections, whatever a peer does with them."""
+    return max(_TUNNEL_LEAST, _TUNNEL + math.ceil(connections_max / _CONNECTIONS_OF_A_MEBIBYTE))
 
 
 def replicator_memory(engine: EngineSettings, cores: int) -> int:

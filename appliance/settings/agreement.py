@@ -5,7 +5,8 @@ import ssl
 from pathlib import Path
 
 from appliance.settings.key_files import read_private_key, read_public_keys
-from appliance.settings.role import Role
+from appliance.settings.patterns import pattern_faults
+from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.target import is_ip_literal
 from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings
 
@@ -15,6 +16,8 @@ def disagreements(settings: Settings, role: Role) -> list[str]:
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
     if role & Role.REPLICATOR:
         faults += _authorities(settings.source) + _authorities(settings.destination) + _spark(settings.engine)
+    if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
+        faults += pattern_faults(settings.tunnel.allowed)
     if role & Role.DESTINATION and settings.tunnel.ssh:
         faults += _keys(settings.tunnel.ssh)
     return faults

@@ -128,7 +128,7 @@ def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSett
         peer_address=reading.value(variables.DESTINATION_SIDE_TUNNEL_IP),
         allowed=AllowedTargets(source.bootstrap, reading.value(variables.SOURCE_BROKER_PATTERN)),
         resolver=reading.value(variables.TUNNEL_RESOLVER),
-        target_networks=reading.value(variables.TUNNEL_TARGET_NETWORKS),
+        broker_networks=reading.value(variables.TUNNEL_BROKER_NETWORKS),
         endpoint_network=reading.value(variables.TUNNEL_ENDPOINT_NETWORK),
         connections_max=reading.value(variables.TUNNEL_CONNECTIONS_MAX),
         idle_seconds=reading.value(variables.TUNNEL_IDLE_SECONDS),

@@ -128,8 +128,8 @@ class TunnelSettings:
     ``source_id`` and ``destination_id`` are the clusters'. ``ssh`` None means that the destination VM dials the source
     VM directly. ``server`` is what it dials, or has the SSH server dial, ``listen`` where the source VM waits,
     ``peer_address`` the destination VM's address as the source VM and its firewall see it. ``resolver`` is the DNS
-    server with which the source VM finds its brokers (None: the system's). ``target_networks`` are the networks that a
-    target's name may resolve to even though they are loopback or link-local. ``endpoint_network`` is where the
+    server with which the source VM finds its brokers (None: the system's). ``broker_networks`` are the networks that a
+    target's name may resolve to; empty: all in which brokers may live at all. ``endpoint_network`` is where the
     destination VM gives each broker an address of its own. ``files`` None means that the certificates, too, are made
     from ``secret``; ``previous_secret`` is what the destination falls back on while the secret is being changed, and
     mostly empty. ``status`` is where this end serves its health and metrics. ``idle_seconds`` is how long a connection
@@ -147,7 +147,7 @@ class TunnelSettings:
     peer_address: str
     allowed: AllowedTargets
     resolver: Target | None
-    target_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    broker_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
     endpoint_network: ipaddress.IPv4Network
     connections_max: int
     idle_seconds: float

@@ -243,9 +243,9 @@ TUNNEL_RESOLVER = _define(
     optional(Target.parse),
     "",
 )
-TUNNEL_TARGET_NETWORKS = _define(
-    "TUNNEL_TARGET_NETWORKS",
-    "Loopback or link-local networks in which brokers may be nevertheless: CIDR, comma separated.",
+TUNNEL_BROKER_NETWORKS = _define(
+    "TUNNEL_BROKER_NETWORKS",
+    "Networks of the brokers' addresses: CIDR, comma separated; empty: all but loopback, link-local, metadata.",
     Role.SOURCE,
     networks,
     "",

@@ -4,6 +4,10 @@ Two questions, asked in this order: is the *name* on the allow-list (before it i
 source VM ask for names), and may the *addresses* that it resolves to be dialled. One forbidden address refuses them
 all: a name that resolves to a broker and to this VM's own loopback at once is an attack (DNS rebinding) or a mistake,
 never a cluster.
+
+An IPv6 address may lead to an IPv4 host. Where such a way is in use today (an IPv4-mapped address, the translators of
+IPv6-only networks) the IPv4 address is judged as well as the outer one. The ways that nobody should use any more are
+refused whole: what sends such a packet on, and where to, cannot be told from the address.
 """
 
 import ipaddress
@@ -16,26 +20,43 @@ from appliance.settings.values import TunnelSettings
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _FORBIDDEN = {
+    "unspecified": ("0.0.0.0/8", "::/128"),
+    "loopback": ("127.0.0.0/8", "::1/128"),
     "cloud metadata": (
         "169.254.169.254/32",
-        "fd00:ec2::254/128",
-        "fd20:ce::254/128",
+        "fd00:ec2::/32",
+        "fd20:ce::/64",
+        "fd00:c1::a9fe:a9fe/128",
+        "fd00:42::42/128",
         "100.100.100.200/32",
         "168.63.129.16/32",
     ),
-    "unspecified": ("0.0.0.0/8", "::/128"),
-    "loopback": ("127.0.0.0/8", "::1/128"),
     "link-local": ("169.254.0.0/16", "fe80::/10"),
     "multicast": ("224.0.0.0/4", "ff00::/8"),
+    "broadcast": ("255.255.255.255/32",),
+    "an IPv4 address by a deprecated way": ("::/96", "2002::/16", "2001::/32"),
 }
 """Where no broker lives, by the name of the danger.
 
-The metadata services are those of AWS, Google, Alibaba and Azure; most others share the first address.
+The metadata services are those of AWS (all of its local services), Google, Oracle, Scaleway, Alibaba and Azure; most
+others share the first address. The deprecated ways: IPv4-compatible (RFC 4291, section 2.5.5.1), 6to4 (RFC 7526) and
+Teredo (RFC 4380, whose last servers are gone); ISATAP (RFC 5214) is told by the address's second half.
 """
 
 _FORBIDDEN_NETWORKS = [
     (kind, ipaddress.ip_network(network)) for kind, networks in _FORBIDDEN.items() for network in networks
 ]
+
+_DEPRECATED = list(_FORBIDDEN)[-1]
+_ISATAP = (0x00005EFE, 0x02005EFE)
+
+_LAST_32_BITS = [ipaddress.IPv6Network(text) for text in ("::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")]
+"""IPv4-mapped (RFC 4291), IPv4-translated (RFC 2765), NAT64's well-known prefix (RFC 6052)."""
+_IPV4 = 0xFFFFFFFF
+_NOWHERE = ipaddress.IPv4Network("0.0.0.0/8")
+"""In what is not an IPv4 address, but the zeros before or behind it."""
+_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
+"""RFC 8215: an operator's own translators, each with a prefix of any length of RFC 6052 in it."""
 
 
 def check_target(target: Target, settings: TunnelSettings) -> None:
@@ -52,17 +73,54 @@ def dialable(target: Target, addresses: Sequence[str], settings: TunnelSettings)
     """The addresses of ``target`` that may be dialled: all of them.
 
     Raises:
-        TargetRefused: one of them is where no broker lives, and not in a network that the settings permit.
+        TargetRefused: one of them is outside of the networks that the settings name, or where no broker lives.
     """
     for text in addresses:
-        address = _plain(ipaddress.ip_address(text))
-        kind = next((kind for kind, network in _FORBIDDEN_NETWORKS if address in network), None)
-        if kind and not any(address in network for network in settings.target_networks):
-            raise TargetRefused(f"{target.host} resolves to {address}: {kind}")
+        address = ipaddress.ip_address(text)
+        ends = _ends(address)
+        for end in ends:
+            kind = _forbidden(end, settings)
+            if kind:
+                raise TargetRefused(f"{target.host} resolves to {end}: {kind}")
+        # Of several ends only one is where the packets go: then it is the outer address that has to be named.
+        certain = ends if len(ends) <= 2 else ends[:1]
+        if settings.broker_networks and not any(end in net for end in certain for net in settings.broker_networks):
+            raise TargetRefused(f"{target.host} resolves to {certain[-1]}: outside of TUNNEL_BROKER_NETWORKS")
     return tuple(addresses)
 
 
-def _plain(address: _Address) -> _Address:
-    """The IPv4 address inside an IPv4-mapped IPv6 one, which reaches the same host."""
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+def _forbidden(address: _Address, settings: TunnelSettings) -> str | None:
+    """Why no broker lives there; None where one may, also because the settings name just such a network.
+
+    A network around the forbidden one, such as 0.0.0.0/0, does not permit it.
+    """
+    for kind, forbidden in _FORBIDDEN_NETWORKS:
+        if address in forbidden and not any(
+            address in network and _lies_in(network, forbidden) for network in settings.broker_networks
+        ):
+            return kind
+    if address.version == 6 and int(address) >> 32 & _IPV4 in _ISATAP:
+        return _DEPRECATED
+    return None
+
+
+def _lies_in(
+    network: ipaddress.IPv4Network | ipaddress.IPv6Network, other: ipaddress.IPv4Network | ipaddress.IPv6Network
+) -> bool:
+    return network.version == other.version and network.prefixlen >= other.prefixlen and network[0] in other
+
+
+def _ends(address: _Address) -> list[_Address]:
+    """The address itself, and the IPv4 ones that it may lead to: several where that depends on the prefix."""
+    if address.version == 4:
+        return [address]
+    bits = int(address)
+    last = ipaddress.IPv4Address(bits & _IPV4)
+    if any(address in network for network in _LAST_32_BITS):
+        return [address, last]
+    if address not in _LOCAL_NAT64:
+        return [address]
+    # After a prefix of 48, 56 or 64 bits the octet of bits 64 to 71 is left out (RFC 6052, section 2.2).
+    joined = bits >> 64 << 56 | bits & (1 << 56) - 1
+    inner = [*(ipaddress.IPv4Address(joined >> 120 - length - 32 & _IPV4) for length in (48, 56, 64)), last]
+    return [address, *(one for one in inner if one not in _NOWHERE)]

@@ -87,7 +87,7 @@ _TARGET_LINES = (
     (
         TargetRefused,
         "target refused by the tunnel server: check SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN "
-        "and TUNNEL_TARGET_NETWORKS on the source VM",
+        "and TUNNEL_BROKER_NETWORKS on the source VM",
     ),
     (PeerError, "tunnel server speaks another CONNECT: both VMs must run the same version of the appliance"),
     (Unreachable, "target not reached from the source VM: check that it resolves and reaches the source brokers"),

@@ -6,7 +6,7 @@
 After a 200 the connection is the target's (RFC 9110, section 9.3.6); after anything else it ends. The reason phrase
 says in one line what is wrong; the status says whose error it is, in both directions by one table:
 
-    400 PeerError    403 TargetRefused    502 Unreachable, NameUnresolved    504 TimedOut
+    400 PeerError    403 TargetRefused    404 NameUnresolved    502 Unreachable    504 TimedOut
 
 The server is strict, since the only client it serves is ours. The head is bounded, and byte for byte the one that our
 client writes for that target: no other header, no other spelling, no body, nothing behind it before the answer. So
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import h11
 
-from appliance.errors import ApplianceError, PeerError, TargetRefused, TimedOut, Unreachable
+from appliance.errors import ApplianceError, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target, is_ip_literal
 
 HEAD_SIZE_MAX = 4096
@@ -33,6 +33,7 @@ _CONNECTED = 200
 _STATUS_OF: tuple[tuple[type[ApplianceError], int], ...] = (
     (PeerError, 400),
     (TargetRefused, 403),
+    (NameUnresolved, 404),
     (TimedOut, 504),
     (Unreachable, 502),
 )

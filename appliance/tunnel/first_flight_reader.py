@@ -9,7 +9,7 @@ from typing import cast
 
 from appliance.errors import ApplianceError, TimedOut, Unreachable
 from appliance.tunnel.first_flight import Proof
-from appliance.tunnel.tcp_channel import READ_BUFFER
+from appliance.tunnel.tcp_channel import FIRST_READ_SIZE, READ_BUFFER
 
 Examine = Callable[[bytes], Proof | None]
 Proven = Callable[[asyncio.Transport, Proof], asyncio.BufferedProtocol]
@@ -50,7 +50,7 @@ class FirstFlightReader(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Called by asyncio: where to read to."""
-        return READ_BUFFER
+        return READ_BUFFER[:FIRST_READ_SIZE]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Called by asyncio: so many bytes were read."""

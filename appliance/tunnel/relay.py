@@ -3,7 +3,7 @@
     near -> far, far -> near       each: bytes ... end of the source -> end of the target
 
 - *Backpressure*: a direction whose target is congested stops reading its source, and goes on when the target is
-  relieved. What waits in this process is bounded for each direction by ``WRITE_HIGH`` and one read.
+  relieved. What waits in this process is bounded for each direction by one read, and for all together by ``waiting``.
 - *Half-close*: the end of one direction is passed on, and the other one lives for as long as bytes still move in it;
   after ``linger`` seconds without any, both channels are reset.
 - *Idleness*: a relay that carries nothing in either direction for ``idle`` seconds is ended by resets.

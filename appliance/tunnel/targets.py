@@ -26,7 +26,7 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 """The addresses of a host; raises NameUnresolved or Unreachable."""
 
 _LINES = (
-    (TargetRefused, "target refused: check SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN and TUNNEL_TARGET_NETWORKS"),
+    (TargetRefused, "target refused: check SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN and TUNNEL_BROKER_NETWORKS"),
     (OutOfDescriptors, DESCRIPTORS_REMEDY),
     (Unreachable, "target not reached: check that this VM resolves and reaches the source brokers"),
 )

@@ -1,8 +1,11 @@
 """A channel that is a TCP connection of its own, or what a transport of asyncio's makes look like one.
 
 It is built on asyncio's protocols rather than its streams because a stream copies every byte twice more, and because
-TLS can be ended in one direction only below them (see ``tls_channel``). A read is 512 KiB: a quarter of that costs a
-sixth more processor time, more buys little and makes the other connections wait.
+TLS can be ended in one direction only below them (see ``tls_channel``).
+
+What waits to be sent on all channels of the process has one bound (see ``waiting``): a channel is congested as soon as
+the kernel does not take all that it is given, and then its receiver stops what feeds it, so that one read waits at
+most. How much a read takes is what becomes less when much waits.
 """
 
 import asyncio
@@ -15,19 +18,24 @@ from typing import cast
 
 from appliance.errors import Unreachable
 from appliance.tunnel.channel import Channel
+from appliance.tunnel.kernel import memory_of, moved_by
+from appliance.tunnel.waiting import POOL, READ_SIZE_MAX
 
-READ_SIZE = 512 * 1024
-"""Bytes that one read takes at most."""
+FIRST_READ_SIZE = 16 * 1024
+"""Bytes that one read takes while nobody relays what comes: a conversation with the peer is shorter."""
 
-READ_BUFFER = memoryview(bytearray(READ_SIZE))
+READ_BUFFER = memoryview(bytearray(READ_SIZE_MAX))
 """Where every channel of the process reads to, one after the other, on one event loop.
 
 One will do because a read is used up before the next: TLS decrypts or encrypts it at once, an inbox copies it. A
 buffer for each read would have to be cleared each time, and an idle connection would keep one.
 """
 
-WRITE_HIGH = 256 * 1024
-"""Bytes that may wait to be written before the channel calls itself congested."""
+_UNSENT_MAX = 256 * 1024
+"""Bytes that the kernel takes beyond those under way; its own bound is some MiB for a peer that does not read."""
+
+standing: set["TcpChannel"] = set()
+"""The channels of this process whose connections stand, each with a socket of its own."""
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """A dead peer is noticed after a minute of silence.
@@ -40,6 +48,8 @@ only does not read, and a Kafka client that has paused is just that.
 class TcpChannel(Channel, asyncio.BufferedProtocol):
     """A TCP connection.
 
+    ``waiting`` are the bytes that are kept here until they can be sent.
+
     Args:
         made: called when the connection stands.
     """
@@ -49,6 +59,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self._made = made
         self._transport: asyncio.Transport
         self._peer_done = asyncio.Event()
+        self.waiting = 0
 
     @property
     def peer(self) -> str:
@@ -56,10 +67,23 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         host, port, *_ = self._transport.get_extra_info("peername") or ("unknown", 0)
         return f"{host}:{port}"
 
+    @property
+    def held(self) -> int:
+        """The bytes of memory that it holds, here and in the kernel."""
+        return self.waiting + memory_of(self._transport.get_extra_info("socket"))
+
+    @property
+    def moved(self) -> int:
+        """The bytes that the peer has taken or sent."""
+        return moved_by(self._transport.get_extra_info("socket"))
+
     def send(self, data: bytes | memoryview) -> None:
         """Send ``data``; heed ``congested``. A view is copied, because the transport may keep what it is given."""
         if not self._transport.is_closing():
             self._transport.write(bytes(data))
+            if self.congested:
+                # All of it: what is sent in part is kept as a whole.
+                self._wait_for(self.waiting + len(data))
 
     def send_eof(self) -> None:
         """End our direction once all is sent; the peer's goes on."""
@@ -107,16 +131,18 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: the connection stands."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=WRITE_HIGH)
+        self._transport.set_write_buffer_limits(high=0)
         connection = transport.get_extra_info("socket")
         if connection is not None:
+            standing.add(self)
             _tune(connection)
         if self._made:
             self._made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """Called by asyncio: where to read to."""
-        return READ_BUFFER
+        size = FIRST_READ_SIZE if self._receiver is self._inbox else POOL.read_size
+        return READ_BUFFER if size == READ_SIZE_MAX else READ_BUFFER[:size]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Called by asyncio: so many bytes were read."""
@@ -134,17 +160,24 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         """Called by asyncio: the socket is closed."""
         self._peer_done.set()
         self._closed.set()
+        self._wait_for(0)
+        standing.discard(self)
         reason = os.strerror(exc.errno) if isinstance(exc, OSError) and exc.errno else "closed"
         self._fail(Unreachable(f"connection lost: {reason}"))
 
     def pause_writing(self) -> None:
-        """Called by asyncio: more than WRITE_HIGH waits to be written."""
+        """Called by asyncio: the kernel does not take all."""
         self.congested = True
 
     def resume_writing(self) -> None:
-        """Called by asyncio: little waits to be written."""
+        """Called by asyncio: the kernel has taken all."""
         self.congested = False
+        self._wait_for(0)
         self._receiver.relieved()
+
+    def _wait_for(self, size: int) -> None:
+        POOL.waiting += size - self.waiting
+        self.waiting = size
 
     def _arrived(self, data: memoryview) -> None:
         self._deliver(data)
@@ -159,8 +192,10 @@ def reset_when_closed(connection: socket.socket) -> None:
 
 
 def _tune(connection: socket.socket) -> None:
-    """TCP_NODELAY, for latency, and keepalive, for the peers that vanish."""
+    """TCP_NODELAY, for latency, a bound to what waits in the kernel, and keepalive, for the peers that vanish."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_MAX)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _KEEPALIVE.items():
         if hasattr(socket, option):

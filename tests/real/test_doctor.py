@@ -124,7 +124,7 @@ async def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether
         assert (await whole.wait(PATIENCE), await broken.wait(PATIENCE)) == (0, 1)
         answer = json.loads("\n".join(lines(whole)))
         table = "\n".join(lines(broken))
-    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 19)
+    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 20)
     assert {"step", "verdict", "seconds", "detail", "change"} == set(answer["steps"][0])
     assert "the path breaks at: tunnel port" in table
     assert "start `appliance source` on this VM" in table
@@ -164,7 +164,7 @@ async def test_a_broker_that_is_down_is_told(path: Link) -> None:
 async def test_a_broker_that_the_source_vm_does_not_allow_is_told(path: Link) -> None:
     wide = {"SOURCE_BROKER_PATTERN": f"*.{OTHER_DOMAIN}:{port(path)}"}
     report = await examined(path, **wide, **named(path, f"b0.{DOMAIN}", f"b0.{OTHER_DOMAIN}"))
-    assert_breaks_at(report, "source: TCP", "not on the allow-list", "TUNNEL_TARGET_NETWORKS")
+    assert_breaks_at(report, "source: TCP", "not on the allow-list", "TUNNEL_BROKER_NETWORKS")
 
 
 async def test_a_certificate_of_another_authority_is_told(path: Link) -> None:
@@ -323,15 +323,15 @@ async def test_a_source_vm_without_a_key_tries_what_needs_none(path: Link) -> No
 async def test_names_that_the_source_vm_does_not_resolve_or_may_not_dial_are_told(path: Link) -> None:
     report = await examined(path, Side.SOURCE, **named(path, f"b0.{DOMAIN}", f"nobody.{DOMAIN}"))
     assert_breaks_at(report, "source: DNS", f"nobody.{DOMAIN}", "TUNNEL_RESOLVER=")
-    report = await examined(path, Side.SOURCE, TUNNEL_TARGET_NETWORKS="")
-    assert_breaks_at(report, "source: DNS", "loopback", "TUNNEL_TARGET_NETWORKS")
+    report = await examined(path, Side.SOURCE, TUNNEL_BROKER_NETWORKS="")
+    assert_breaks_at(report, "source: DNS", "loopback", "TUNNEL_BROKER_NETWORKS")
 
 
 async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> None:
     direct = {"SOURCE_ROUTE": "direct", "SOURCE_BROKER_SERVERS": f"127.0.4.1:{path.orange.ports.home}"}
     report = await examined(path, **direct, SHARED_SECRET="", SOURCE_SIDE_TUNNEL_IP="")
     assert report.well
-    assert with_verdict(report, Verdict.SKIPPED) == ["tunnel port", "mutual TLS"]
+    assert with_verdict(report, Verdict.SKIPPED) == ["tunnel port", "mutual TLS", "source: made-up names"]
     assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
 
 

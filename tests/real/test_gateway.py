@@ -7,15 +7,17 @@ import socket
 from dataclasses import replace
 
 import pytest
+from dnslib import RCODE, DNSRecord
 
 from appliance import endless
 from appliance.errors import SettingsError
+from appliance.gateway import endpoints as endpoints_module
 from appliance.gateway.destination_side import run_destination
 from appliance.gateway.source_side import run_source
 from appliance.settings.parse import parse
 from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.target import Target
-from tests.support.dns import addresses, answer, resolve, scripted_server
+from tests.support.dns import addresses, answer, ask_tcp, query, resolve, scripted_server
 from tests.support.exposition import samples
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED, SECRET
@@ -56,7 +58,7 @@ def settings_for(port, tunnel_port=0, resolver=None, **changes):
         "SOURCE_BROKER_SERVERS": f"b0.orange.example:{port}",
         "SOURCE_BROKER_PATTERN": f"*.pattern.example:{port}",
         "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
-        "TUNNEL_TARGET_NETWORKS": "127.0.0.0/8",
+        "TUNNEL_BROKER_NETWORKS": "127.0.0.0/8",
         "TUNNEL_RESOLVER": str(resolver or ""),
         "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
         **changes,
@@ -126,6 +128,32 @@ async def test_a_broker_is_reached_by_its_own_name_and_port(tmp_path, ready, ssh
         writer.close()
     assert address.startswith("127.")
     assert address != "127.0.0.1"
+
+
+async def test_allowed_names_beyond_the_endpoints_limit_are_answered_by_a_failure_and_told_to_nobody(
+    ready, monkeypatch
+):
+    monkeypatch.setattr(endpoints_module, "ASKED_MAX", 2)
+    asked = []
+
+    async def knows_all(query):
+        asked.append(str(DNSRecord.parse(query).q.qname))
+        return [answer(query, "192.0.2.1")]
+
+    async with scripted_server(knows_all) as upstream:
+        settings = settings_for(9092)
+        settings = replace(settings, dns=replace(settings.dns, upstream=upstream))
+        async with running(run_destination, settings, ready) as destination:
+            shim = port_in(destination["dns"])
+            assert addresses(await resolve(shim, "elsewhere.example")) == ["192.0.2.1"]
+            assert addresses(await resolve(shim, "b7.pattern.example"))
+            for name in ("b8.pattern.example", "B9.Pattern.Example.", "a.b.pattern.example"):
+                for kind in ("A", "AAAA", "HTTPS"):
+                    assert (await resolve(shim, name, kind)).header.rcode == RCODE.SERVFAIL
+                by_tcp = DNSRecord.parse((await ask_tcp(shim, query(name)))[0])
+                assert by_tcp.header.rcode == RCODE.SERVFAIL
+            assert addresses(await resolve(shim, "b7.pattern.example"))
+    assert asked == ["elsewhere.example."]
 
 
 async def read(log, where, path):

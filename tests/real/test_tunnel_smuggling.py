@@ -106,7 +106,7 @@ async def test_a_name_that_a_resolver_would_take_for_another_is_not_on_the_list(
     ],
 )
 async def test_an_allowed_name_that_leads_to_where_no_broker_lives_is_refused_without_a_dial(addresses, kind):
-    async with running_server(TARGET, Resolver({HOST: addresses}), target_networks=()) as server:
+    async with running_server(TARGET, Resolver({HOST: addresses}), broker_networks=()) as server:
         status, channel = await ask_connect(server.port, GOOD)
         channel.close()
     assert status.startswith(b"HTTP/1.1 403 b0.orange.example resolves to ")

@@ -28,7 +28,7 @@ def gateway_variables(broker_port: int, tunnel_port: int, **changed: str) -> dic
         "DESTINATION_SIDE_TUNNEL_IP": "127.0.0.1",
         "TUNNEL_PORT": str(tunnel_port),
         "TUNNEL_LISTEN": OWN_ADDRESS,
-        "TUNNEL_TARGET_NETWORKS": "127.0.0.0/8",
+        "TUNNEL_BROKER_NETWORKS": "127.0.0.0/8",
         "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
         **changed,
     }

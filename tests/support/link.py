@@ -68,7 +68,7 @@ class Link:
             "TUNNEL_PORT": str(self.tunnel_port),
             "TUNNEL_LISTEN": OWN_ADDRESS,
             "TUNNEL_RESOLVER": f"127.0.0.1:{self.vpc_dns.port}",
-            "TUNNEL_TARGET_NETWORKS": "127.0.0.0/16",
+            "TUNNEL_BROKER_NETWORKS": "127.0.0.0/16",
             "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
             "DNS_LISTEN": self.shim,
             "CONSOLE_LISTEN": "127.0.0.1:0",

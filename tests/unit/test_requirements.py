@@ -43,8 +43,10 @@ def test_preparing_a_vm_downloads_nothing_heavy() -> None:
     assert set(pins("requirements-prepare.lock")) == {
         "cffi",
         "cryptography",
+        "dnslib",
         "jinja2",
         "markupsafe",
+        "publicsuffixlist",
         "pycparser",
         "python-dotenv",
     }

@@ -47,7 +47,7 @@ def test_both_ends_of_the_tunnel_take_it_and_agree(text, tmp_path, role):
 def test_the_source_asks_its_own_network_for_the_brokers(text, tmp_path):
     tunnel = read(text, tmp_path, Role.SOURCE).tunnel
     assert tunnel.resolver == ADDRESSES.vpc_resolver
-    assert [str(network) for network in tunnel.target_networks] == ["127.0.1.0/24"]
+    assert [str(network) for network in tunnel.broker_networks] == ["127.0.1.0/24"]
 
 
 def test_the_replicator_would_go_through_the_tunnel_with_tls_and_its_keys(text, tmp_path):

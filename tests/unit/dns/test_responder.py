@@ -7,6 +7,9 @@ from dnslib import RCODE, DNSRecord
 from appliance.dns import responder as responder_module
 from appliance.dns.responder import Responder
 from appliance.dns.tally import Outcome
+from appliance.dns.upstream import Upstream
+from appliance.errors import NameUnresolved
+from appliance.settings.target import Target
 from tests.support.dns import addresses, query
 
 ADDRESS = ipaddress.IPv4Address("127.64.0.1")
@@ -46,6 +49,17 @@ async def test_nothing_is_looked_up_for_a_query_that_is_dismissed(message):
 async def test_a_failing_lookup_costs_that_question_only_and_is_logged(caplog):
     assert (await reply_of(fails, query("b0.orange"))).header.rcode == RCODE.SERVFAIL
     assert "the gateway broke" in caplog.text
+
+
+async def test_a_name_that_is_ours_and_has_no_address_is_answered_by_a_failure_and_nobody_else_is_asked(caplog):
+    async def full(host):
+        raise NameUnresolved(f"{host} is one too many")
+
+    responder = Responder(full, Upstream(Target("192.0.2.1", 53)))
+    reply = DNSRecord.parse(await responder.reply_to(query("b9.orange"), by_tcp=False))
+    assert reply.header.rcode == RCODE.SERVFAIL
+    assert responder.tally == {Outcome.SERVFAIL: 1}
+    assert caplog.text == ""
 
 
 async def test_a_lookup_that_hangs_is_given_up(monkeypatch):

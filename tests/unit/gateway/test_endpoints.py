@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from appliance.dns.addresses import AddressBook
-from appliance.errors import SettingsError
+from appliance.errors import NameUnresolved, SettingsError
 from appliance.gateway import endpoints as endpoints_module
 from appliance.gateway.endpoints import Endpoints
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
@@ -88,11 +88,14 @@ async def test_an_exact_endpoint_that_cannot_be_opened_stops_the_start(endpoints
 async def test_invented_names_get_only_so_many_endpoints(endpoints, client, monkeypatch, caplog):
     caplog.set_level(logging.WARNING)
     monkeypatch.setattr(endpoints_module, "ASKED_MAX", 3)
-    addresses = [await endpoints.lookup(f"b{index}.pattern.example") for index in range(5)]
-    assert addresses[3:] == [None, None]
+    addresses = [await endpoints.lookup(f"b{index}.pattern.example") for index in range(3)]
+    for index in (3, 4):
+        with pytest.raises(NameUnresolved, match="SOURCE_BROKER_PATTERN"):
+            await endpoints.lookup(f"b{index}.pattern.example")
     assert await endpoints.lookup("b0.pattern.example") == addresses[0]
     assert len(client.opened) == 3
-    assert "SOURCE_BROKER_PATTERN" in caplog.messages[0]
+    (told,) = caplog.messages
+    assert "SOURCE_BROKER_PATTERN" in told
 
 
 async def test_of_a_wide_range_only_the_port_of_a_listed_broker_is_opened(book, client):
@@ -111,6 +114,7 @@ async def test_of_a_wide_range_only_the_port_of_a_listed_broker_is_opened(book, 
 async def test_a_listed_broker_gets_its_endpoint_however_many_invented_names_there_are(endpoints, monkeypatch):
     monkeypatch.setattr(endpoints_module, "ASKED_MAX", 1)
     await endpoints.lookup("invented.pattern.example")
-    assert await endpoints.lookup("b0.pattern.example") is None
+    with pytest.raises(NameUnresolved):
+        await endpoints.lookup("b0.pattern.example")
     await endpoints.open(Target("b0.pattern.example", 9092))
     assert await endpoints.lookup("b0.pattern.example") is not None

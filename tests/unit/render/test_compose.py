@@ -245,6 +245,12 @@ def test_the_replicators_memory_is_its_heap_and_what_each_task_takes(changes: di
     assert services(DESTINATION_VM, **changes)["replicator"]["mem_limit"] == limit
 
 
+@pytest.mark.parametrize(("connections", "limit"), [("1", "512m"), ("4096", "512m"), ("20000", "1148m")])
+def test_the_tunnels_memory_follows_from_how_many_connections_there_may_be(connections: str, limit: str) -> None:
+    assert services(SOURCE_VM, TUNNEL_CONNECTIONS_MAX=connections)["tunnel"]["mem_limit"] == limit
+    assert services(DESTINATION_VM, TUNNEL_CONNECTIONS_MAX=connections)["gateway"]["mem_limit"] == limit
+
+
 def test_after_a_reboot_systemd_starts_what_docker_gave_up() -> None:
     unit = files(DESTINATION_VM, replace(PLACE, folder=Path("/srv/100%")))[unit_file("orange-grape")]
     assert "\nWorkingDirectory=/srv/100%%\n" in unit

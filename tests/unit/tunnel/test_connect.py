@@ -39,7 +39,7 @@ def test_the_client_gets_the_error_that_the_server_had(error):
         (PeerError("x"), 400),
         (TargetRefused("x"), 403),
         (Unreachable("x"), 502),
-        (NameUnresolved("x"), 502),
+        (NameUnresolved("x"), 404),
         (TimedOut("x"), 504),
     ],
 )

@@ -1,0 +1,113 @@
+"""Names that nobody gave: does a resolver know them below a domain that SOURCE_BROKER_PATTERN allows?
+
+A wildcard record knows every name, and a cloud's DNS knows one that follows from each address of its network
+(``ip-10-0-0-7.ec2.internal``, ``10-0-0-7.default.pod.cluster.local``). Below such a domain a pattern allows every host.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from appliance.errors import NameUnresolved, Unreachable
+from appliance.settings.target import AllowedTargets, Target, TargetPattern
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+
+_FORMS = ("ip-{}", "{}")
+_HOMES_MAX = 2
+"""Addresses of brokers whose neighbours are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A name that nobody gave, below a pattern's domain, and an address that the resolver has for it."""
+
+    pattern: TargetPattern
+    host: str
+    address: str
+
+    def __str__(self) -> str:
+        return f"{self.host} was made up just now, and is {self.address}"
+
+
+def remedy(pattern: TargetPattern) -> str:
+    """What to change."""
+    return (
+        f"SOURCE_BROKER_PATTERN={pattern} reaches every host that this DNS knows: name the brokers' networks in "
+        "TUNNEL_BROKER_NETWORKS on the source VM"
+    )
+
+
+def labels(random: str, addresses: Iterable[str]) -> tuple[str, ...]:
+    """First labels of names that nobody gave: ``random``, and those that follow from ``addresses``."""
+    dashed = [address.replace(".", "-") for address in addresses if _is_ipv4(address)]
+    return random, *(form.format(one) for one in dashed for form in _FORMS)
+
+
+async def known_names(
+    allowed: AllowedTargets, resolve: Resolve, random: str, own: Sequence[str] = ()
+) -> tuple[Known, ...]:
+    """The first such name below each pattern that leads anywhere but to the brokers that are named.
+
+    Asked for are those of this machine's ``own`` addresses, which exist for sure, and of neighbours of the brokers'.
+    Nothing is known where the resolver does not answer.
+    """
+    homes = await _homes(allowed.exact, resolve)
+    machines = (*own, *local_addresses(homes[:1]))
+    asked = labels(random, dict.fromkeys([*machines, *map(_neighbour, filter(_is_ipv4, homes[:_HOMES_MAX]))]))
+    found = [await _first_known(pattern, asked, allowed.exact, homes, resolve) for pattern in allowed.patterns]
+    return tuple(known for known in found if known)
+
+
+def local_addresses(towards: Iterable[str]) -> tuple[str, ...]:
+    """This machine's address on its way to each of these; no packet is sent."""
+    found = []
+    for address in filter(_is_ipv4, towards):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((address, 9))
+            except OSError:
+                continue
+            found.append(probe.getsockname()[0])
+    return tuple(found)
+
+
+async def _homes(brokers: Sequence[Target], resolve: Resolve) -> list[str]:
+    found: list[str] = []
+    for host in dict.fromkeys(target.host for target in brokers):
+        try:
+            found += await resolve(host)
+        except NameUnresolved:
+            continue
+        except Unreachable:
+            break
+    return found
+
+
+async def _first_known(
+    pattern: TargetPattern, asked: Sequence[str], brokers: Sequence[Target], homes: Sequence[str], resolve: Resolve
+) -> Known | None:
+    given = {target.host for target in brokers}
+    for host in (f"{label}.{pattern.domain}" for label in asked):
+        try:
+            addresses = await resolve(host) if host not in given else ()
+        except NameUnresolved:
+            continue
+        except Unreachable:
+            return None
+        strange = [address for address in addresses if address not in homes]
+        if strange:
+            return Known(pattern, host, strange[0])
+    return None
+
+
+def _neighbour(address: str) -> str:
+    return str(ipaddress.IPv4Address(int(ipaddress.IPv4Address(address)) ^ 1))
+
+
+def _is_ipv4(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).version == 4
+    except ValueError:
+        return False

@@ -1,0 +1,56 @@
+"""How far SOURCE_BROKER_PATTERN reaches: is a name that nobody gave dialled too?"""
+
+from collections.abc import Sequence
+from secrets import token_hex
+
+from appliance.dns.invented import Resolve, known_names, labels, remedy
+from appliance.doctor.approach import Knock
+from appliance.doctor.step import Finding, passed, skipped, warning
+from appliance.errors import NameUnresolved, TargetRefused, Unreachable
+from appliance.settings.target import Target, TargetPattern
+from appliance.settings.values import TunnelSettings
+
+NO_PATTERN = skipped("SOURCE_BROKER_PATTERN is empty: the brokers that are named are all")
+
+
+def _random_label() -> str:
+    return f"nobody-{token_hex(4)}"
+
+
+async def examine_here(settings: TunnelSettings, resolve: Resolve) -> Finding:
+    """On the source VM, whose resolver is asked."""
+    if not settings.allowed.patterns:
+        return NO_PATTERN
+    if settings.broker_networks:
+        return passed(f"bounded by TUNNEL_BROKER_NETWORKS={','.join(map(str, settings.broker_networks))}")
+    known = await known_names(settings.allowed, resolve, _random_label(), [settings.server.host])
+    if known:
+        return warning("; ".join(map(str, known)), remedy(known[0].pattern))
+    return passed("no name that was made up has an address")
+
+
+async def examine_through(settings: TunnelSettings, knock: Knock) -> Finding:
+    """On the destination VM: the source VM is told to dial such names; one that it may not dial is as good as none."""
+    if not settings.allowed.patterns:
+        return NO_PATTERN
+    asked = labels(_random_label(), [settings.server.host])
+    for pattern in settings.allowed.patterns:
+        for target in _targets(pattern, asked, settings.allowed.exact):
+            if await _is_dialled(target, knock):
+                return warning(f"{target} was made up just now, and the source VM dials it", remedy(pattern))
+    return passed("no name that was made up is dialled by the source VM")
+
+
+def _targets(pattern: TargetPattern, asked: Sequence[str], given: Sequence[Target]) -> list[Target]:
+    targets = [Target(f"{label}.{pattern.domain}", pattern.port) for label in asked]
+    return [target for target in targets if target not in given]
+
+
+async def _is_dialled(target: Target, knock: Knock) -> bool:
+    try:
+        await knock(target)
+    except (NameUnresolved, TargetRefused):
+        return False
+    except Unreachable:
+        return True
+    return True

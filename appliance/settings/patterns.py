@@ -1,0 +1,102 @@
+"""What SOURCE_BROKER_PATTERN may not cover: domains that strangers share, and ports on which no broker listens.
+
+A pattern stands for names and ports that nobody has seen yet. So it has to have a port of a broker that is named, and
+what else its range covers has to be harmless: no port below 1024, and none that another service is known by. A broker
+on such a port is named in SOURCE_BROKER_SERVERS, which makes the port a broker's, for patterns too. Hosted Kafka fits:
+one port for all brokers (9092 to 9098; 443 behind routes), or a range with one for each (14001 and on, 30000 and on).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from appliance.settings.target import AllowedTargets, TargetPattern
+
+_PRIVILEGED = range(1024)
+
+_SERVICES = {
+    2049: "NFS",
+    2181: "ZooKeeper",
+    2375: "Docker",
+    2376: "Docker",
+    2379: "etcd",
+    2380: "etcd",
+    3128: "proxies",
+    3306: "MySQL",
+    3389: "remote desktops",
+    5432: "PostgreSQL",
+    5671: "AMQP",
+    5672: "AMQP",
+    5900: "remote desktops",
+    5985: "Windows' remote management",
+    5986: "Windows' remote management",
+    6379: "Redis",
+    6443: "Kubernetes",
+    8080: "HTTP",
+    8081: "schema registries",
+    8083: "Kafka Connect",
+    8200: "Vault",
+    8443: "HTTPS",
+    8500: "Consul",
+    9000: "HTTP",
+    9042: "Cassandra",
+    9090: "Prometheus",
+    9100: "node exporters",
+    9200: "Elasticsearch",
+    9300: "Elasticsearch",
+    10250: "Kubernetes' kubelet",
+    11211: "Memcached",
+    15672: "RabbitMQ",
+    26257: "CockroachDB",
+    27017: "MongoDB",
+}
+"""Ports from 1024 on that an inner network knows by a service which is no broker and often asks for no password."""
+
+
+def pattern_faults(allowed: AllowedTargets) -> list[str]:
+    """Every fault of the patterns, held against the brokers that are named."""
+    ports = {target.port for target in allowed.exact}
+    return [
+        f"SOURCE_BROKER_PATTERN={pattern}: {fault}"
+        for pattern in allowed.patterns
+        for fault in (*_domain_faults(pattern), *_port_faults(pattern, ports))
+    ]
+
+
+def _domain_faults(pattern: TargetPattern) -> Iterator[str]:
+    if _is_shared(pattern.domain):
+        yield (
+            f"names below {pattern.domain} belong to many owners, by the public suffix list: expected the domain of "
+            "the brokers alone"
+        )
+
+
+def _port_faults(pattern: TargetPattern, brokers: set[int]) -> Iterator[str]:
+    if brokers.isdisjoint(pattern.ports):
+        named = ", ".join(map(str, sorted(brokers)))
+        yield f"expected ports with one of SOURCE_BROKER_SERVERS ({named}): name a broker there, or correct the ports"
+        return
+    for port in pattern.ports:
+        if port not in brokers and (service := _other_service(port)):
+            yield (
+                f"port {port} is known for {service}: leave it out (two patterns, comma separated), or name the "
+                "broker that has it in SOURCE_BROKER_SERVERS"
+            )
+            return
+
+
+def _other_service(port: int) -> str | None:
+    return "system services" if port in _PRIVILEGED else _SERVICES.get(port)
+
+
+def _is_shared(domain: str) -> bool:
+    """Whether anybody can have a name below ``domain``, or below a domain below it.
+
+    By the public suffix list (publicsuffix.org), as its package brought it.
+    """
+    import publicsuffixlist  # reads some 10,000 lines, and most links have no pattern
+
+    public = publicsuffixlist.PublicSuffixList()
+    if public.publicsuffix(domain) == domain:
+        return True
+    lines = Path(publicsuffixlist.PSLFILE).read_text("utf-8").splitlines()
+    return any(line.endswith(f".{domain}") and not line.startswith(("//", "!")) for line in lines)

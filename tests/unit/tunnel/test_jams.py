@@ -1,0 +1,38 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.tunnel.jams import HELD_MAX, Held, jammed
+
+MEBIBYTE = 2**20
+EACH = 64 * MEBIBYTE
+
+
+def still(**sizes: int) -> dict[str, Held]:
+    return {name: Held(size, 1000) for name, size in sizes.items()}
+
+
+def test_nobody_is_reset_while_there_is_room() -> None:
+    held = still(one=HELD_MAX)
+    assert jammed(held, held, 1) == {}
+
+
+def test_the_largest_that_do_not_move_are_reset_until_the_rest_has_room() -> None:
+    held = still(one=EACH, two=EACH, three=EACH - 1, least=2)
+    assert jammed(held, held, 1) == {"one": EACH}
+
+
+def test_whoever_moves_is_not_reset_whatever_it_holds() -> None:
+    before = still(fast=2 * EACH, jam=EACH, slow=EACH)
+    now = {**before, "fast": Held(2 * EACH, 1000 + EACH // 20), "slow": Held(EACH, 1001)}
+    assert set(jammed(before, now, 1)) == {"jam"}
+    assert set(jammed(before, {**now, "more": Held(EACH, 0)}, 1)) == {"jam", "slow"}
+
+
+def test_who_came_since_is_not_judged_yet() -> None:
+    assert jammed({}, still(one=2 * HELD_MAX), 1) == {}
+
+
+@given(st.dictionaries(st.integers(), st.integers(0, HELD_MAX), max_size=20))
+def test_a_peer_that_jams_all_its_connections_holds_no_more_than_there_is_room_for(sizes: dict[int, int]) -> None:
+    held = {name: Held(size, 7) for name, size in sizes.items()}
+    assert sum(sizes.values()) - sum(jammed(held, held, 1).values()) <= HELD_MAX
