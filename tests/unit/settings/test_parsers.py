@@ -133,6 +133,12 @@ def test_a_host_is_an_address_or_a_name() -> None:
         parsers.host("203.0.113.7:15060")
 
 
+@pytest.mark.parametrize("digits", ["433.34.23.45", "1.2.3", "10.0.0.256", "127.1", "0x7f000001"])
+def test_digits_that_are_no_address_are_no_host_either(digits: str) -> None:
+    with pytest.raises(ValueError, match="expected an IP address or a host name"):
+        parsers.host(digits)
+
+
 def test_a_choice_is_taken_in_either_case_and_a_refusal_lists_all() -> None:
     mechanism = parsers.choice(SaslMechanism)
     assert mechanism("scram-sha-256") is SaslMechanism.SCRAM_SHA_256
