@@ -409,3 +409,6 @@ LOG_LEVEL = _define(
 
 TABLE = tuple(_table)
 """Every variable, in the order of the template."""
+
+NAMES = tuple(name for variable in TABLE for name in variable.names)
+"""Every name that setenv.sh and the environment of a process may have."""

@@ -1,5 +1,7 @@
+import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, TargetPattern
-from appliance.settings.values import Bastion, KeyFiles, Route, SecurityProtocol, SshSettings, Start
+from appliance.settings.values import Bastion, KeyFiles, Route, SecretFile, SecurityProtocol, SshSettings, Start
+from appliance.settings.variable import Variable
 from appliance.settings.variables import TABLE
 from tests.support.settings import REQUIRED, SECRET
 
@@ -158,3 +161,82 @@ def test_a_secret_is_not_asked_for_where_the_transports_own_files_are_given() ->
     [only_missing] = faults(files)
     assert only_missing.startswith("SHARED_SECRET: missing")
     assert not [fault for fault in faults(files | {"TUNNEL_TRANSPORT": "ssh"}) if "SHARED_SECRET" in fault]
+
+
+def secret_file(directory: Path, content: bytes, mode: int = 0o600) -> Path:
+    path = directory / "secret"
+    path.touch(mode=0o600)
+    path.write_bytes(content)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize(
+    "variable", [variable for variable in TABLE if variable.confidential], ids=lambda one: one.name
+)
+def test_every_secret_may_be_in_a_file_of_its_own(tmp_path: Path, variable: Variable[object]) -> None:
+    path = secret_file(tmp_path, SECRET.encode() + b"\n", 0o440)
+    settings = parse({**REQUIRED, variable.name: "", f"{variable.name}_FILE": f" {path} "}, EVERY_ROLE)
+    assert settings.secret_files == (SecretFile(variable.name, path, Secret(SECRET)),)
+    with_it = parse({**REQUIRED, variable.name: SECRET}, EVERY_ROLE)
+    assert replace(settings, secret_files=()) == with_it
+
+
+@pytest.mark.parametrize(
+    "variable", [variable for variable in TABLE if not variable.confidential], ids=lambda one: one.name
+)
+def test_what_is_no_secret_has_no_file(variable: Variable[object]) -> None:
+    assert variable.names == (variable.name,)
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "expected"),
+    [
+        (b"x", 0o604, "expected a file that others cannot read: chmod o= "),
+        (b"x", 0o602, "expected a file that others cannot read: chmod o= "),
+        (b"", 0o600, "expected a line of 1 to 4096 bytes in it"),
+        (b"\n", 0o600, "expected a line of 1 to 4096 bytes in it"),
+        (b"x" * 4097, 0o600, "expected a line of 1 to 4096 bytes in it"),
+        (b"hunter\nhunter\n", 0o600, "expected one line of text without control characters"),
+        (b"hunter\r\n", 0o600, "expected one line of text without control characters"),
+        (b"hunter\xff", 0o600, "expected UTF-8 text in it"),
+    ],
+)
+def test_a_file_that_holds_no_secret_is_a_fault_of_one_line(
+    tmp_path: Path, content: bytes, mode: int, expected: str
+) -> None:
+    path = secret_file(tmp_path, content, mode)
+    [fault] = faults({"SOURCE_API_SECRET": "", "SOURCE_API_SECRET_FILE": str(path)})
+    assert fault.startswith(f"SOURCE_API_SECRET_FILE={path}: {expected}")
+    assert "hunter" not in fault.removeprefix(f"SOURCE_API_SECRET_FILE={path}")
+
+
+def test_a_file_that_is_not_there_or_is_none_is_a_fault(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    causes = {
+        tmp_path / "absent": "expected a readable file: No such file or directory",
+        tmp_path: "expected a readable file: Is a directory",
+        pipe: "expected a regular file",
+    }
+    for path, cause in causes.items():
+        variables = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)}
+        assert faults(variables) == (f"SHARED_SECRET_FILE={path}: {cause}",)
+
+
+def test_a_secret_is_given_in_one_way(tmp_path: Path) -> None:
+    both = {"SHARED_SECRET_FILE": str(secret_file(tmp_path, SECRET.encode()))}
+    assert faults(both) == ("SHARED_SECRET, SHARED_SECRET_FILE: expected one of them, not both",)
+
+
+def test_a_role_opens_no_file_whose_secret_it_does_not_need(tmp_path: Path) -> None:
+    absent = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(tmp_path / "absent")}
+    assert parse({**REQUIRED, **absent}, Role.REPLICATOR).secret_files == ()
+    assert faults(absent, Role.SOURCE)
+
+
+def test_a_relative_file_is_beside_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = secret_file(tmp_path, SECRET.encode())
+    monkeypatch.chdir(tmp_path)
+    settings = parse({**REQUIRED, "SHARED_SECRET": "", "SHARED_SECRET_FILE": path.name}, EVERY_ROLE)
+    assert settings.tunnel.secret == Secret(SECRET)
