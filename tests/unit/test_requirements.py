@@ -46,7 +46,7 @@ def test_preparing_a_vm_downloads_nothing_heavy() -> None:
         "jinja2",
         "markupsafe",
         "pycparser",
-        "python-dotenv",
+        "zxcvbn",
     }
 
 

@@ -105,8 +105,41 @@ def test_a_fault_says_the_variable_its_value_and_what_is_expected() -> None:
 
 def test_a_fault_of_a_secret_never_shows_it() -> None:
     [fault] = faults({"SHARED_SECRET": "hunter2hunter2"})
-    assert fault.startswith("SHARED_SECRET: expected at least 32 characters, got 14")
+    assert fault.startswith("SHARED_SECRET: too easy to guess, it withstands 2^")
     assert "hunter" not in fault
+
+
+@pytest.mark.parametrize("name", ["SHARED_SECRET", "SPARK_AUTHENTICATE_SECRET"])
+@pytest.mark.parametrize("role", [Role.SOURCE, Role.DESTINATION, Role.REPLICATOR])
+def test_a_weak_secret_is_refused_in_every_role_with_a_strong_one_ready_to_paste(name: str, role: Role) -> None:
+    [fault] = faults({name: "Password123!Password2024!Kafka-Prod"}, role)
+    assert fault.startswith(f"{name}: too easy to guess, ")
+    pasted = re.search(rf"; a strong one, made just now: export {name}='(\S+)'$", fault)
+    assert pasted
+    assert parse({**REQUIRED, name: pasted[1]}, role)
+
+
+def test_two_weak_secrets_get_two_strong_ones() -> None:
+    weak = faults({"SHARED_SECRET": "hunter2", "SPARK_AUTHENTICATE_SECRET": "hunter2"})
+    assert len({fault.rpartition("='")[2] for fault in weak}) == 2
+
+
+def test_a_weak_secret_in_a_file_gets_a_strong_one_for_that_file(tmp_path: Path) -> None:
+    path = secret_file(tmp_path, b"hunter2\n")
+    [fault] = faults({"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)})
+    assert f"; a strong one for {path}, made just now: " in fault
+
+
+def test_a_weak_secret_of_before_is_to_be_left_out() -> None:
+    [fault] = faults({"SHARED_SECRET_PREVIOUS": "hunter2hunter2"})
+    assert fault.endswith("; leave it empty, and change SHARED_SECRET on both VMs at once")
+
+
+def test_the_names_of_the_link_are_no_part_of_a_strong_secret() -> None:
+    names = {"SOURCE_CLUSTER_ID": "tangerine-hz1", "SOURCE_BROKER_SERVERS": "b0.bromeliad.vq7.example:9092"}
+    secret = {"SHARED_SECRET": "tangerine-hz1-quaxolotl-bromeliad-vq7-zebrafinch"}
+    assert parse({**REQUIRED, **secret}, EVERY_ROLE)
+    assert faults({**names, **secret})[0].startswith("SHARED_SECRET: too easy to guess, ")
 
 
 def test_a_fault_is_one_line_whatever_the_value_holds() -> None:
