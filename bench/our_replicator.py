@@ -9,7 +9,7 @@ from pathlib import Path
 
 import appliance
 from appliance.demo.process import OwnedProcess
-from appliance.settings.variables import TABLE
+from appliance.settings.variables import NAMES
 from bench.clusters import Pair
 from bench.copying import Copying
 from bench.filling import Load
@@ -26,6 +26,7 @@ async def our_replicator(
     link = f"ours{run}"
     env_file = pair.directory / f"{link}.sh"
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
+    env_file.touch(mode=0o600)
     env_file.write_text(env_text(*bootstrap, load.topic, link, settings))
     command = [sys.executable, "-m", "appliance.cli", "replicate", "--env-file", str(env_file)]
     process = await OwnedProcess.start(
@@ -62,6 +63,5 @@ def environment(ours: Mapping[str, str], directory: Path) -> dict[str, str]:
 
     ``directory`` is where it leaves its files, even when it is killed.
     """
-    settings = {variable.name for variable in TABLE}
-    inherited = {name: value for name, value in ours.items() if name not in settings}
+    inherited = {name: value for name, value in ours.items() if name not in NAMES}
     return inherited | {"PYTHONPATH": str(_CHECKOUT), "TMPDIR": str(directory)}

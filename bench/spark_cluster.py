@@ -24,6 +24,7 @@ async def on_a_cluster(pair: Pair, load: Load, run: str, settings: Mapping[str, 
     cores = int(settings["TASKS"]) // WORKERS
     file = pair.directory / f"cluster{run}.sh"
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
+    file.touch(mode=0o600)
     file.write_text(env_text(*bootstrap, load.topic, f"ours{run}", both))
     async with contextlib.AsyncExitStack() as parts:
         for number in range(WORKERS + 1):

@@ -81,7 +81,6 @@ def process_environment(ours: Mapping[str, str], scratch: Path) -> dict[str, str
         ours: this process's environment.
         scratch: where they leave their temporary files, even when they are killed.
     """
-    settings = {variable.name for variable in variables.TABLE}
-    inherited = {name: value for name, value in ours.items() if name not in settings}
+    inherited = {name: value for name, value in ours.items() if name not in variables.NAMES}
     search = [str(Path(appliance.__file__).parents[1]), *filter(None, [ours.get("PYTHONPATH")])]
     return inherited | {"PYTHONPATH": os.pathsep.join(search), "TMPDIR": str(scratch)}

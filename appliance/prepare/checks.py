@@ -5,7 +5,6 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from appliance.errors import SettingsError
 from appliance.render.mounts import mounts
 from appliance.render.place import Place
 from appliance.settings.role import Role
@@ -14,22 +13,6 @@ from appliance.settings.values import Route, Settings
 
 _IN_CONTAINERS = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127.0.0.11"))
 """The shim, and Docker's own resolver."""
-
-
-def file_faults(path: Path) -> list[str]:
-    """What is wrong with setenv.sh itself, but for what is in it.
-
-    Raises:
-        SettingsError: it is not there.
-    """
-    try:
-        mode = path.stat().st_mode
-    except OSError as error:
-        cure = f"cp setenv.sh.template {path} && chmod 600 {path}, then fill it in"
-        raise SettingsError([f"{path}: {(error.strerror or '').lower()}: {cure}"]) from error
-    if stat.S_ISREG(mode) and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        return [f"{path}: holds secrets, and others may read it: chmod 600 {path}"]
-    return []
 
 
 def container_faults(settings: Settings, role: Role, place: Place) -> list[str]:

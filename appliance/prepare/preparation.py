@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.errors import SettingsError
-from appliance.prepare.checks import container_faults, file_faults
+from appliance.prepare.checks import container_faults
 from appliance.prepare.machine import container_user, resolver
 from appliance.prepare.neighbours import clashes
 from appliance.render.compose import RenderedFile, rendered
@@ -36,16 +36,12 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
     Raises:
         SettingsError: with the faults of the settings' file, of its values, and of this VM.
     """
-    faults = file_faults(env_file)
-    try:
-        settings = read_settings(env_file, role, process)
-    except SettingsError as error:
-        raise SettingsError([*faults, *error.faults]) from error
+    settings = read_settings(env_file, role, process)
     environment = load(env_file, process)
     user, group = container_user()
     place = Place(user, group, os.cpu_count() or 1, folder.resolve(), resolver(), _salt(folder, role))
     ports = published(environment, settings, role)
-    faults += container_faults(settings, role, place) + clashes(folder, ports)
+    faults = container_faults(settings, role, place) + clashes(folder, ports)
     if faults:
         raise SettingsError(faults)
     return Preparation(settings, rendered(environment, settings, role, place), (user, group), ports)

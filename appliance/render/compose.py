@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from appliance.render.container import SERVICES, Service, fingerprint, service_settings, settings_text
 from appliance.render.memory import replicator_memory, tunnel_memory
-from appliance.render.mounts import DIRECTORY, mounts
+from appliance.render.mounts import DIRECTORY, mounts, secret_files
 from appliance.render.place import Place
 from appliance.render.probe import probe, probe_in_a_shared_network
 from appliance.render.published import CONSOLE_PORT, STATUS_PORT, published
@@ -82,7 +82,7 @@ def _compose(
         service.name: {
             "command": service.command,
             "volumes": _volumes(service, settings),
-            "fingerprint": fingerprint(text),
+            "fingerprint": fingerprint(text, [file.content for file in secret_files(settings, service.role)]),
             "probe": _PROBES.get(service.name),
         }
         for service, text in texts.items()

@@ -9,7 +9,7 @@ beside the replicator. The doctor, which runs when it is asked for, needs all th
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from appliance.render.mounts import Mount, mounts
@@ -17,6 +17,7 @@ from appliance.render.place import Place
 from appliance.render.published import CONSOLE_PORT, STATUS_PORT
 from appliance.settings.env_file import assignment
 from appliance.settings.role import Role
+from appliance.settings.secret import Secret
 from appliance.settings.values import Settings
 from appliance.settings.variables import MAX_BYTES_PER_SECOND, TABLE
 
@@ -76,13 +77,14 @@ def settings_text(values: Mapping[str, str], place: Place) -> str:
     return f"# Written by bin/prepare_*_config.sh: edits are lost, edit setenv.sh.\n{SALT}{place.salt}\n{lines}"
 
 
-def fingerprint(text: str) -> str:
+def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
     """What docker-compose.yml says of the file, so that Compose makes a container anew when its settings change.
 
-    What a container reads again while it runs is no reason to.
+    The secrets that are in files of their own belong to it: they are read at the start. What a container reads again
+    while it runs is no reason to.
     """
     lines = (line for line in text.splitlines(keepends=True) if not line.startswith(_READ_AGAIN))
-    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join([*lines, *(secret.reveal() for secret in secrets)]).encode()).hexdigest()[:16]
 
 
 def _in_a_container(role: Role, settings: Settings, place: Place) -> dict[str, str]:

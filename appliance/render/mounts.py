@@ -1,4 +1,4 @@
-"""The PEM and SSH key files that the settings name, as a container sees them.
+"""The files that the settings name, of certificates, keys and secrets, as a container sees them.
 
 What is read once, at the start, is mounted itself: a folder may hold other files. Of the tunnel's own certificate and
 SSH keys the folder is: a mounted file would stay the one that it was when the container started, and these are replaced
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from appliance.settings import variables
 from appliance.settings.role import TUNNEL_ENDS, Role
-from appliance.settings.values import Settings
+from appliance.settings.values import SecretFile, Settings
 
 DIRECTORY = "/etc/appliance"
 """Where a container works, and finds its settings and these files."""
@@ -29,7 +29,12 @@ class Mount:
 
 def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
     """Those that a service of this role needs."""
-    return (*_certificates(settings, role), *_ssh_keys(settings, role), *_authorities(settings, role))
+    return (
+        *_certificates(settings, role),
+        *_ssh_keys(settings, role),
+        *_authorities(settings, role),
+        *_secrets(settings, role),
+    )
 
 
 def _certificates(settings: Settings, role: Role) -> Iterator[Mount]:
@@ -50,6 +55,19 @@ def _ssh_keys(settings: Settings, role: Role) -> Iterator[Mount]:
 def _folder(variable: str, file: Path) -> Mount:
     target = f"{DIRECTORY}/{variable}"
     return Mount(variable, file.absolute().parent, target, f"{target}/{file.name}")
+
+
+def secret_files(settings: Settings, role: Role) -> Iterator[SecretFile]:
+    """Those of the secrets that a service of this role needs."""
+    needed = {variable.name for variable in variables.TABLE if variable.roles & role}
+    return (file for file in settings.secret_files if file.variable in needed)
+
+
+def _secrets(settings: Settings, role: Role) -> Iterator[Mount]:
+    for file in secret_files(settings, role):
+        variable = f"{file.variable}_FILE"
+        target = f"{DIRECTORY}/{variable}"
+        yield Mount(variable, file.path.absolute(), target, target)
 
 
 def _authorities(settings: Settings, role: Role) -> Iterator[Mount]:

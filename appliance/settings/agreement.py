@@ -2,11 +2,13 @@
 
 import ipaddress
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 
 from appliance.settings.key_files import read_private_key, read_public_keys
 from appliance.settings.patterns import pattern_faults
 from appliance.settings.role import TUNNEL_ENDS, Role
+from appliance.settings.strength import new_secret, weakness
 from appliance.settings.target import is_ip_literal
 from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings
 
@@ -14,6 +16,7 @@ from appliance.settings.values import ClusterSettings, EngineSettings, Route, Se
 def disagreements(settings: Settings, role: Role) -> list[str]:
     """Every fault that shows only when the values are seen together; empty when they agree."""
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
+    faults += _weak_secrets(settings)
     if role & Role.REPLICATOR:
         faults += _authorities(settings.source) + _authorities(settings.destination) + _spark(settings.engine)
     if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
@@ -21,6 +24,35 @@ def disagreements(settings: Settings, role: Role) -> list[str]:
     if role & Role.DESTINATION and settings.tunnel.ssh:
         faults += _keys(settings.tunnel.ssh)
     return faults
+
+
+def _weak_secrets(settings: Settings) -> list[str]:
+    """Those that strangers may try guesses at, with what is to be done; other parties have chosen the others."""
+    judged = {
+        "SHARED_SECRET": settings.tunnel.secret,
+        "SHARED_SECRET_PREVIOUS": settings.tunnel.previous_secret,
+        "SPARK_AUTHENTICATE_SECRET": settings.engine.spark_secret,
+    }
+    names = tuple(_known_names(settings))
+    causes = {name: weakness(secret.reveal(), names) for name, secret in judged.items() if secret}
+    return [f"{name}: {cause}; {_stronger(name, settings)}" for name, cause in causes.items() if cause]
+
+
+def _stronger(name: str, settings: Settings) -> str:
+    if name == "SHARED_SECRET_PREVIOUS":
+        return "leave it empty, and change SHARED_SECRET on both VMs at once"
+    for file in settings.secret_files:
+        if file.variable == name:
+            return f"a strong one for {file.path}, made just now: {new_secret(name)}"
+    return f"a strong one, made just now: export {name}='{new_secret(name)}'"
+
+
+def _known_names(settings: Settings) -> Iterator[str]:
+    """What others know of the link."""
+    yield from (settings.tunnel.server.host, settings.topics.suffix)
+    yield from (pattern.domain for pattern in settings.tunnel.allowed.patterns)
+    for cluster in (settings.source, settings.destination):
+        yield from (cluster.cluster_id, cluster.api_key, *(target.host for target in cluster.bootstrap))
 
 
 def _same_cluster(settings: Settings) -> list[str]:

@@ -1,75 +1,80 @@
-"""The file setenv.sh: lines that a shell and this module read alike.
-
-``export NAME='value' # comment``; quotes are single, double or absent. Nothing is interpolated: ``$`` is a character
-like any other, as it is for a shell within single quotes. Lines whose words a shell would split or unquote in another
-way are faults.
-"""
+"""The file setenv.sh: lines that a shell and this module read alike, in the grammar of ``shell_lines``."""
 
 import difflib
-import io
-import shlex
-from collections.abc import Mapping
+import stat
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from dotenv.parser import Binding, parse_stream
 
 from appliance.errors import SettingsError
 from appliance.settings.parse import parse
+from appliance.settings.private_file import is_open_to_group, is_open_to_others
 from appliance.settings.role import Role
+from appliance.settings.shell_lines import ENDS_AS_ON_WINDOWS, Line, quoted, read_lines
 from appliance.settings.values import Settings
-from appliance.settings.variables import TABLE
+from appliance.settings.variables import NAMES, TABLE
 
-_NAMES = tuple(variable.name for variable in TABLE)
 _OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_")
+_IN_FILES = {variable.name for variable in TABLE if variable.confidential}
 
 
 def read_settings(path: Path, role: Role, process: Mapping[str, str]) -> Settings:
     """The settings of ``role`` from the file ``path`` and the environment of the process, which wins.
 
     Raises:
-        SettingsError: with the faults of the file's lines and of its values together.
+        SettingsError: with the faults of the file, of its lines and of its values together.
     """
-    environment, faults = _scan(_text(path))
+    faults = _mode_faults(path)
+    lines = list(read_lines(_text(path)))
+    faults += _line_faults(lines)
+    unread = tuple(f"{line.name}: missing: " for line in lines if line.fault)
     try:
-        settings = parse(_merged(environment, process), role)
+        settings = parse(_merged(_values(lines), process), role)
     except SettingsError as error:
-        faults += error.faults
+        faults += [fault for fault in error.faults if not fault.startswith(unread)]
     if faults:
         raise SettingsError(faults)
     return settings
 
 
 def load(path: Path, process: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the file ``path``, overruled by those that the process has.
+    """The variables of the file ``path``, overruled by those that the process has; files with secrets are unread.
 
     Raises:
         SettingsError: no such file, lines that cannot be read, or names that are nearly ours.
     """
-    environment, faults = _scan(_text(path))
+    lines = list(read_lines(_text(path)))
+    faults = _line_faults(lines)
     if faults:
         raise SettingsError(faults)
-    return _merged(environment, process)
+    return _merged(_values(lines), process)
 
 
 def assignment(name: str, value: str) -> str:
     """The line of such a file that gives ``name`` the value, as it stands.
 
     Raises:
-        SettingsError: there is none: a file gives back a carriage return as another character.
+        SettingsError: there is none.
     """
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    for quoted in (f"'{value}'", f'"{escaped}"'):
-        line = f"export {name}={quoted}\n"
-        if _scan(line.replace("\r", "\n")) == ({name: value}, []):
-            return line
-    raise SettingsError([f"{name}: expected a value without a carriage return"])
+    try:
+        return f"export {name}={quoted(value)}\n"
+    except ValueError as error:
+        raise SettingsError([f"{name}: {error}"]) from error
+
+
+def _mode_faults(path: Path) -> list[str]:
+    try:
+        status = path.stat()
+    except OSError as error:
+        cure = f"cp setenv.sh.template {path} && chmod 600 {path}, then fill it in"
+        raise SettingsError([f"{path}: {(error.strerror or '').lower()}: {cure}"]) from error
+    if stat.S_ISREG(status.st_mode) and (is_open_to_others(status) or is_open_to_group(status)):
+        return [f"{path}: holds secrets, and others may read it: chmod 600 {path}"]
+    return []
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
-    except FileNotFoundError as error:
-        raise SettingsError([f"{path}: no such file: copy setenv.sh.template to it, and fill it in"]) from error
+        return path.read_bytes().decode("utf-8")
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror}"]) from error
     except UnicodeDecodeError as error:
@@ -77,50 +82,37 @@ def _text(path: Path) -> str:
 
 
 def _merged(environment: Mapping[str, str], process: Mapping[str, str]) -> dict[str, str]:
-    return {**environment, **{name: process[name] for name in _NAMES if name in process}}
+    """A variable that the process has, under whichever of its names, is the process's alone."""
+    merged = dict(environment)
+    for variable in TABLE:
+        given = {name: process[name] for name in variable.names if name in process}
+        if given:
+            merged = {name: text for name, text in merged.items() if name not in variable.names} | given
+    return merged
 
 
-def _scan(text: str) -> tuple[dict[str, str], list[str]]:
-    environment, faults = {}, []
-    for binding in parse_stream(io.StringIO(text)):
-        fault = _syntax_fault(binding) or _name_fault(binding.key)
-        if fault:
-            faults.append(f"line {_line(binding)}: {fault}")
-        if binding.key is not None:
-            environment[binding.key] = binding.value or ""
-    return environment, faults
+def _values(lines: Sequence[Line]) -> dict[str, str]:
+    return {line.name: line.value for line in lines if line.name and not line.fault}
 
 
-def _line(binding: Binding) -> int:
-    """The line on which the binding's text begins; its own count includes the blank lines before it."""
-    original = binding.original.string
-    blank = original[: len(original) - len(original.lstrip())]
-    return binding.original.line + blank.count("\n")
+def _line_faults(lines: Sequence[Line]) -> list[str]:
+    windows = [line for line in lines if line.fault == ENDS_AS_ON_WINDOWS]
+    lines = [line for line in lines if line not in windows[1:]]
+    faults = ((line.number, _cure(line) or _name_fault(line.name)) for line in lines)
+    return [f"line {number}: {fault}" for number, fault in faults if fault]
 
 
-def _syntax_fault(binding: Binding) -> str | None:
-    if binding.error or (binding.key is not None and binding.value is None):
-        return "expected export NAME='value'"
-    if binding.key is not None and _as_a_shell(binding.original.string) != f"{binding.key}={binding.value}":
-        return f"expected export {binding.key}='value' with single quotes: a shell would read another value"
-    return None
-
-
-def _as_a_shell(line: str) -> str | None:
-    """The one assignment that a shell finds in ``line``, unquoted; None when it finds anything else."""
-    try:
-        words = shlex.split(line, comments=True)
-    except ValueError:
-        return None
-    assignment = words[1:] if words[:1] == ["export"] else words
-    return assignment[0] if len(assignment) == 1 else None
+def _cure(line: Line) -> str:
+    if line.expands and line.name in _IN_FILES:
+        return f"{line.fault}; what a command would print: {line.name}_FILE=/path of a file that holds it"
+    return line.fault
 
 
 def _name_fault(name: str | None) -> str | None:
-    if name is None or name in _NAMES:
+    if name is None or name in NAMES:
         return None
-    nearest = difflib.get_close_matches(name.upper(), _NAMES, n=1, cutoff=0.8)
+    nearest = difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.8)
     if not nearest and not name.upper().startswith(_OUR_PREFIXES):
         return None
-    nearest = nearest or difflib.get_close_matches(name.upper(), _NAMES, n=1, cutoff=0.0)
+    nearest = nearest or difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.0)
     return f"{name}: no such variable: did you mean {nearest[0]}?"

@@ -3,12 +3,14 @@
 Ed25519 alone: every OpenSSH since 6.5 has such a key, and there is nothing to choose in it.
 """
 
-import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
+
+from appliance.settings.private_file import read_private
 
 _PRIVATE = "expected an Ed25519 private key, as made by: ssh-keygen -t ed25519 -N ''"
 _PUBLIC = "expected Ed25519 public keys, one a line as in a .pub file"
@@ -20,9 +22,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     Raises:
         ValueError: with what is expected.
     """
-    content = _content(path, _PRIVATE)
-    if path.stat().st_mode & stat.S_IRWXO:
-        raise ValueError(f"expected a file that others cannot read: chmod 600 {path}")
+    content = _content(path, _PRIVATE, read_private)
     try:
         key = load_ssh_private_key(content, None)
     except TypeError as error:
@@ -40,7 +40,7 @@ def read_public_keys(path: Path) -> tuple[Ed25519PublicKey, ...]:
     Raises:
         ValueError: with what is expected.
     """
-    lines = (line.strip() for line in _content(path, _PUBLIC).splitlines())
+    lines = (line.strip() for line in _content(path, _PUBLIC, Path.read_bytes).splitlines())
     keys = tuple(_public_key(line) for line in lines if line and not line.startswith(b"#"))
     if not keys:
         raise ValueError(f"{_PUBLIC}: no key in it")
@@ -57,8 +57,8 @@ def _public_key(line: bytes) -> Ed25519PublicKey:
     return key
 
 
-def _content(path: Path, expected: str) -> bytes:
+def _content(path: Path, expected: str, read: Callable[[Path], bytes]) -> bytes:
     try:
-        return path.read_bytes()
+        return read(path)
     except OSError as error:
         raise ValueError(f"{expected}: {error.strerror or 'not readable'}") from error

@@ -7,7 +7,9 @@ from typing import TypeVar
 from appliance.errors import SettingsError
 from appliance.settings import variables
 from appliance.settings.agreement import disagreements
+from appliance.settings.private_file import read_secret
 from appliance.settings.role import Role
+from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target
 from appliance.settings.values import (
     LOOPBACK,
@@ -18,6 +20,7 @@ from appliance.settings.values import (
     EngineSettings,
     KeyFiles,
     LogSettings,
+    SecretFile,
     Settings,
     Side,
     SshSettings,
@@ -54,12 +57,13 @@ class _Reading:
         self._environment = environment
         self.role = role
         self.faults: list[str] = []
+        self.files: list[SecretFile] = []
 
     def value(self, variable: Variable[_T], *, wanted: bool = True) -> _T:
         """The value of ``variable``; it may be absent where it has a default, or the role or ``wanted`` says so."""
-        text = self._environment.get(variable.name, "")
-        if not variable.confidential:
-            text = text.strip()
+        text = self._secret(variable) if variable.confidential else self._environment.get(variable.name, "").strip()
+        if text is None:
+            return variable.absent
         if not text:
             if variable.required and wanted and variable.roles & self.role:
                 self.faults.append(f"{variable.name}: missing: {variable.reason}")
@@ -70,11 +74,34 @@ class _Reading:
             self.faults.append(f"{_shown(variable, text)}: {error}")
             return variable.absent
 
+    def _secret(self, variable: Variable[_T]) -> str | None:
+        """The text, or what is in its file, which is not opened where the role does not need it; None for a fault."""
+        name, file_name = variable.names
+        text, file = self._environment.get(name, ""), self._environment.get(file_name, "").strip()
+        if not file:
+            return text
+        if text:
+            self.faults.append(f"{name}, {file_name}: expected one of them, not both")
+            return None
+        if not variable.roles & self.role:
+            return ""
+        try:
+            text = read_secret(Path(file))
+        except ValueError as error:
+            self.faults.append(f"{file_name}={_printable(file)}: {error}")
+            return None
+        self.files.append(SecretFile(name, Path(file), Secret(text)))
+        return text
+
 
 def _shown(variable: Variable[object], text: str) -> str:
     if variable.confidential:
         return variable.name
-    return f"{variable.name}={text if text.isprintable() else repr(text)}"
+    return f"{variable.name}={_printable(text)}"
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else repr(text)
 
 
 def _settings(reading: _Reading) -> Settings:
@@ -91,6 +118,7 @@ def _settings(reading: _Reading) -> Settings:
         engine=_engine(reading),
         console=ConsoleSettings(reading.value(variables.CONSOLE_LISTEN)),
         log=LogSettings(reading.value(variables.LOG_FORMAT), reading.value(variables.LOG_LEVEL)),
+        secret_files=tuple(reading.files),
     )
 
 

@@ -7,7 +7,6 @@ a variable that it does not need.
 import enum
 import ipaddress
 import re
-import zlib
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,9 +18,6 @@ TOPIC_NAME_MAX = 249
 
 _LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
 _IDENTIFIER_MAX = 100
-_SECRET_LENGTH_MIN = 32
-_SECRET_DEFLATED_MIN = 24
-_SECRET_COMMAND = "make one with: openssl rand -base64 33"
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=enum.StrEnum)
@@ -34,15 +30,6 @@ def text(value: str) -> str:
 
 def secret(value: str) -> Secret:
     """Any text, masked."""
-    return Secret(value)
-
-
-def shared_secret(value: str) -> Secret:
-    """A secret that cannot be guessed: long enough, and not a repetition, which deflate would shorten."""
-    if value and len(value) < _SECRET_LENGTH_MIN:
-        raise ValueError(f"expected at least {_SECRET_LENGTH_MIN} characters, got {len(value)}; {_SECRET_COMMAND}")
-    if value and len(zlib.compress(value.encode(), level=9, wbits=-15)) < _SECRET_DEFLATED_MIN:
-        raise ValueError(f"too easy to guess, it repeats itself; {_SECRET_COMMAND}")
     return Secret(value)
 
 

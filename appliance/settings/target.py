@@ -7,7 +7,8 @@ Grammar of one entry::
     ports   = port [ "-" port ]          9092-9099                    (both ends included)
 
 Hosts are compared without case and without a trailing dot (RFC 4343). An IP literal is a legal target of a direct
-connection but never of the tunnel, whose targets are names.
+connection but never of the tunnel, whose targets are names. A host whose last label is a number is an address or
+nothing: no top-level domain is one (RFC 3696, section 2), and resolvers read 10.1 and 0xa000001 as addresses.
 """
 
 import ipaddress
@@ -18,6 +19,7 @@ PORTS_MAX = 1000
 """Ports of one pattern, at most: it should not name every service of its domain."""
 
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
+_ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")
 
 
 def normal_host(host: str) -> str:
@@ -35,7 +37,9 @@ def is_ip_literal(host: str) -> bool:
 
 
 def _legal_name(host: str) -> bool:
-    return 0 < len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.split("."))
+    if not 0 < len(host) <= 253 or _ENDS_IN_A_NUMBER.fullmatch(host):
+        return False
+    return all(_LABEL.fullmatch(label) for label in host.split("."))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,7 +59,8 @@ class Target:
         host, separator, port = text.strip().rpartition(":")
         host = normal_host(host).removeprefix("[").removesuffix("]")
         if not separator or not (_legal_name(host) or is_ip_literal(host)):
-            raise ValueError("expected host:port")
+            cause = ": a host that ends in a number is an IP address" if _ENDS_IN_A_NUMBER.fullmatch(host) else ""
+            raise ValueError(f"expected host:port{cause}")
         if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
             raise ValueError("expected a port from 1 to 65535")
         return cls(host, int(port))

@@ -228,11 +228,21 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SecretFile:
+    """The file that a secret was read from: ``variable`` is the secret's, as ``SHARED_SECRET``."""
+
+    variable: str
+    path: Path
+    content: Secret
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of setenv.sh.
 
     ``replicator`` names this link in the destination cluster: ``replicator-<SOURCE_CLUSTER_ID>``. What the role that
-    asked does not need, and the environment does not give, is empty: ``""``, ``Secret("")``, ``()``.
+    asked does not need, and the environment does not give, is empty: ``""``, ``Secret("")``, ``()``. ``secret_files``
+    are those whose secrets are among the values.
     """
 
     replicator: str
@@ -245,3 +255,4 @@ class Settings:
     engine: EngineSettings
     console: ConsoleSettings
     log: LogSettings
+    secret_files: tuple[SecretFile, ...] = ()

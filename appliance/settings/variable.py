@@ -13,7 +13,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 class Variable(Generic[_T_co]):
     """One variable: why it is there, who needs it, and how its text becomes a value.
 
-    ``default`` None means required. ``confidential`` means that its value is never shown.
+    ``default`` None means required. ``confidential`` means that its value is never shown, and may be in a file.
     """
 
     name: str
@@ -22,6 +22,11 @@ class Variable(Generic[_T_co]):
     parse: Callable[[str], _T_co]
     default: str | None
     confidential: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By which it is set: its own, and that of the file that holds it, where it is confidential."""
+        return (self.name, f"{self.name}_FILE") if self.confidential else (self.name,)
 
     @property
     def required(self) -> bool:

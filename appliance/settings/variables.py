@@ -26,7 +26,6 @@ from appliance.settings.parsers import (
     replication_factor,
     seconds,
     secret,
-    shared_secret,
     text,
     topic_suffix,
     whole,
@@ -187,14 +186,14 @@ SHARED_SECRET = _define(
     "SHARED_SECRET",
     "The secret that both VMs share; make one with: openssl rand -base64 33",
     TUNNEL_ENDS,
-    shared_secret,
+    secret,
     confidential=True,
 )
 SHARED_SECRET_PREVIOUS = _define(
     "SHARED_SECRET_PREVIOUS",
     "While SHARED_SECRET is being changed: the one before, until the source VM has the new one.",
     Role.DESTINATION | Role.REPLICATOR,
-    shared_secret,
+    secret,
     "",
     confidential=True,
 )
@@ -344,7 +343,7 @@ SPARK_AUTHENTICATE_SECRET = _define(
     "SPARK_AUTHENTICATE_SECRET",
     "The secret that all parts of a Spark cluster share; with spark://host:port it has to be there.",
     Role.REPLICATOR,
-    shared_secret,
+    secret,
     "",
     confidential=True,
 )
@@ -399,3 +398,5 @@ GONE = {
     "TUNNEL_SSH_BASTION_HOST_KEYS_FILE": "use TUNNEL_SSH_HOST_KEYS_FILE",
 }
 """Variables that an older setenv.sh may hold, and what to do instead."""
+NAMES = tuple(name for variable in TABLE for name in variable.names)
+"""Every name that setenv.sh and the environment of a process may have."""

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from appliance.prepare.machine import container_user
 from appliance.render.firewall import FORMATS
-from appliance.settings.variables import TABLE
+from appliance.settings.variables import NAMES, TABLE
 from tests.support.settings import REQUIRED, SECRET
 
 CHECKOUT = Path(__file__).parents[2]
@@ -76,8 +77,7 @@ class Link:
 
     def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
         """The script's process."""
-        ours = {variable.name for variable in TABLE}
-        environment = {name: value for name, value in os.environ.items() if name not in ours}
+        environment = {name: value for name, value in os.environ.items() if name not in NAMES}
         return subprocess.Popen(
             [str(self.folder / "bin" / script), *arguments],
             env=environment | {"XDG_CACHE_HOME": str(self._cache)},
@@ -206,8 +206,26 @@ def test_every_fault_is_told_at_once_and_nothing_is_written(link: Link) -> None:
         "SOURCE_BROKER_SERVERS",
         "DESTINATION_CLUSTER_ID",
     }
-    assert "make one with: openssl rand -base64 33" in err
+    assert re.search(r"made just now: export SHARED_SECRET='\S{44}'$", err, re.MULTILINE)
     assert "hunter2" not in err
+
+
+def test_a_secret_that_a_shell_would_make_is_refused_and_may_be_in_a_file_instead(link: Link, tmp_path: Path) -> None:
+    with (link.folder / "setenv.sh").open("a") as settings:
+        settings.write('export SHARED_SECRET="$(cat /run/secrets/shared)"\n')
+    code, _, err = link.run(SOURCE)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "SHARED_SECRET_FILE=/path" in err
+
+    (tmp_path / "shared").touch(mode=0o600)
+    (tmp_path / "shared").write_text(SECRET[::-1] + "\n")
+    link.set(SHARED_SECRET="", SHARED_SECRET_FILE=str(tmp_path / "shared"))
+    os.chown(tmp_path / "shared", *container_user())
+    code, _, err = link.run(SOURCE)
+    assert code == 0, err
+    volumes = yaml.safe_load(link.files()["docker-compose.yml"])["services"]["tunnel"]["volumes"]
+    assert str(tmp_path / "shared") in [volume["source"] for volume in volumes]
+    assert not [path for path, text in link.files().items() if SECRET[::-1] in text]
 
 
 def test_without_setenv_sh_the_command_that_makes_it_is_told(link: Link) -> None:

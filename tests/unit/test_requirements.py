@@ -48,7 +48,7 @@ def test_preparing_a_vm_downloads_nothing_heavy() -> None:
         "markupsafe",
         "publicsuffixlist",
         "pycparser",
-        "python-dotenv",
+        "zxcvbn",
     }
 
 

@@ -10,6 +10,7 @@ from bench.our_replicator import env_text, environment
 
 def test_its_settings_are_good_and_name_the_link(tmp_path: Path) -> None:
     path = tmp_path / "setenv.sh"
+    path.touch(mode=0o600)
     path.write_text(env_text("127.0.21.1:1234", "127.0.22.1:1234", "measured", "ours1"))
     settings = read_settings(path, Role.REPLICATOR, {})
     assert (settings.replicator, settings.topics.suffix) == ("replicator-ours1", "ours1")

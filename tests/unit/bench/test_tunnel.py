@@ -49,6 +49,7 @@ def test_rates_are_medians_and_latency_is_counted_over_the_direct_one_of_the_sam
 @pytest.mark.parametrize("role", [Role.SOURCE, Role.DESTINATION])
 def test_our_settings_are_good_and_name_the_target_alone(role: Role, tmp_path: Path) -> None:
     path = tmp_path / "setenv.sh"
+    path.touch(mode=0o600)
     path.write_text(env_text(4000, tunnel_port=4001, dns_port=4002))
     path.chmod(0o600)
     tunnel = read_settings(path, role, {}).tunnel

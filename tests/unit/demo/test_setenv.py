@@ -31,6 +31,7 @@ def text(tmp_path) -> str:
 
 def read(text: str, tmp_path: Path, role: Role) -> Settings:
     env_file = tmp_path / "setenv.sh"
+    env_file.touch(mode=0o600)
     env_file.write_text(text)
     return read_settings(env_file, role, {})
 

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.errors import SettingsError
-from appliance.prepare.checks import container_faults, file_faults
+from appliance.prepare.checks import container_faults
 from appliance.render.compose import DESTINATION_VM, SOURCE_VM
 from appliance.render.place import Place
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from tests.support.rendering import PLACE
-from tests.support.settings import REQUIRED
+from tests.support.settings import REQUIRED, SECRET
 
 OURS = replace(PLACE, user=os.geteuid(), group=os.getegid())
 
@@ -27,23 +26,6 @@ def pem(tmp_path: Path) -> dict[str, str]:
     for name in names.values():
         (tmp_path / name).touch(mode=0o600)
     return {variable: str(tmp_path / name) for variable, name in names.items()}
-
-
-def test_a_missing_file_gives_the_command_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"no such file or directory: cp setenv\.sh\.template .* && chmod 600 "):
-        file_faults(tmp_path / "setenv.sh")
-
-
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
-def test_a_file_that_others_may_read_or_write_is_refused_with_the_command_that_closes_it(
-    tmp_path: Path, mode: int
-) -> None:
-    path = tmp_path / "setenv.sh"
-    path.touch()
-    path.chmod(mode)
-    assert file_faults(path) == [f"{path}: holds secrets, and others may read it: chmod 600 {path}"]
-    path.chmod(0o600)
-    assert file_faults(path) == []
 
 
 @pytest.mark.parametrize("role", [SOURCE_VM, DESTINATION_VM])
@@ -92,3 +74,15 @@ def test_a_pem_file_that_is_missing_or_leads_out_of_its_folder_is_a_fault(tmp_pa
     missing, outside = faults(SOURCE_VM, **pem)
     assert missing == f"TUNNEL_CERTIFICATE_FILE={tmp_path}/end.pem: expected a file: No such file or directory"
     assert outside.startswith(f"TUNNEL_KEY_FILE={tmp_path}/end.key: leads out of its folder")
+
+
+def test_the_containers_user_has_to_be_able_to_read_a_secret_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.touch(mode=0o600)
+    path.write_text(SECRET)
+    in_a_file = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)}
+    assert faults(SOURCE_VM, **in_a_file) == []
+    stranger = replace(OURS, user=OURS.user + 1, group=OURS.group + 1)
+    assert faults(SOURCE_VM, stranger, **in_a_file) == [
+        f"SHARED_SECRET_FILE={path}: user {stranger.user}, whom the containers run as, may not read it"
+    ]

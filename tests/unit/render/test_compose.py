@@ -232,6 +232,34 @@ def test_a_tunnel_that_the_vms_own_sshd_carries_is_published_on_loopback_alone(k
     assert "SSH" not in files(SOURCE_VM, **own)["prepared/tunnel.sh"]
 
 
+@pytest.fixture
+def secret_file(tmp_path: Path) -> Path:
+    path = tmp_path / "secret"
+    path.touch(mode=0o600)
+    path.write_text(f"{SECRET}\n")
+    return path
+
+
+def test_a_secret_in_a_file_is_mounted_where_it_is_needed_and_written_nowhere(secret_file: Path) -> None:
+    in_a_file = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(secret_file)}
+    for role, name in ((SOURCE_VM, "tunnel"), (DESTINATION_VM, "gateway"), (DESTINATION_VM, "doctor")):
+        text = files(role, **in_a_file)
+        assert "export SHARED_SECRET_FILE='/etc/appliance/SHARED_SECRET_FILE'\n" in text[f"prepared/{name}.sh"]
+        assert not [path for path in text if SECRET in text[path]]
+        found = volumes(services(role, **in_a_file)[name])
+        assert found["/etc/appliance/SHARED_SECRET_FILE"] == str(secret_file)
+    replicator = services(DESTINATION_VM, **in_a_file)["replicator"]
+    assert "SHARED_SECRET" not in files(DESTINATION_VM, **in_a_file)["prepared/replicator.sh"] + str(replicator)
+
+
+def test_another_secret_in_its_file_makes_the_containers_that_read_it_anew(secret_file: Path) -> None:
+    in_a_file = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(secret_file)}
+    before = services(DESTINATION_VM, **in_a_file)
+    secret_file.write_text(SECRET[::-1])
+    after = services(DESTINATION_VM, **in_a_file)
+    assert {name for name in before if before[name].get("labels") != after[name].get("labels")} == {"gateway"}
+
+
 def test_the_user_of_a_container_has_a_name_in_it() -> None:
     assert files(SOURCE_VM)["prepared/passwd"] == "appliance:x:1000:1001::/tmp:/usr/sbin/nologin\n"
     assert volumes(services(SOURCE_VM)["tunnel"])["/etc/passwd"] == "./prepared/passwd"

@@ -48,7 +48,7 @@ def test_no_login_to_the_destination_is_beside_the_tunnel_and_no_shared_secret_b
 
 
 @pytest.mark.parametrize(("role", "service"), EVERY_SERVICE)
-@given(secret=st.text(st.characters(exclude_characters="\r", exclude_categories=["Cs"]), min_size=1))
+@given(secret=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_a_secret_arrives_unchanged(
     tmp_path_factory: pytest.TempPathFactory, role: Role, service: Service, secret: str
 ) -> None:

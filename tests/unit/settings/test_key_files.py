@@ -46,7 +46,7 @@ def test_a_private_key_is_read(tmp_path: Path, mode: int) -> None:
 
 @pytest.mark.parametrize("mode", [0o644, 0o604])
 def test_a_private_key_that_others_can_read_is_none(tmp_path: Path, mode: int) -> None:
-    with pytest.raises(ValueError, match="expected a file that others cannot read: chmod 600"):
+    with pytest.raises(ValueError, match="expected a file that others cannot read: chmod o="):
         read_private_key(file_with(tmp_path, PRIVATE, mode))
 
 

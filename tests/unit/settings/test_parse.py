@@ -1,5 +1,7 @@
+import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, TargetPattern
-from appliance.settings.values import KeyFiles, Route, SecurityProtocol, SshSettings, Start
+from appliance.settings.values import KeyFiles, Route, SecretFile, SecurityProtocol, SshSettings, Start
+from appliance.settings.variable import Variable
 from appliance.settings.variables import GONE, TABLE
 from tests.support.settings import REQUIRED, SECRET
 
@@ -102,8 +105,41 @@ def test_a_fault_says_the_variable_its_value_and_what_is_expected() -> None:
 
 def test_a_fault_of_a_secret_never_shows_it() -> None:
     [fault] = faults({"SHARED_SECRET": "hunter2hunter2"})
-    assert fault.startswith("SHARED_SECRET: expected at least 32 characters, got 14")
+    assert fault.startswith("SHARED_SECRET: too easy to guess, it withstands 2^")
     assert "hunter" not in fault
+
+
+@pytest.mark.parametrize("name", ["SHARED_SECRET", "SPARK_AUTHENTICATE_SECRET"])
+@pytest.mark.parametrize("role", [Role.SOURCE, Role.DESTINATION, Role.REPLICATOR])
+def test_a_weak_secret_is_refused_in_every_role_with_a_strong_one_ready_to_paste(name: str, role: Role) -> None:
+    [fault] = faults({name: "Password123!Password2024!Kafka-Prod"}, role)
+    assert fault.startswith(f"{name}: too easy to guess, ")
+    pasted = re.search(rf"; a strong one, made just now: export {name}='(\S+)'$", fault)
+    assert pasted
+    assert parse({**REQUIRED, name: pasted[1]}, role)
+
+
+def test_two_weak_secrets_get_two_strong_ones() -> None:
+    weak = faults({"SHARED_SECRET": "hunter2", "SPARK_AUTHENTICATE_SECRET": "hunter2"})
+    assert len({fault.rpartition("='")[2] for fault in weak}) == 2
+
+
+def test_a_weak_secret_in_a_file_gets_a_strong_one_for_that_file(tmp_path: Path) -> None:
+    path = secret_file(tmp_path, b"hunter2\n")
+    [fault] = faults({"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)})
+    assert f"; a strong one for {path}, made just now: " in fault
+
+
+def test_a_weak_secret_of_before_is_to_be_left_out() -> None:
+    [fault] = faults({"SHARED_SECRET_PREVIOUS": "hunter2hunter2"})
+    assert fault.endswith("; leave it empty, and change SHARED_SECRET on both VMs at once")
+
+
+def test_the_names_of_the_link_are_no_part_of_a_strong_secret() -> None:
+    names = {"SOURCE_CLUSTER_ID": "tangerine-hz1", "SOURCE_BROKER_SERVERS": "b0.bromeliad.vq7.example:9092"}
+    secret = {"SHARED_SECRET": "tangerine-hz1-quaxolotl-bromeliad-vq7-zebrafinch"}
+    assert parse({**REQUIRED, **secret}, EVERY_ROLE)
+    assert faults({**names, **secret})[0].startswith("SHARED_SECRET: too easy to guess, ")
 
 
 def test_a_fault_is_one_line_whatever_the_value_holds() -> None:
@@ -178,3 +214,82 @@ def test_a_variable_that_is_gone_names_what_takes_its_place(name: str, role: Rol
     assert fault == f"{name}: gone: {GONE[name]}"
     assert "TUNNEL_SSH" in fault.partition("gone")[2]
     assert name not in {variable.name for variable in TABLE}
+
+
+def secret_file(directory: Path, content: bytes, mode: int = 0o600) -> Path:
+    path = directory / "secret"
+    path.touch(mode=0o600)
+    path.write_bytes(content)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize(
+    "variable", [variable for variable in TABLE if variable.confidential], ids=lambda one: one.name
+)
+def test_every_secret_may_be_in_a_file_of_its_own(tmp_path: Path, variable: Variable[object]) -> None:
+    path = secret_file(tmp_path, SECRET.encode() + b"\n", 0o440)
+    settings = parse({**REQUIRED, variable.name: "", f"{variable.name}_FILE": f" {path} "}, EVERY_ROLE)
+    assert settings.secret_files == (SecretFile(variable.name, path, Secret(SECRET)),)
+    with_it = parse({**REQUIRED, variable.name: SECRET}, EVERY_ROLE)
+    assert replace(settings, secret_files=()) == with_it
+
+
+@pytest.mark.parametrize(
+    "variable", [variable for variable in TABLE if not variable.confidential], ids=lambda one: one.name
+)
+def test_what_is_no_secret_has_no_file(variable: Variable[object]) -> None:
+    assert variable.names == (variable.name,)
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "expected"),
+    [
+        (b"x", 0o604, "expected a file that others cannot read: chmod o= "),
+        (b"x", 0o602, "expected a file that others cannot read: chmod o= "),
+        (b"", 0o600, "expected a line of 1 to 4096 bytes in it"),
+        (b"\n", 0o600, "expected a line of 1 to 4096 bytes in it"),
+        (b"x" * 4097, 0o600, "expected a line of 1 to 4096 bytes in it"),
+        (b"hunter\nhunter\n", 0o600, "expected one line of text without control characters"),
+        (b"hunter\r\n", 0o600, "expected one line of text without control characters"),
+        (b"hunter\xff", 0o600, "expected UTF-8 text in it"),
+    ],
+)
+def test_a_file_that_holds_no_secret_is_a_fault_of_one_line(
+    tmp_path: Path, content: bytes, mode: int, expected: str
+) -> None:
+    path = secret_file(tmp_path, content, mode)
+    [fault] = faults({"SOURCE_API_SECRET": "", "SOURCE_API_SECRET_FILE": str(path)})
+    assert fault.startswith(f"SOURCE_API_SECRET_FILE={path}: {expected}")
+    assert "hunter" not in fault.removeprefix(f"SOURCE_API_SECRET_FILE={path}")
+
+
+def test_a_file_that_is_not_there_or_is_none_is_a_fault(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    causes = {
+        tmp_path / "absent": "expected a readable file: No such file or directory",
+        tmp_path: "expected a readable file: Is a directory",
+        pipe: "expected a regular file",
+    }
+    for path, cause in causes.items():
+        variables = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)}
+        assert faults(variables) == (f"SHARED_SECRET_FILE={path}: {cause}",)
+
+
+def test_a_secret_is_given_in_one_way(tmp_path: Path) -> None:
+    both = {"SHARED_SECRET_FILE": str(secret_file(tmp_path, SECRET.encode()))}
+    assert faults(both) == ("SHARED_SECRET, SHARED_SECRET_FILE: expected one of them, not both",)
+
+
+def test_a_role_opens_no_file_whose_secret_it_does_not_need(tmp_path: Path) -> None:
+    absent = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(tmp_path / "absent")}
+    assert parse({**REQUIRED, **absent}, Role.REPLICATOR).secret_files == ()
+    assert faults(absent, Role.SOURCE)
+
+
+def test_a_relative_file_is_beside_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = secret_file(tmp_path, SECRET.encode())
+    monkeypatch.chdir(tmp_path)
+    settings = parse({**REQUIRED, "SHARED_SECRET": "", "SHARED_SECRET_FILE": path.name}, EVERY_ROLE)
+    assert settings.tunnel.secret == Secret(SECRET)

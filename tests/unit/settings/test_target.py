@@ -37,3 +37,18 @@ def test_a_range_allows_its_ports_and_no_other() -> None:
     assert asked == {9091: False, 9092: True, 9093: True, 9094: True, 9095: False}
     assert allowed.ports_of("b7.orange.example") == (9092, 9093, 9094)
     assert allowed.ports_of("b7.grape.example") == ()
+
+
+@pytest.mark.parametrize(
+    "host", ["433.34.23.45", "1.2.3", "10.0.0.256", "10.0.0.1.2", "010.0.0.1", "7", "0x7f.1", "127.0x1", "b0.orange.0x"]
+)
+def test_a_host_that_ends_in_a_number_is_an_address_or_nothing(host: str) -> None:
+    with pytest.raises(ValueError, match="expected host:port: a host that ends in a number is an IP address"):
+        Target.parse(f"{host}:9092")
+
+
+@pytest.mark.parametrize(
+    "host", ["10.0.0.25", "3com.example", "b0.7up", "10-0-0-1.ec2.internal", "2.b0.orange", "x0x1"]
+)
+def test_digits_elsewhere_in_a_name_do_no_harm(host: str) -> None:
+    assert Target.parse(f"{host}:9092").host == host

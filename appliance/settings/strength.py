@@ -1,0 +1,92 @@
+"""The strength of a secret that people choose: the guesses it withstands, as zxcvbn estimates them.
+
+Law: whoever guesses a secret guesses every part of it, so a part that withstands enough guesses will do. What is judged
+is a part: without the separators between words, which guessers try first; without what has been there before, which the
+estimator would count again; and no more than 72 characters, since its time grows with their square.
+
+The source is Wheeler, zxcvbn: Low-Budget Password Strength Estimation, USENIX Security 2016. A secret of random
+characters counts 10 guesses for each, at least: far less than it withstands.
+"""
+
+import base64
+import functools
+import math
+import re
+import secrets
+from collections.abc import Iterable
+
+GUESSES_MIN = 2**90
+"""That a secret has to withstand. Whoever has recorded a connection may try as many as they like."""
+
+_JUDGED = 72
+_LOOKED_AT = 1024
+_REPEATED = 5
+"""Characters from which on a repetition is one."""
+
+_FINDINGS = {
+    "dictionary": "common words",
+    "spatial": "neighbouring keys",
+    "repeat": "repetitions",
+    "sequence": "sequences such as abc or 123",
+    "regex": "years",
+    "date": "dates",
+}
+"""Our words for the estimator's patterns."""
+
+_KNOWN = ("kafka", "replicator", "replication", "tunnel", "shared", "secret", "source", "destination", "cluster")
+"""Words that everybody connects with a link."""
+
+
+def weakness(secret: str, names: Iterable[str] = ()) -> str | None:
+    """Why ``secret`` is too easy to guess, without any part of it; None when it is not.
+
+    Args:
+        secret: what is judged.
+        names: what others know of the link, such as the names of its clusters and hosts.
+    """
+    guesses, found = _judged(_told_once(re.sub(r"[\s._-]+", "", secret[:_LOOKED_AT]))[:_JUDGED], _words(names))
+    if guesses >= GUESSES_MIN:
+        return None
+    made_of = f"it holds {' and '.join(found)}" if found else "it is short"
+    return (
+        f"too easy to guess, it withstands 2^{math.log2(guesses):.0f} guesses and has to withstand "
+        f"2^{math.log2(GUESSES_MIN):.0f}: {made_of}"
+    )
+
+
+@functools.cache
+def new_secret(_variable: str) -> str:
+    """A strong one for a variable, 264 random bits in base64; the same in each fault that a process tells."""
+    return base64.b64encode(secrets.token_bytes(33)).decode()
+
+
+def _words(names: Iterable[str]) -> tuple[str, ...]:
+    split = {word.lower() for name in names for word in re.split(r"[^A-Za-z0-9]+", name)}
+    return tuple(sorted(word for word in split.union(_KNOWN) if len(word) > 2))
+
+
+def _told_once(text: str) -> str:
+    """``text`` without what is in it a second time, in upper or lower case."""
+    kept, at = "", 0
+    while at < len(text):
+        length = _REPEATED
+        while at + length <= len(text) and text[at : at + length].lower() in kept.lower():
+            length += 1
+        if length > _REPEATED:
+            at += length - 1
+        else:
+            kept += text[at]
+            at += 1
+    return kept
+
+
+@functools.lru_cache(maxsize=8)
+def _judged(text: str, words: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """The guesses, and what makes them few; once for a secret, though a process reads its settings again."""
+    if not text:
+        return 1, ()
+    from zxcvbn import zxcvbn  # here, since it takes 60 ms and 15 MB: only where there is a secret to judge
+
+    estimate = zxcvbn(text, words, _JUDGED)
+    found = {match["pattern"] for match in estimate["sequence"]} & set(_FINDINGS)
+    return int(estimate["guesses"]), tuple(phrase for pattern, phrase in _FINDINGS.items() if pattern in found)
