@@ -26,7 +26,7 @@ from tests.support.settings import write_settings
 from tests.support.tls import identity, running_server
 from tests.support.tunnel import HOST, LINK, SECRET, target_server
 
-OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
+OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUaQ7hJ"
 HOURS = DAY / 24
 UNUSED = Target(HOST, 9093)
 CLOSED = {"SOURCE_SIDE_TUNNEL_IP": OWN_ADDRESS, "TUNNEL_LISTEN": OWN_ADDRESS}
