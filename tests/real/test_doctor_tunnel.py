@@ -27,7 +27,7 @@ from tests.support.ssh import new_key, write_public
 from tests.support.tls import identity, key_of, running_server
 from tests.support.tunnel import HOST, LINK, SECRET, target_server, tunnel_settings
 
-OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
+OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUaQ7hJ"
 HOURS = DAY / 24
 UNUSED = Target(HOST, 9093)
 CLOSED = {"SOURCE_SIDE_TUNNEL_IP": OWN_ADDRESS, "TUNNEL_LISTEN": OWN_ADDRESS}

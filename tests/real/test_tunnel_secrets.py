@@ -22,6 +22,7 @@ from tests.support import carrying
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
 from tests.support.processes import family
+from tests.support.settings import write_settings
 from tests.support.tls import key_of
 from tests.support.tunnel import HOST, echo, target_server
 
@@ -118,6 +119,7 @@ def unfit_texts(variables: dict[str, str], marks: Marks) -> list[str]:
         f"{good}export SHARED_SECRET={marks.shared} {marks.previous}\n",
         f"{good}export SHARED_SECRET={marks.shared} '{marks.previous}\n",
         f'{good}export TUNNEL_PORT=none\nexport SOURCE_API_SECRET="{marks.source_api}$HOME`"\n',
+        f"{good}export SHARED_SECRET=\nexport SHARED_SECRET_FILE='/nowhere/shared'\n",
     ]
 
 
@@ -189,3 +191,29 @@ def test_the_search_finds_what_it_looks_for(place):
     assert marks.found_in(f"key={authority_key(key_of(secret)).private_numbers().private_value:064x}")
     assert marks.found_in("-----BEGIN EC PRIVATE KEY-----")
     assert not marks.found_in("tunnel client refused: SHARED_SECRET")
+
+
+async def test_both_ends_take_the_secret_from_a_file_that_a_variable_of_the_process_names(tmp_path, monkeypatch):
+    path = tmp_path / "shared"
+    path.touch(mode=0o600)
+    path.write_text(secrets.token_urlsafe(33) + "\n")
+    monkeypatch.setenv("SHARED_SECRET_FILE", str(path))
+    async with target_server(echo) as broker, scripted_server(everybody_is_here) as resolver:
+        variables = gateway_variables(broker, free_port(OWN_ADDRESS), TUNNEL_RESOLVER=str(resolver))
+        variables |= {"SHARED_SECRET": "", "TUNNEL_STATUS_LISTEN": f"{OWN_ADDRESS}:0"}
+        shim = free_port(OWN_ADDRESS)
+        own = {"DNS_LISTEN": f"{OWN_ADDRESS}:{shim}", "TUNNEL_ENDPOINT_NETWORK": "127.80.0.0/16"}
+        source = gateway_process("source", variables | own, tmp_path)
+        destination = gateway_process("destination", variables | own, tmp_path)
+        async with source, destination:
+            assert await echoed(shim, broker)
+
+
+async def test_a_command_refuses_settings_that_others_may_read(tmp_path):
+    env_file = write_settings(tmp_path / "open.sh", gateway_variables(9092, 15060))
+    env_file.chmod(0o644)
+    command = [sys.executable, "-m", "appliance.cli", "source", "--env-file", str(env_file)]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, said = await process.communicate()
+    expected = f"appliance source: {env_file}: holds secrets, and others may read it: chmod 600 {env_file}\n"
+    assert (process.returncode, said.decode()) == (2, expected)
