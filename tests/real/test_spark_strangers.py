@@ -94,13 +94,14 @@ def spoken(wanted: bytes) -> list[Address]:
 
 
 async def harmless(pair: Pair, copying: Copying, stranger: Callable[[], Value]) -> Value:
-    """What a stranger does in a thread, after which more is copied by the same processes."""
+    """What a stranger does in a thread, after which more is copied by the same processes, and the log is not full."""
     before = {(process.pid, part) for process, part in processes() if part in PARTS}
     done = await asyncio.to_thread(stranger)
     topic, _, _ = copying.topic.rpartition(".")
     produce(pair.producer(), topic, 1)
     await copied(pair, copying, 2)
     assert {(process.pid, part) for process, part in processes() if part in PARTS} == before
+    assert "Unauthenticated call" not in copying.process.log_file.read_text()
     return done
 
 
