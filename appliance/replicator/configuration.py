@@ -7,25 +7,30 @@ from pathlib import Path
 
 from appliance.settings.values import EngineSettings
 
-JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:MaxDirectMemorySize=64m")
 """Spark's Java schedules a job a minute: the second compiler and the parallel collector would cost more than
-they bring."""
+they bring. What arrives at a port is kept in direct memory before it is known whose it is: a stranger fills no more."""
 
 LOG_FILE = files("appliance.replicator").joinpath("spark-log4j2.properties")
 
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024)}
 """glibc keeps the memory of a Fetch for the next one: to take it from the kernel anew is a tenth of the copying."""
 
+_PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
+
 _TRIES = 4
-# Java takes a byte less than Linux.
-_SOCKET_PATH_MAX = 106
-_SOCKET_NAME = len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 
 
 def configuration(engine: EngineSettings, name: str, scratch: Path, host: str) -> dict[str, str]:
-    """The driver's, which reaches its executors' too; ``host`` is the address at which they find the driver."""
+    """The driver's, which reaches its executors' too.
+
+    Args:
+        engine: the settings.
+        name: the application's.
+        scratch: the directory of Java's temporary files and of its sockets, whose names may have 106 bytes.
+        host: the address at which executors find the driver.
+    """
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={scratch}"'
-    sockets = len(os.fsencode(scratch)) + _SOCKET_NAME <= _SOCKET_PATH_MAX
     common = {
         "spark.app.name": name,
         "spark.master": _master(engine),
@@ -35,23 +40,49 @@ def configuration(engine: EngineSettings, name: str, scratch: Path, host: str) -
         "spark.driver.extraJavaOptions": f"{properties} {' '.join(JAVA_OPTIONS)}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # A Python task costs 20 ms by it instead of 60.
-        "spark.python.unix.domain.socket.enabled": str(sockets).lower(),
+        # Only our user opens them, and a Python task costs 20 ms by them instead of 60.
+        "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.worker.reuse": "true",
+        # Less than the direct memory.
+        "spark.network.maxRemoteBlockSizeFetchToMem": "16m",
         "spark.python.daemon.module": "appliance.replicator.daemon",
     }
-    return common | (_cluster(engine) if engine.in_a_cluster else {})
+    return common | authentication(engine) | (_cluster(engine) if engine.in_a_cluster else {})
 
 
 def authentication(engine: EngineSettings) -> dict[str, str]:
-    """What every part of a standalone cluster has to say alike: who does not know the secret is not heard."""
-    if not engine.spark_secret:
-        return {}
-    return {
+    """Spark's connections in every mode: nobody is heard without the secret, and all is encrypted with AES-GCM.
+
+    Only a standalone cluster has to be told the secret, since its parts start apart from each other. In local mode and
+    on Kubernetes Spark's driver draws one for each run.
+    """
+    entries = {
         "spark.authenticate": "true",
-        "spark.authenticate.secret": engine.spark_secret.reveal(),
         "spark.network.crypto.enabled": "true",
+        # Spark's defaults are the first version, which derives its keys in a weak way, and AES-CTR, which lets whoever
+        # sits on the wire flip bits unseen.
+        "spark.network.crypto.authEngineVersion": "2",
+        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+        "spark.network.crypto.saslFallback": "false",
     }
+    standalone = engine.spark_master.startswith("spark:")
+    return entries | ({"spark.authenticate.secret": engine.spark_secret.reveal()} if standalone else {})
+
+
+def part_configuration(engine: EngineSettings, page_key: str) -> dict[str, str]:
+    """A standalone master's or worker's.
+
+    Neither starts without its web page. It asks for a token that is signed with ``page_key``, which nobody is given: so
+    it shows nothing and takes no order.
+    """
+    pages = {
+        "spark.ui.filters": _PAGE_FILTER,
+        f"spark.{_PAGE_FILTER}.param.secretKey": page_key,
+        "spark.ui.killEnabled": "false",
+        "spark.master.ui.decommission.allow.mode": "DENY",
+        "spark.master.rest.enabled": "false",
+    }
+    return authentication(engine) | pages
 
 
 def properties_text(entries: Mapping[str, str]) -> str:
@@ -84,7 +115,7 @@ def _cluster(engine: EngineSettings) -> dict[str, str]:
             "spark.driver.blockManager.port": str(port + 2),
             "spark.port.maxRetries": "0",
         }
-    return entries | authentication(engine)
+    return entries
 
 
 def _master(engine: EngineSettings) -> str:

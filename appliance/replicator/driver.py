@@ -5,6 +5,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from appliance.errors import ApplianceError, Fenced, ProcessFailed, Superseded
@@ -24,6 +25,7 @@ from appliance.replicator.seats import SeatServer
 from appliance.replicator.spark import Spark
 from appliance.replicator.trouble import Troubles
 from appliance.replicator.worker import Invitation
+from appliance.settings.target import Target
 from appliance.settings.values import Settings
 
 log = logging.getLogger("appliance.replicator")
@@ -70,9 +72,8 @@ class Replicator:
         self._destination = destination
         self._troubles = Troubles()
         engine = settings.engine
-        self._seats = SeatServer(
-            driver_host(engine), self._noticed, engine.spark_driver_port, encrypted=engine.in_a_cluster
-        )
+        between_hosts = Target(driver_host(engine), engine.spark_driver_port)
+        self._seats = SeatServer(between_hosts if engine.in_a_cluster else machine.scratch / "seats", self._noticed)
         self._bound = bound
         self._discovery = Discovery()
         self._changed = asyncio.Event()
@@ -97,7 +98,7 @@ class Replicator:
             asyncio.create_task(following, name="bound"),
         ]
         spark = await starting
-        await self._seats.start()
+        self._seats.start()
         try:
             if established is not None:
                 await self._copy(spark, established)
@@ -145,9 +146,9 @@ class Replicator:
 
     async def _copy(self, spark: Spark, link: Established) -> None:
         """Slice after slice."""
-        host, port = self._seats.address
-        encrypted = self._settings.engine.in_a_cluster
-        invitation = Invitation(host, port, self._seats.token, encrypted, self._run, link.generation)
+        at = self._seats.address
+        where = str(at) if isinstance(at, Path) else (at.host, at.port)
+        invitation = Invitation(where, self._seats.token, self._run, link.generation)
         while not self._stopping.is_set() and self._fenced is None:
             self._changed.clear()
             dealt = lanes_of(self._discovery.replicas, link.lanes)

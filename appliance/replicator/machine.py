@@ -24,17 +24,19 @@ from appliance.settings.values import EngineSettings
 ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
 """The environment variable by which a worker finds the settings: secrets never pass through Spark."""
 
+_READY = "ready"
 _POLL = 0.02
 _STOP_PATIENCE = 10.0
 _INTEGER = struct.Struct(">i")
 
 
 class JavaMachine:
-    """A running one; ``java_machine`` starts and ends it."""
+    """A running one; ``java_machine`` starts and ends it, and its user alone opens what is in ``scratch``."""
 
-    def __init__(self, process: asyncio.subprocess.Process, ready_file: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, scratch: Path) -> None:
+        self.scratch = scratch
         self._process = process
-        self._ready_file = ready_file
+        self._ready_file = scratch / _READY
 
     async def gateway(self) -> tuple[int, str]:
         """When it is ready, the port on which it takes PySpark's calls, and the secret that they need.
@@ -75,7 +77,6 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
     Raises:
         SettingsError: see ``driver_host``.
     """
-    ready_file = scratch / "ready"
     host = driver_host(engine)
     home = spark_home()
     environment = {
@@ -86,10 +87,12 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         "SPARK_LOCAL_IP": host,
         "TMPDIR": str(scratch),
         "PYSPARK_PYTHON": sys.executable,
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(ready_file),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _READY),
         ENV_FILE_VARIABLE: str(env_file),
     } | MALLOC
-    properties = private_file(scratch / "spark.conf", properties_text(configuration(engine, name, scratch, host)))
+    descriptor = os.open(scratch, os.O_PATH | os.O_DIRECTORY)
+    entries = configuration(engine, name, _short(descriptor), host)
+    properties = private_file(scratch / "spark.conf", properties_text(entries))
     process = await asyncio.create_subprocess_exec(
         *owned(
             [
@@ -104,11 +107,17 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         env={**os.environ, **environment},
         process_group=0,  # Ctrl-C is for us to hear
     )
-    machine = JavaMachine(process, ready_file)
+    machine = JavaMachine(process, scratch)
     try:
         yield machine
     finally:
         await machine.stop()
+        os.close(descriptor)
+
+
+def _short(descriptor: int) -> Path:
+    """Another name of an open directory for as long as we live, for those of our user."""
+    return Path(f"/proc/{os.getpid()}/fd/{descriptor}")
 
 
 async def ended(process: asyncio.subprocess.Process) -> None:

@@ -2,7 +2,7 @@
 
 ::
 
-    task   -> driver  {"token", "worker", "slice"}     who I am, and the last slice I took part in
+    task   -> driver  {"worker", "slice"}              who I am, and the last slice I took part in
     driver -> task    {"slice", "starts", "lanes"}     the seat: its lanes with their replicas
     driver -> task    {"bytes_per_second"}             its share of the link's bound, 0: none; again when that changes
     task   -> driver  {"subject", "fault", "kind"}     what went wrong, or is well again when fault is empty
@@ -25,9 +25,8 @@ from appliance.replicator.plan import Replica
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A task's first line."""
+    """A task's first line; that it is one of this run's, the connection has shown (``seat_sockets``)."""
 
-    token: str
     worker: str
     slice: int
 
@@ -52,7 +51,7 @@ class Notice:
 
 def encode_hello(hello: Hello) -> bytes:
     """The line."""
-    return _line({"token": hello.token, "worker": hello.worker, "slice": hello.slice})
+    return _line({"worker": hello.worker, "slice": hello.slice})
 
 
 def decode_hello(line: bytes) -> Hello:
@@ -63,8 +62,8 @@ def decode_hello(line: bytes) -> Hello:
     """
     fields = _fields(line)
     try:
-        return Hello(str(fields["token"]), str(fields["worker"]), int(fields["slice"]))
-    except (KeyError, ValueError) as error:
+        return Hello(str(fields["worker"]), int(fields["slice"]))
+    except (KeyError, ValueError, TypeError) as error:
         raise PeerError(f"not a hello: {error!r}") from error
 
 

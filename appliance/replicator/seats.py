@@ -1,47 +1,42 @@
 """The driver's end of the seats: a server that the tasks of a slice ask what to do, and by which it ends the slice."""
 
 import asyncio
-import logging
-import secrets
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from appliance.errors import PeerError
-from appliance.listening import port_refused
 from appliance.replicator.allowance import share
-from appliance.replicator.seat_tls import seat_tls
+from appliance.replicator.seat_door import HELLO_SECONDS, STRANGERS_MAX, SeatDoor
+from appliance.replicator.seat_sockets import seat_line
 from appliance.replicator.seating import (
     STOP,
     Notice,
     Seat,
-    decode_hello,
     decode_notice,
     encode_seat,
     encode_share,
     seat_for,
 )
 from appliance.settings.target import Target
-from appliance.settings.values import Side
-
-log = logging.getLogger("appliance.replicator")
-
-_LINE_MAX = 64 * 1024 * 1024
 
 
 class SeatServer:
     """Gives each task that connects a seat, tells ``notice`` what they say, and says stop to all at once.
 
     ``unseated`` is set when a task of the open slice has found no seat free: Spark has given up one that still has its
-    own, and is silent.
+    own, and is silent. For the other arguments see ``SeatDoor``.
     """
 
-    def __init__(self, host: str, notice: Callable[[Notice], None], port: int = 0, *, encrypted: bool = False) -> None:
-        self.token = secrets.token_urlsafe(32)
+    def __init__(
+        self,
+        at: Path | Target,
+        notice: Callable[[Notice], None],
+        strangers_max: int = STRANGERS_MAX,
+        hello_seconds: float = HELLO_SECONDS,
+    ) -> None:
         self.unseated = asyncio.Event()
-        self._host = host
-        self._port = port
-        self._encrypted = encrypted
+        self._strangers_max = strangers_max
+        self._door = SeatDoor(at, self._seat, strangers_max, hello_seconds)
         self._notice = notice
-        self._server: asyncio.Server | None = None
         self._free: dict[int, Seat] = {}
         self._homes: dict[int, str] = {}
         self._seated: dict[asyncio.StreamWriter, int] = {}
@@ -49,35 +44,33 @@ class SeatServer:
         self._bound = 0
 
     @property
-    def address(self) -> tuple[str, int]:
+    def address(self) -> Path | Target:
         """Where it listens."""
-        assert self._server is not None
-        host, port, *_ = self._server.sockets[0].getsockname()
-        return str(host), int(port)
+        return self._door.address
 
-    async def start(self) -> None:
+    @property
+    def token(self) -> str:
+        """With which a task proves on a port that it is this run's."""
+        return self._door.token
+
+    def start(self) -> None:
         """Listen.
 
         Raises:
             SettingsError: the port cannot be had.
         """
-        context = seat_tls(self.token, Side.SOURCE) if self._encrypted else None
-        with port_refused("SPARK_DRIVER_PORT", Target(self._host, self._port)):
-            self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=_LINE_MAX, ssl=context)
+        self._door.open()
 
     async def close(self) -> None:
         """Say stop, and listen no more."""
         self.stop()
-        if self._server is not None:
-            self._server.close()
-            for writer in list(self._seated):
-                writer.close()
-            await self._server.wait_closed()
+        await self._door.close()
 
     def open(self, seats: Sequence[Seat]) -> None:
         """A new slice begins, with these seats."""
         self._open = dict(enumerate(seats))
         self._free = dict(self._open)
+        self._door.strangers_max = max(self._strangers_max, 2 * len(seats))
         self.unseated.clear()
 
     def bound(self, bytes_per_second: int) -> None:
@@ -98,17 +91,6 @@ class SeatServer:
         for writer in self._seated:
             writer.write(STOP)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            hello = decode_hello(await reader.readline())
-            if not secrets.compare_digest(hello.token, self.token):
-                raise PeerError("a task came with another driver's token")
-            await self._seat(hello.worker, reader, writer)
-        except (PeerError, OSError) as error:
-            log.warning("a task's connection ended", extra={"fields": {"cause": str(error)}})
-        finally:
-            writer.close()
-
     async def _seat(self, worker: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         number = seat_for(worker, self._free, self._homes)
         if number is None:
@@ -120,7 +102,7 @@ class SeatServer:
         self._seated[writer] = number
         try:
             writer.write(encode_seat(seat) + encode_share(self._share))
-            while line := await reader.readline():
+            while line := await seat_line(reader):
                 self._notice(decode_notice(line))
         finally:
             del self._seated[writer]

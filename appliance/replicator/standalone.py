@@ -7,6 +7,7 @@ directory for what they write. So nothing of the driver's host has to be the sam
 import asyncio
 import logging
 import os
+import secrets
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 import appliance
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.owned import owned
-from appliance.replicator.configuration import JAVA_OPTIONS, LOG_FILE, authentication, properties_text
+from appliance.replicator.configuration import JAVA_OPTIONS, LOG_FILE, part_configuration, properties_text
 from appliance.replicator.machine import ENV_FILE_VARIABLE, ended, own_address, private_file, spark_home
 from appliance.replicator.scratch import scratch
 from appliance.settings.values import EngineSettings
@@ -46,14 +47,15 @@ async def run_part(
     if not engine.spark_master.startswith("spark://"):
         raise SettingsError([f"SPARK_MASTER={engine.spark_master}: expected spark://host:port"])
     with scratch(f"spark-{part}") as directory:
-        properties = private_file(directory / "spark.conf", properties_text(authentication(engine)))
+        entries = part_configuration(engine, page_key=secrets.token_urlsafe(32))
+        properties = private_file(directory / "spark.conf", properties_text(entries))
         at = host or own_address(engine.spark_master)
         process = await asyncio.create_subprocess_exec(
             *owned([f"{spark_home()}/bin/spark-class", *_command(engine.spark_master, part, cores, at, directory)]),
             "--properties-file",
             str(properties),
             stdin=asyncio.subprocess.DEVNULL,
-            env={**os.environ, **_environment(at, env_file, directory)},
+            env={**os.environ, **_environment(env_file, directory)},
             process_group=0,  # Ctrl-C is for us to hear
         )
         log.info(f"spark {part} started", extra={"fields": {"master": engine.spark_master, "host": at}})
@@ -70,12 +72,13 @@ def _command(master: str, part: Part, cores: int | None, host: str, directory: P
     return ["org.apache.spark.deploy.worker.Worker", "--host", host, *share, *work, *web, master]
 
 
-def _environment(host: str, env_file: Path, directory: Path) -> dict[str, str]:
+def _environment(env_file: Path, directory: Path) -> dict[str, str]:
     """What a worker's executors inherit."""
     packages = str(Path(appliance.__file__).parents[1])
     return {
         "SPARK_HOME": spark_home(),
-        "SPARK_LOCAL_IP": host,
+        # Only the web page listens there: master, worker and executors have their addresses on their command lines.
+        "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": f"-Djava.io.tmpdir={directory} {' '.join(JAVA_OPTIONS)}",

@@ -21,7 +21,7 @@ from appliance.replicator.memory import Owner
 from appliance.replicator.naming import Naming
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.reach import destination_cluster, source_cluster
-from appliance.replicator.seat_tls import seat_tls
+from appliance.replicator.seat_sockets import Stream, dialled_seat, seat_line
 from appliance.replicator.seating import (
     STOP,
     Hello,
@@ -35,20 +35,20 @@ from appliance.replicator.seating import (
 from appliance.replicator.states import LaneState
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
-from appliance.settings.values import Settings, Side
+from appliance.settings.target import Target
+from appliance.settings.values import Settings
 from appliance.version import VERSION
-
-_LINE_MAX = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """Where a task asks for its seat; ``run`` and ``generation`` name the replicator's process, as ``Owner`` has it."""
+    """Where a task asks for its seat: a file, or a host and its port, where both ends know the token.
 
-    host: str
-    port: int
+    ``run`` and ``generation`` name the replicator's process, as ``Owner`` has it.
+    """
+
+    at: str | tuple[str, int]
     token: str
-    encrypted: bool
     run: str
     generation: int
 
@@ -78,13 +78,13 @@ class Worker:
     async def _work(self, invitation: Invitation) -> list[LedgerRow]:
         reader, writer = await _dial(invitation)
         try:
-            writer.write(encode_hello(Hello(invitation.token, self._name, self._slice)))
-            line = await reader.readline()
+            writer.write(encode_hello(Hello(self._name, self._slice)))
+            line = await seat_line(reader)
             if not line:
                 return []
             self._driver, self._stopping = writer, asyncio.Event()
             self._invitation = invitation
-            self._bound(decode_share(await reader.readline()))
+            self._bound(decode_share(await seat_line(reader)))
             await self._take(decode_seat(line))
             watch = asyncio.create_task(self._watch(reader), name="driver-watch")
             rows = await self._copy()
@@ -132,7 +132,7 @@ class Worker:
         """Heed the driver's words; stop at that word, and when the driver is no more, or is not understood."""
         try:
             with contextlib.suppress(OSError):
-                while (line := await reader.readline()) not in (b"", STOP):
+                while (line := await seat_line(reader)) not in (b"", STOP):
                     self._bound(decode_share(line))
         except Exception as error:
             self._tell("driver", unexpected(error))
@@ -180,12 +180,10 @@ def _own_settings(environment: Mapping[str, str]) -> Settings:
         raise SettingsError([f"on {host}: {fault}" for fault in error.faults]) from error
 
 
-async def _dial(invitation: Invitation) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    context = seat_tls(invitation.token, Side.DESTINATION) if invitation.encrypted else None
+async def _dial(invitation: Invitation) -> Stream:
+    at = Path(invitation.at) if isinstance(invitation.at, str) else Target(*invitation.at)
     try:
-        return await asyncio.open_connection(invitation.host, invitation.port, limit=_LINE_MAX, ssl=context)
+        return await dialled_seat(at, invitation.token)
     except OSError as error:
-        raise Unreachable(
-            f"{socket.gethostname()} does not reach the replicator at {invitation.host}:{invitation.port}: "
-            f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error}"
-        ) from error
+        cause = f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error}"
+        raise Unreachable(f"{socket.gethostname()} does not reach the replicator at {at}: {cause}") from error

@@ -2,17 +2,22 @@
 
 import asyncio
 import contextlib
+import socket
 import ssl
+import tempfile
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.replicator.seat_tls import seat_tls
+from appliance.replicator.seat_sockets import NOTICE_MAX, Stream, dialled_seat
 from appliance.replicator.seating import STOP, Hello, Notice, Seat, decode_seat, decode_share, encode_hello
 from appliance.replicator.seats import SeatServer
-from appliance.settings.values import Side
+from appliance.settings.target import Target
 from tests.support.patience import PATIENCE
+
+ON_A_PORT = Target("127.0.0.1", 0)
 
 
 def seat(number: int) -> Seat:
@@ -25,14 +30,18 @@ def unheard(notice: Notice) -> None:
 
 
 @contextlib.asynccontextmanager
-async def server(*, encrypted: bool = False) -> AsyncIterator[SeatServer]:
-    async with asyncio.timeout(PATIENCE):
-        seats = SeatServer("127.0.0.1", unheard, encrypted=encrypted)
-        await seats.start()
-        try:
-            yield seats
-        finally:
-            await seats.close()
+async def server(
+    at: Target | None = None, strangers_max: int = 3, hello_seconds: float = PATIENCE
+) -> AsyncIterator[SeatServer]:
+    """The seats of local mode, or those between hosts when ``at`` is a port."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with asyncio.timeout(PATIENCE):
+            seats = SeatServer(at or Path(directory, "seats"), unheard, strangers_max, hello_seconds)
+            seats.start()
+            try:
+                yield seats
+            finally:
+                await seats.close()
 
 
 class Task:
@@ -52,15 +61,16 @@ class Task:
 
     async def end(self) -> None:
         """Returns when the server has seen the end."""
-        self._writer.write_eof()
-        await self.reader.read()
+        if self._writer.can_write_eof():  # not by TLS
+            self._writer.write_eof()
+            await self.reader.read()
         self._writer.close()
 
 
 @contextlib.asynccontextmanager
 async def task_of(seats: SeatServer, worker: str) -> AsyncIterator[Task]:
-    reader, writer = await asyncio.open_connection(*seats.address)
-    writer.write(encode_hello(Hello(seats.token, worker, -1)))
+    reader, writer = await dialled_seat(seats.address, seats.token)
+    writer.write(encode_hello(Hello(worker, -1)))
     task = Task(reader, writer)
     try:
         yield task
@@ -138,36 +148,126 @@ async def test_each_task_is_told_its_share_of_the_bound_with_its_seat_and_when_i
             assert [decode_share(await task.reader.readline()) for task in (one, other)] == [0, 0]
 
 
-async def dialled(seats: SeatServer, token: str) -> bytes:
-    """What a task of a cluster is answered that was given this token."""
-    context = seat_tls(token, Side.DESTINATION)
-    reader, writer = await asyncio.open_connection(*seats.address, ssl=context)
-    writer.write(encode_hello(Hello(seats.token, "worker", -1)))
-    try:
-        return await reader.readline()
-    finally:
-        writer.close()
-
-
 async def test_between_hosts_a_task_has_its_seat_through_tls() -> None:
-    async with server(encrypted=True) as seats:
+    async with server(ON_A_PORT) as seats:
         seats.open([seat(0)])
-        assert decode_seat(await dialled(seats, seats.token)).slice == 0
+        async with task_of(seats, "worker") as task:
+            assert await task.seat() == 0
 
 
 async def test_between_hosts_nobody_is_heard_who_was_not_given_the_token() -> None:
-    async with server(encrypted=True) as seats:
+    async with server(ON_A_PORT) as seats:
         seats.open([seat(0)])
         with pytest.raises(ssl.SSLError):
-            await dialled(seats, "of another run")
-        async with task_of(seats, "in the clear") as stranger:
-            with contextlib.suppress(ConnectionError):
-                assert await stranger.reader.readline() == b""
-        assert decode_seat(await dialled(seats, seats.token)).slice == 0
+            await dialled_seat(seats.address, "of another run")
+        assert await answer(await stranger(seats), encode_hello(Hello("in the clear", -1))) == b""
+        async with task_of(seats, "worker") as task:
+            assert await task.seat() == 0
+
+
+async def test_between_hosts_whoever_takes_the_port_is_not_told_the_token() -> None:
+    heard: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.set_result(await reader.read(2**16))
+        writer.close()
+
+    async with asyncio.timeout(PATIENCE), await asyncio.start_server(listen, "127.0.0.1", 0) as listener:
+        with pytest.raises(ConnectionError):
+            await dialled_seat(Target("127.0.0.1", listener.sockets[0].getsockname()[1]), "of this run")
+        assert (await heard)[:1] == b"\x16"  # a handshake of TLS
+        assert b"of this run" not in heard.result()
+
+
+async def test_in_local_mode_the_seats_are_on_no_port_and_only_their_user_opens_them() -> None:
+    async with server() as seats:
+        assert isinstance(seats.address, Path)
+        assert seats.address.is_socket()
+        assert seats.address.parent.stat().st_mode & 0o077 == 0
+
+
+async def test_the_path_of_the_seats_may_be_longer_than_a_sockets() -> None:
+    with tempfile.TemporaryDirectory(prefix="long" * 40) as directory:
+        seats = SeatServer(Path(directory, "seats"), unheard)
+        seats.start()
+        seats.open([seat(0)])
+        async with task_of(seats, "worker") as task:
+            assert await task.seat() == 0
+        await seats.close()
+
+
+async def stranger(seats: SeatServer) -> Stream:
+    """A connection in the clear of which nothing is known yet."""
+    if isinstance(seats.address, Path):
+        return await dialled_seat(seats.address, "")
+    return await asyncio.open_connection(seats.address.host, seats.address.port)
+
+
+async def answer(stream: Stream, words: bytes = b"") -> bytes:
+    """All that is answered until the connection has ended."""
+    reader, writer = stream
+    with contextlib.suppress(ConnectionError):
+        writer.write(words)
+        return await reader.read()
+    return b""
+
+
+WAYS = pytest.mark.parametrize("at", [None, ON_A_PORT], ids=["local", "between hosts"])
+
+
+@WAYS
+async def test_strangers_that_hold_connections_keep_no_task_from_its_seat(at: Target | None) -> None:
+    async with server(at) as seats:
+        seats.open([seat(0)])
+        silent = [await stranger(seats) for _ in range(20)]
+        async with task_of(seats, "worker") as task:
+            assert await task.seat() == 0
+        ended = [await answer(each) for each in silent[:17]]
+        assert ended == [b""] * 17
+        for _, writer in silent:
+            writer.close()
+
+
+@WAYS
+async def test_a_stranger_that_says_nothing_is_let_go(at: Target | None) -> None:
+    async with server(at, hello_seconds=0.01) as seats:
+        assert await answer(await stranger(seats)) == b""
+
+
+@WAYS
+@pytest.mark.parametrize("words", [b"\xff\xfe\n", b'{"worker": 1}\n', b"[]\n", b"x" * (3 * NOTICE_MAX), b"\n"])
+async def test_nonsense_from_a_stranger_is_the_end_of_it_alone(at: Target | None, words: bytes) -> None:
+    async with server(at) as seats:
+        seats.open([seat(0)])
+        assert await answer(await stranger(seats), words) == b""
+        async with task_of(seats, "worker") as task:
+            assert await task.seat() == 0
+
+
+async def test_a_task_that_has_its_seat_does_not_count_as_a_stranger() -> None:
+    async with server(strangers_max=1) as seats:
+        seats.open([seat(0), seat(0)])
+        async with task_of(seats, "first") as first:
+            assert await first.seat() == 0
+            late = [await stranger(seats) for _ in range(5)]
+            async with task_of(seats, "second") as second:
+                assert await second.seat() == 0
+            seats.stop()
+            assert await first.reader.readline() == STOP
+            for _, writer in late:
+                writer.close()
+
+
+async def test_between_hosts_a_peer_that_is_gone_is_noticed() -> None:
+    async with server(ON_A_PORT) as seats:
+        _, writer = await dialled_seat(seats.address, seats.token)
+        connection = writer.get_extra_info("socket")
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        writer.close()
 
 
 async def test_a_port_that_is_taken_is_a_fault_of_the_settings() -> None:
-    async with server() as seats:
-        other = SeatServer("127.0.0.1", unheard, seats.address[1])
+    async with server(ON_A_PORT) as seats:
+        assert isinstance(seats.address, Target)
         with pytest.raises(SettingsError, match=r"SPARK_DRIVER_PORT: cannot listen on 127\.0\.0\.1"):
-            await other.start()
+            SeatServer(seats.address, unheard).start()

@@ -3,18 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.configuration import configuration, properties_text, task_count
+from appliance.replicator.configuration import authentication, configuration, properties_text, task_count
 from appliance.settings.secret import Secret
 from tests.support.engine import ENGINE
 
 HOST = "10.0.0.5"
 CLUSTER = replace(ENGINE, spark_master="spark://10.0.0.9:7077", tasks=6, spark_secret=Secret("of the cluster"))
-
-
-@pytest.mark.parametrize(("length", "sockets"), [(63, "true"), (64, "false")])
-def test_where_the_names_of_sockets_would_get_too_long_spark_uses_ports(length: int, sockets: str) -> None:
-    scratch = Path("/".ljust(length, "x"))
-    assert configuration(ENGINE, "link", scratch, HOST)["spark.python.unix.domain.socket.enabled"] == sockets
 
 
 def test_a_cluster_gives_each_task_a_core_and_no_more() -> None:
@@ -24,10 +18,19 @@ def test_a_cluster_gives_each_task_a_core_and_no_more() -> None:
     assert entries["spark.driver.host"] == entries["spark.driver.bindAddress"] == HOST
 
 
-def test_nobody_without_the_secret_takes_part_in_a_cluster() -> None:
-    entries = configuration(CLUSTER, "link", Path("/scratch"), HOST)
+@pytest.mark.parametrize("master", ["local[*]", "local[2]", "spark://10.0.0.9:7077", "k8s://https://10.0.0.9:6443"])
+def test_in_every_mode_spark_hears_nobody_without_its_secret_and_encrypts_with_integrity(master: str) -> None:
+    entries = configuration(replace(CLUSTER, spark_master=master), "link", Path("/scratch"), HOST)
     assert entries["spark.authenticate"] == entries["spark.network.crypto.enabled"] == "true"
-    assert entries["spark.authenticate.secret"] == "of the cluster"
+    assert entries["spark.network.crypto.cipher"] == "AES/GCM/NoPadding"
+    assert entries["spark.network.crypto.authEngineVersion"] == "2"
+    assert entries["spark.network.crypto.saslFallback"] == "false"
+
+
+def test_only_a_standalone_cluster_is_told_a_secret_elsewhere_spark_draws_one_for_each_run() -> None:
+    assert authentication(CLUSTER)["spark.authenticate.secret"] == "of the cluster"
+    for master in ("local[*]", "k8s://https://10.0.0.9:6443"):
+        assert "spark.authenticate.secret" not in authentication(replace(CLUSTER, spark_master=master))
 
 
 def test_the_cluster_dials_the_ports_behind_the_seats() -> None:

@@ -13,7 +13,7 @@ SEAT = Seat(3, STARTS, {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1)
 
 
 def test_what_is_said_is_understood() -> None:
-    hello, notice = Hello("token", "worker", 2), Notice("lane 3", "no", "Fenced")
+    hello, notice = Hello("worker", 2), Notice("lane 3", "no", "Fenced")
     assert seating.decode_hello(seating.encode_hello(hello)) == hello
     assert seating.decode_seat(seating.encode_seat(SEAT)) == SEAT
     assert seating.decode_notice(seating.encode_notice(notice)) == notice
@@ -25,7 +25,10 @@ def test_every_line_is_one_line() -> None:
     assert line.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b"nonsense", b'{"slice": "x", "lanes": 3}'])
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"{}", b"[]", b"nonsense", b"\xff", b'{"slice": "x", "lanes": 3}', b'{"worker": "x", "slice": []}'],
+)
 def test_nonsense_is_the_peers_fault(line: bytes) -> None:
     for decode in (seating.decode_hello, seating.decode_seat, seating.decode_notice, seating.decode_share):
         with pytest.raises(PeerError):

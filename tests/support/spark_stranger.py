@@ -1,0 +1,135 @@
+"""A stranger at Spark's ports: it speaks Spark's transport protocol, and knows no secret.
+
+A frame is its own length (8 bytes, big-endian), the type of its message (1 byte), and the message; a string is its
+length (4 bytes) and its bytes, one of Java's ``DataOutput`` has 2 bytes of length. What a request is answered is named
+in Spark's own source, ``org.apache.spark.network.protocol.Message``.
+"""
+
+import contextlib
+import struct
+from dataclasses import dataclass
+from socket import create_connection
+
+import psutil
+
+from tests.support.patience import PATIENCE
+
+GREETING = b"GET / HTTP/1.0\r\n\r\n"
+"""What tells a web page, which answers it, from py4j, which does not know the command, and from Spark, which ends."""
+
+CHUNK_FETCH_FAILURE, STREAM_FAILURE = 2, 8
+
+_CHUNK_FETCH_REQUEST, _RPC_REQUEST, _STREAM_REQUEST, _ONE_WAY_MESSAGE = 0, 3, 6, 9
+_RPC_FAILURE = 5
+_HEADER = struct.Struct(">qb")
+_A_JAVA_STRING = b"\xac\xed\0\5t\0\5hello"
+_REQUEST = 7
+_AT_ONCE = 65536
+_NOTHING = bytes(2**20)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """To a request: the first message that came, and whether the connection has ended then."""
+
+    kind: int
+    text: str
+    ended: bool
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was not even read what was asked."""
+        return self.kind == _RPC_FAILURE and "Unknown challenge message" in self.text and self.ended
+
+
+def rpc(address: tuple[str, int], endpoint: str) -> bytes:
+    """A call of an endpoint of Spark's: whoever is heard there has Java read an object of his."""
+    return _rpc(_call(address, endpoint))
+
+
+def block_request(block: str) -> bytes:
+    """A request to read a block, OpenBlocks."""
+    return _rpc(b"\0" + _string("app") + _string("driver") + struct.pack(">i", 1) + _string(block))
+
+
+def one_way(address: tuple[str, int], endpoint: str) -> bytes:
+    """The same as ``rpc``, where nobody awaits an answer."""
+    body = _call(address, endpoint)
+    return _frame(_ONE_WAY_MESSAGE, struct.pack(">i", len(body)) + body)
+
+
+def stream_request(stream: str) -> bytes:
+    """A request to read a file that Spark serves, or a block that somebody has opened."""
+    return _frame(_STREAM_REQUEST, _string(stream))
+
+
+def chunk_request(stream: int) -> bytes:
+    """A request to read the first of the blocks that somebody has opened."""
+    return _frame(_CHUNK_FETCH_REQUEST, struct.pack(">qi", stream, 0))
+
+
+def asked(address: tuple[str, int], *frames: bytes) -> Answer:
+    """The first answer, and the end if it is a refusal; who is refused or answered nothing awaits the end."""
+    with create_connection(address, timeout=PATIENCE) as connection, connection.makefile("rb") as reader:
+        connection.sendall(b"".join(frames))
+        header = reader.read(_HEADER.size)
+        if len(header) < _HEADER.size:
+            return Answer(-1, "", True)
+        size, kind = _HEADER.unpack(header)
+        text = reader.read(size - _HEADER.size).decode(errors="replace")
+        return Answer(kind, text, "Unknown challenge message" in text and not reader.read())
+
+
+def said(address: tuple[str, int], words: bytes) -> bytes:
+    """All that is answered, until the other end has ended the connection."""
+    answer = b""
+    with create_connection(address, timeout=PATIENCE) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(words)
+        while more := connection.recv(_AT_ONCE):
+            answer += more
+    return answer
+
+
+def poured(address: tuple[str, int], beginning: bytes, size: int = 2**30) -> int:
+    """How many bytes are taken of so many that nobody asked for."""
+    taken = 0
+    with create_connection(address, timeout=PATIENCE) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(beginning)
+        while taken < size:
+            taken += connection.send(_NOTHING)
+    return taken
+
+
+def greeted(address: tuple[str, int]) -> bytes:
+    """The answer's first line, empty if there is none."""
+    with create_connection(address, timeout=PATIENCE) as connection, connection.makefile("rb") as reader:
+        connection.sendall(GREETING)
+        return reader.readline().strip()
+
+
+def listeners(process: psutil.Process) -> set[tuple[str, int]]:
+    """Where it listens for whoever comes by network."""
+    found = process.net_connections("inet")
+    return {(c.laddr.ip.removeprefix("::ffff:"), c.laddr.port) for c in found if c.status == psutil.CONN_LISTEN}
+
+
+def _call(address: tuple[str, int], endpoint: str) -> bytes:
+    host, port = address
+    receiver = b"\1" + _short(host) + struct.pack(">i", port) + _short(endpoint)
+    return b"\0" + receiver + _A_JAVA_STRING
+
+
+def _rpc(body: bytes) -> bytes:
+    return _frame(_RPC_REQUEST, struct.pack(">qi", _REQUEST, len(body)) + body)
+
+
+def _frame(kind: int, message: bytes) -> bytes:
+    return _HEADER.pack(_HEADER.size + len(message), kind) + message
+
+
+def _string(text: str) -> bytes:
+    return struct.pack(">i", len(text)) + text.encode()
+
+
+def _short(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()
