@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.containers.base import LOCKS
 from tests.containers.engine import Engine
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import Side
@@ -17,13 +18,13 @@ from tests.containers.stage import SECONDS, Stage
 
 CHECKOUT = Path(__file__).parents[2]
 CLONED = (
+    *LOCKS,
     "appliance",
     "bin",
     "templates",
     ".dockerignore",
     "Dockerfile",
     "docker-compose.yml",
-    "requirements.lock",
     "requirements-prepare.lock",
     "setenv.sh.template",
 )
