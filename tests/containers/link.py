@@ -18,13 +18,13 @@ from tests.containers.stage import SECONDS, Stage
 
 CHECKOUT = Path(__file__).parents[2]
 CLONED = (
-    *LOCKS,
     "appliance",
     "bin",
     "templates",
     ".dockerignore",
     "Dockerfile",
     "docker-compose.yml",
+    *LOCKS,
     "requirements-prepare.lock",
     "setenv.sh.template",
 )
