@@ -7,6 +7,7 @@ The way of the data, room by room; arrows of imports point only leftwards::
 
 - ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
 - ``render``: the settings become the files of a VM, docker-compose.yml among them, and its firewall rules.
+- ``materials``: what is installed in the image becomes its bill of materials.
 - ``listening``: a port that cannot be had becomes one line that names what to change.
 - ``http``: a few pages that are read with GET: health and metrics.
 - ``endless``: work that goes on beside other work, whatever goes wrong in it.

@@ -8,9 +8,14 @@ The environment holds exactly what the lock file LOCK lists, every download chec
 in the user's cache directory, under a name made from the lock's text and from what Python this is, so that another lock
 or another Python gets another environment. ``--java`` asks for a Java 17 or newer first.
 
+Everything is installed from wheels. What SOURCE_ONLY names has none: it is built once, for all locks that list it, in
+an environment of its own, which holds what BUILD_LOCK lists, by hash too. pip fetches nothing for a
+build (``--no-build-isolation``), and builds nothing else (``--only-binary``).
+
 Law: an environment that holds the file ``complete`` is whole; one without it is rubbish, whoever left it there. The
 file is written last. Only who holds the lock on the file beside the environment makes or removes anything; the children
-inherit that lock, so that it outlives a killed parent for as long as they still write.
+inherit that lock, so that it outlives a killed parent for as long as they still write. Who makes an environment may
+take the lock of the one that builds for it, never the other way round.
 
 This runs before anything is installed: standard library only, late imports because every start waits for them, and the
 grammar of Python 3.6, so that an older Python gets as far as being told that it is too old.
@@ -19,9 +24,20 @@ grammar of Python 3.6, so that an older Python gets as far as being told that it
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON_MINIMUM = (3, 11)
 JAVA_MINIMUM = 17
+
+BUILD_LOCK = os.path.join(CHECKOUT, "requirements-build.lock")
+SOURCE_ONLY = ("pyspark",)
+"""The packages that are published as a source alone; their build needs no more than BUILD_LOCK lists."""
+
+LOCKED = ("--no-deps", "--require-hashes", "--only-binary", ":all:")
+"""How pip takes a lock: these versions, these hashes, nothing besides, and nothing built."""
 
 INSTALL_PYTHON = {
     "apt-get": "apt-get install python3.11 python3.11-venv",
@@ -95,15 +111,61 @@ def check_java() -> None:
 
 def environment(lock: str) -> str:
     """The path of the Python in which all of ``lock`` is installed; made if it is not there yet."""
+    text = read(lock)
+    sources, wheels = divided(text)
+    made_from = [text, read(BUILD_LOCK)] if sources else [text]
+
+    def fill(directory: str, alone: int) -> None:
+        ready = built(sources) if sources else []
+        make_venv(directory, alone)
+        tell(f"installing {os.path.basename(lock)} into it; this can take a minute")
+        install_locked(directory, wheels, lock, alone)
+        if ready and pip(directory, ["install", "--no-deps", "--no-index", *ready], alone):
+            raise StartError(f"cannot install {' '.join(ready)}, pip says why above", exit_code=1)
+
+    return python_of(made(made_from, fill))
+
+
+def built(sources: str) -> "list[str]":
+    """The wheels built from ``sources``, entries of a lock; built if they are not there yet."""
+    build_lock = read(BUILD_LOCK)
+
+    def fill(directory: str, alone: int) -> None:
+        make_venv(directory, alone)
+        install_locked(directory, build_lock, BUILD_LOCK, alone)
+        tell(f"building {', '.join(SOURCE_ONLY)} from source; this can take a minute")
+        # No cache: pip's own may hold a wheel that was built with something else. No compression: jars are compressed.
+        options = ["--no-cache-dir", "--no-build-isolation", "--use-pep517", "--no-binary", ",".join(SOURCE_ONLY)]
+        options += ["--config-settings", "--build-option=--compression=stored", "--wheel-dir", wheels_of(directory)]
+        if pip(directory, ["wheel", *LOCKED, *options, "-r", written(directory, "sources.txt", sources)], alone):
+            raise StartError("cannot build it, pip says why above; start again to try again", exit_code=1)
+
+    wheels = wheels_of(made([build_lock, sources], fill))
+    return [os.path.join(wheels, name) for name in sorted(os.listdir(wheels))]
+
+
+def divided(lock: str) -> "tuple[str, str]":
+    """The entries of a lock's text whose packages have to be built, and the others."""
+    import re
+
+    names = tuple(f"{name}==" for name in SOURCE_ONLY)
+    entries = re.split(r"\n(?=\S)", lock)
+    return (
+        "\n".join(entry.strip() for entry in entries if entry.startswith(names)),
+        "\n".join(entry for entry in entries if not entry.startswith(names)),
+    )
+
+
+def made(made_from: "list[str]", fill: "Callable[[str, int], None]") -> str:
+    """The directory of the environment that is made from these texts and this Python, by ``fill`` if need be."""
     import hashlib
 
-    with open(lock, "rb") as file:
-        made_from = [file.read().decode(), sys.version, sys.base_prefix, sys.platform, os.uname().machine]
-    digest = hashlib.sha256("\n".join(made_from).encode()).hexdigest()
+    identity = [*made_from, sys.version, sys.base_prefix, sys.platform, os.uname().machine]
+    digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()
     directory = os.path.join(cache_directory(), digest[:20])
     if not is_complete(directory):
-        make_alone(directory, lock)
-    return python_of(directory)
+        make_alone(directory, fill)
+    return directory
 
 
 def cache_directory() -> str:
@@ -117,12 +179,17 @@ def python_of(directory: str) -> str:
     return os.path.join(directory, "bin", "python")
 
 
+def wheels_of(directory: str) -> str:
+    """Where an environment keeps what was built in it."""
+    return os.path.join(directory, "wheels")
+
+
 def is_complete(directory: str) -> bool:
     """Whether the environment is whole, and the Python that it was made with still there."""
     return os.path.exists(os.path.join(directory, "complete")) and os.access(python_of(directory), os.X_OK)
 
 
-def make_alone(directory: str, lock: str) -> None:
+def make_alone(directory: str, fill: "Callable[[str, int], None]") -> None:
     """Make the environment, unless whoever held its lock before us has."""
     import fcntl
     import shutil
@@ -139,28 +206,59 @@ def make_alone(directory: str, lock: str) -> None:
         if os.path.exists(directory):
             tell(f"removing the unfinished Python environment {directory}")
             shutil.rmtree(directory)
-        make(directory, lock, alone.fileno())
+        make(directory, fill, alone.fileno())
 
 
-def make(directory: str, lock: str, alone: int) -> None:
+def make(directory: str, fill: "Callable[[str, int], None]", alone: int) -> None:
     """Make the environment; the children inherit the file descriptor ``alone``."""
     import importlib.util
-    import subprocess
     import time
 
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
         raise StartError(f"the modules venv and ensurepip of {sys.executable} are missing: {install(INSTALL_VENV)}")
     begun = time.monotonic()
     tell(f"making a Python environment in {directory} (only at the first start)")
-    make_venv = [sys.executable, "-I", "-m", "venv", directory]
-    if subprocess.call(make_venv, pass_fds=[alone]):
-        raise StartError(f"cannot make a Python environment, see above: {' '.join(make_venv)}", exit_code=1)
-    tell(f"installing {os.path.basename(lock)} into it; this can take a minute or two")
-    pip = [python_of(directory), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
-    if subprocess.call([*pip, "install", "--no-deps", "--require-hashes", "-r", lock], pass_fds=[alone]):
-        raise StartError(f"cannot install {lock}, pip says why above; start again to try again", exit_code=1)
+    fill(directory, alone)
     with open(os.path.join(directory, "complete"), "w"):
         tell(f"the Python environment is ready after {time.monotonic() - begun:.0f} s")
+
+
+def make_venv(directory: str, alone: int) -> None:
+    """An environment with pip, which is the one that came with this Python."""
+    import subprocess
+
+    command = [sys.executable, "-I", "-m", "venv", directory]
+    if subprocess.call(command, pass_fds=[alone]):
+        raise StartError(f"cannot make a Python environment, see above: {' '.join(command)}", exit_code=1)
+
+
+def install_locked(directory: str, text: str, lock: str, alone: int) -> None:
+    """Install from wheels what ``text`` lists, a part of ``lock``."""
+    if pip(directory, ["install", *LOCKED, "-r", written(directory, "locked.txt", text)], alone):
+        raise StartError(f"cannot install {lock}, pip says why above; start again to try again", exit_code=1)
+
+
+def pip(directory: str, arguments: "list[str]", alone: int) -> int:
+    """Run the environment's pip; what a build runs below it sees no more of the user's Python than pip does."""
+    import subprocess
+
+    command = [python_of(directory), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return subprocess.call([*command, *arguments], env=clean, pass_fds=[alone])
+
+
+def written(directory: str, name: str, text: str) -> str:
+    """The path of a new file in ``directory``."""
+    path = os.path.join(directory, name)
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def read(path: str) -> str:
+    """All of a text file."""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def install(commands: "dict[str, str]") -> str:

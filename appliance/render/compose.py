@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from appliance.render import memory, processes
 from appliance.render.container import SERVICES, Service, fingerprint, service_settings, settings_text
-from appliance.render.memory import replicator_memory, tunnel_memory
 from appliance.render.mounts import DIRECTORY, mounts, secret_files
 from appliance.render.place import Place
 from appliance.render.probe import probe, probe_in_a_shared_network
@@ -95,8 +95,10 @@ def _compose(
         user=f"{place.user}:{place.group}",
         directory=DIRECTORY,
         ports=[f"{one.at}:{one.container_port}" for one in published(environment, settings, role)],
-        tunnel_memory=tunnel_memory(settings.tunnel.connections_max),
-        replicator_memory=replicator_memory(settings.engine, place.cores),
+        tunnel_memory=memory.tunnel_memory(settings.tunnel.connections_max),
+        tunnel_processes=processes.TUNNEL,
+        replicator_memory=memory.replicator_memory(settings.engine, place.cores),
+        replicator_processes=processes.replicator_processes(settings.engine, place.cores),
         **services,
     )
 

@@ -1,22 +1,19 @@
-"""What the image is made from without a network: Debian with its packages as a base, and the wheels of the lock."""
+"""What the image is made from without a network: Debian with its packages as a base, and the files of the locks."""
 
-import hashlib
 import platform
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from tests.containers.kept import kept
 
-LOCK = Path(__file__).parents[2] / "requirements.lock"
+CHECKOUT = Path(__file__).parents[2]
+LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-materials.lock")
+"""What the image is built by."""
 
 _SUITE, _PYTHON = "bookworm", "3.11"
 _PACKAGES = "ca-certificates,openjdk-17-jre-headless,python3,python3-venv"
-_SOURCE_ONLY = "pyspark"
-"""What its authors publish without a wheel."""
 
 
 def base_archive() -> Path:
@@ -25,18 +22,10 @@ def base_archive() -> Path:
     return kept("base", made_from, _make_base) / "base.tar"
 
 
-def wheels() -> list[Path]:
-    """The wheels of what requirements.lock lists; the first call on a machine fetches them, half a gigabyte."""
-    made_from = f"{LOCK.read_text()} {_PYTHON} {platform.machine()}"
-    return sorted(kept("wheels", made_from, _fetch_wheels).glob("*.whl"))
-
-
-def lock_with(found: list[Path]) -> str:
-    """requirements.lock, which takes the wheel that was built here from the source whose hash is in it, too."""
-    [built] = [wheel for wheel in found if wheel.name.startswith(f"{_SOURCE_ONLY}-")]
-    with built.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return re.sub(rf"^{_SOURCE_ONLY}==.*\n", rf"\g<0>    --hash=sha256:{digest} \\\n", LOCK.read_text(), flags=re.M)
+def locked_files() -> list[Path]:
+    """The files that the locks list; the first call on a machine fetches them, half a gigabyte."""
+    texts = [(CHECKOUT / lock).read_text() for lock in LOCKS]
+    return sorted(kept("files", "\n".join([*texts, _PYTHON, platform.machine()]), _fetch).iterdir())
 
 
 def _make_base(directory: Path) -> None:
@@ -58,21 +47,14 @@ def _mirror() -> str:
     return found[0]
 
 
-def _fetch_wheels(directory: Path) -> None:
-    entries = re.split(r"\n(?=\S)", LOCK.read_text())
-    source = [entry for entry in entries if entry.startswith(f"{_SOURCE_ONLY}==")]
-    others = [entry for entry in entries if entry not in source]
-    fetch = ["download", "--dest", str(directory), "--only-binary=:all:", f"--python-version={_PYTHON}"]
-    _pip(fetch, others)
-    _pip(["wheel", "--wheel-dir", str(directory)], source)
-
-
-def _pip(command: list[str], entries: list[str]) -> None:
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
-        requirements.write("\n".join(entries) + "\n")
-        requirements.flush()
-        options = ["--quiet", "--no-deps", "--require-hashes", "-r", requirements.name]
-        _run(sys.executable, "-m", "pip", *command, *options)
+def _fetch(directory: Path) -> None:
+    """As pip does it where the build's own tools are: it looks into a source before it keeps it."""
+    build_lock = CHECKOUT / "requirements-build.lock"
+    download = [sys.executable, "-I", CHECKOUT / "bin" / "environment.py", build_lock, "pip", "download", "--quiet"]
+    hashed = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--no-binary=pyspark", "--no-build-isolation"]
+    for lock in LOCKS:
+        chosen = [f"--python-version={_PYTHON}", "--dest", directory, "-r", CHECKOUT / lock]
+        _run(*map(str, [*download, *hashed, "--use-pep517", *chosen]))
 
 
 def _run(*command: str) -> str:

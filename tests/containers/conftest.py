@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.containers.base import base_archive, wheels
+from tests.containers.base import base_archive, locked_files
 from tests.containers.engine import sweep
 from tests.containers.image import adapt, carry, furnish
 from tests.containers.link import Link
@@ -29,7 +29,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """For settings, logs and the clusters' files; what takes long to fetch is fetched before anything runs."""
     sweep()
     base_archive()
-    wheels()
+    locked_files()
     return tmp_path_factory.mktemp("sides")
 
 

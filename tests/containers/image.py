@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.containers.base import base_archive, lock_with, wheels
+from tests.containers.base import base_archive, locked_files
 from tests.containers.link import Link
 from tests.containers.sites import Side
 
@@ -29,11 +29,10 @@ def adapt(link: Link) -> None:
 def furnish(link: Link, side: Side) -> None:
     """Give a folder, and the engine there, what the build would fetch."""
     link.stage.engines[side.name].docker("import", str(base_archive()), _BASE)
-    folder, found = link.folder(side), wheels()
-    (folder / "wheels").mkdir()
-    for wheel in found:
-        _put(wheel, folder / "wheels" / wheel.name)
-    (folder / "requirements.lock").write_text(lock_with(found))
+    folder = link.folder(side) / "wheels"
+    folder.mkdir()
+    for file in locked_files():
+        _put(file, folder / file.name)
 
 
 def carry(link: Link, archive: Path) -> None:

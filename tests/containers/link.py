@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.containers.base import LOCKS
 from tests.containers.engine import Engine
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import Side
@@ -23,7 +24,7 @@ CLONED = (
     ".dockerignore",
     "Dockerfile",
     "docker-compose.yml",
-    "requirements.lock",
+    *LOCKS,
     "requirements-prepare.lock",
     "setenv.sh.template",
 )

@@ -69,6 +69,12 @@ def test_its_log_is_rotated_its_memory_bounded_and_it_starts_again(service: Serv
     assert not service.inspected()["State"]["OOMKilled"]
 
 
+def test_its_processes_are_bounded_with_room_for_four_times_as_many(service: Service) -> None:
+    listed = service.engine.docker("top", service.container, "-eLo", "pid,lwp").splitlines()[1:]
+    limit = service.inspected()["HostConfig"]["PidsLimit"]
+    assert 4 * len(listed) <= limit
+
+
 def test_no_secret_is_where_others_see_it(running: Running, service: Service) -> None:
     link = running.link
     shown = [

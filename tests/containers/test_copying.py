@@ -18,7 +18,7 @@ async def test_two_scripts_and_two_commands_copy_a_topic_record_by_record(link: 
 
 
 def test_the_first_start_builds_the_image_once_for_both_containers(running: Running) -> None:
-    assert running.first_up.count("Successfully built") == 1
+    assert running.first_up.count("Successfully tagged") == 1
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -50,7 +50,7 @@ async def test_nothing_is_lost_or_doubled_when_all_goes_down_and_comes_up_again(
     producer = await link.stage.produce(ORANGE, TOPIC, "down", RECORDS, seconds=0)
     assert await producer.wait(60) == 0
     for side in (ORANGE, GRAPE):
-        assert "Successfully built" not in link.up(side)
+        assert "Successfully tagged" not in link.up(side)
     assert await link.wait_until_copied() == before + RECORDS
 
 

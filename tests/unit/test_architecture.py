@@ -14,7 +14,7 @@ ROOT = Path(appliance.__file__).parent
 
 FLOORS = (
     {"errors", "owned", "version"},
-    {"settings"},
+    {"settings", "materials"},
     {"listening"},
     {"log", "http", "endless", "render", "tunnel", "dns", "kafka"},
     {"gateway", "replicator"},
@@ -67,6 +67,11 @@ def test_pyspark_is_known_in_two_files() -> None:
 def test_kafka_clients_of_others_are_for_the_demo_alone() -> None:
     knowing = {room(path) for path in MODULES if any(name.startswith("confluent_kafka") for name in imported(path))}
     assert knowing <= {"demo"}
+
+
+def test_the_bills_library_is_for_the_bill_alone() -> None:
+    foreign = ("cyclonedx", "packageurl")
+    assert {room(path) for path in MODULES if any(name.startswith(foreign) for name in imported(path))} == {"materials"}
 
 
 def test_asyncssh_is_loaded_only_where_an_ssh_server_carries_the_tunnel() -> None:

@@ -15,8 +15,16 @@ PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 RUNTIME = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["demo"]
 DEVELOPMENT = RUNTIME + PROJECT["optional-dependencies"]["development"]
-PREPARE = PYPROJECT["dependency-groups"]["prepare"]
-LOCKS = ["requirements.lock", "requirements-development.lock", "requirements-prepare.lock"]
+PREPARE, BUILD, MATERIALS = (PYPROJECT["dependency-groups"][group] for group in ("prepare", "build", "materials"))
+ASKED_FOR = {
+    "requirements.lock": RUNTIME,
+    "requirements-development.lock": DEVELOPMENT,
+    "requirements-prepare.lock": PREPARE,
+    "requirements-build.lock": BUILD,
+    "requirements-materials.lock": MATERIALS,
+}
+SOURCE_ONLY = "pyspark"
+DOCKERFILE = (CHECKOUT / "Dockerfile").read_text()
 
 
 def pins(lock: str) -> dict[str, str]:
@@ -24,7 +32,7 @@ def pins(lock: str) -> dict[str, str]:
     return dict(re.findall(r"^(\S+)==(\S+).* \\$", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize(("lock", "requirements"), list(zip(LOCKS, [RUNTIME, DEVELOPMENT, PREPARE], strict=True)))
+@pytest.mark.parametrize(("lock", "requirements"), ASKED_FOR.items())
 def test_a_lock_pins_everything_that_the_project_asks_for(lock: str, requirements: list[str]) -> None:
     for requirement in map(Requirement, requirements):
         assert pins(lock)[canonicalize_name(requirement.name)] in requirement.specifier
@@ -34,7 +42,7 @@ def test_the_version_that_the_metrics_show_is_the_projects() -> None:
     assert PROJECT["version"] == VERSION
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-prepare.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-prepare.lock", "requirements-materials.lock"])
 def test_the_tests_run_with_the_versions_that_the_appliance_runs_with(lock: str) -> None:
     assert pins(lock).items() <= pins("requirements-development.lock").items()
 
@@ -52,7 +60,21 @@ def test_preparing_a_vm_downloads_nothing_heavy() -> None:
     }
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+def test_the_launchers_and_the_image_build_the_same_package_from_source_and_no_other() -> None:
+    launchers = re.findall(r"^SOURCE_ONLY = (.*)$", (CHECKOUT / "bin" / "environment.py").read_text(), re.MULTILINE)
+    image = re.findall(r"--no-binary (\S+)", DOCKERFILE)
+    assert (launchers, image) == ([f'("{SOURCE_ONLY}",)'], [SOURCE_ONLY])
+
+
+def test_every_step_of_pip_in_the_image_is_bound_to_hashes_or_to_no_index_and_fetches_nothing_for_a_build() -> None:
+    steps = [step.split() for step in re.findall(r"pip ((?:install|wheel|download) [^&]*)", DOCKERFILE)]
+    assert len(steps) == 4
+    for step in steps:
+        assert "--no-index" in step or {"--require-hashes", "--only-binary", ":all:", "-r"} <= set(step)
+    assert ["--no-build-isolation" in step for step in steps if "--no-binary" in step] == [True]
+
+
+@pytest.mark.parametrize("lock", ASKED_FOR)
 def test_a_lock_names_no_host_and_has_hashes_for_every_pin(lock: str) -> None:
     text = (CHECKOUT / lock).read_text()
     assert "://" not in text

@@ -90,11 +90,20 @@ def test_a_container_is_watched_restarted_and_bounded(role: Role, name: str) -> 
     assert service["init"] is True
     assert set(service["logging"]["options"]) == {"max-size", "max-file"}
     assert re.fullmatch(r"\d+m", service["mem_limit"])
+    assert service["pids_limit"] > 0
     if name == "doctor":
         return
     assert service["restart"] == "unless-stopped"
     assert service["healthcheck"]["test"][:3] == ["CMD", "python", "-c"]
     compile(service["healthcheck"]["test"][3], name, "exec")
+
+
+@pytest.mark.parametrize(
+    ("cores", "tasks", "limit"), [(2, "0", 488), (2, "2", 488), (64, "0", 3712), (64, "2", 736), (2, "1000", 48392)]
+)
+def test_the_replicators_processes_follow_from_the_vms_cores_and_the_tasks(cores: int, tasks: str, limit: int) -> None:
+    replicator = services(DESTINATION_VM, replace(PLACE, cores=cores), TASKS=tasks)["replicator"]
+    assert replicator["pids_limit"] == limit
 
 
 @pytest.mark.parametrize(("role", "beside"), [(SOURCE_VM, "tunnel"), (DESTINATION_VM, "gateway")])

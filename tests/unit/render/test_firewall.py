@@ -123,6 +123,16 @@ def test_nftables_has_the_rules_of_the_vm_it_is_for(machine: Side) -> None:
     assert (" drop\n" in text) is (machine is Side.SOURCE)
 
 
+@pytest.mark.parametrize(("peer", "family"), [("198.51.100.9", "ip"), ("2001:db8::9", "ip6")])
+def test_nftables_turns_all_but_the_peer_away_from_the_tunnel_by_both_versions_of_ip(peer: str, family: str) -> None:
+    text = ready("nftables", link(DESTINATION_SIDE_TUNNEL_IP=peer), Side.SOURCE)
+    assert text.count(" drop\n") == 1
+    assert (
+        f"\t\tfib daddr type local {family} saddr $destination_vm tcp dport 15060 accept\n"
+        "\t\tfib daddr type local tcp dport 15060 drop\n"
+    ) in text
+
+
 def test_terraform_has_each_rule_for_both_clouds() -> None:
     resources = re.findall(r'^resource "(\w+)" "([\w-]+)" {$', ready("terraform", link(), Side.SOURCE), re.MULTILINE)
     names = [f"kafka-orange-grape-{rule.name}" for rule in rules(link())]

@@ -1,0 +1,40 @@
+"""The bill of materials: what the image is made of, and which part brings which, in CycloneDX 1.6 (ECMA-424)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cyclonedx.contrib.license.factories import LicenseFactory
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.output.json import JsonV1Dot6
+
+from appliance.version import VERSION
+
+_INDENT = 1
+_BRINGS_JARS = "pyspark"
+
+
+@dataclass(frozen=True, slots=True)
+class Materials:
+    """The parts, by where they come from."""
+
+    python: Sequence[Component]
+    debian: Sequence[Component]
+    java: Sequence[Component]
+
+
+def bill(materials: Materials) -> str:
+    """It as JSON."""
+    appliance = Component(
+        name="kafka-cloud-replicator",
+        version=VERSION,
+        type=ComponentType.APPLICATION,
+        bom_ref="kafka-cloud-replicator",
+        licenses=[LicenseFactory().make_with_id("Apache-2.0")],
+    )
+    parts = [*materials.python, *materials.debian]
+    made = Bom(metadata=BomMetaData(component=appliance), components=[*parts, *materials.java])
+    made.register_dependency(appliance, parts)
+    for spark in [part for part in materials.python if part.name == _BRINGS_JARS]:
+        made.register_dependency(spark, materials.java)
+    return JsonV1Dot6(made).output_as_string(indent=_INDENT)

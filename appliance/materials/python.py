@@ -1,0 +1,72 @@
+"""The Python packages of an environment, each with the hash of the file that it was installed from."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import Distribution, PackageMetadata, distributions
+from pathlib import Path
+
+from cyclonedx.contrib.license.factories import LicenseFactory
+from cyclonedx.model import HashAlgorithm, HashType
+from cyclonedx.model.component import Component
+from cyclonedx.model.license import License
+from packageurl import PackageURL
+
+_NOT_A_LICENCE = "OSI Approved"
+"""The last part of a classifier that names a kind of licences."""
+
+
+def python_packages(site: Path, wheels: Path, lock: str) -> list[Component]:
+    """What is installed in ``site`` from the files in ``wheels``, by the text of ``lock``.
+
+    Raises:
+        KeyError: a package that the lock does not list.
+    """
+    locked = _locked(lock)
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in wheels.glob("*.whl")}
+    installed = sorted(distributions(path=[str(site)]), key=lambda one: _plain(one.name))
+    return [_component(one, _digest(locked[_plain(one.name), one.version], digests)) for one in installed]
+
+
+def licences(metadata: PackageMetadata) -> Iterator[License]:
+    """What a package says of its licence: in SPDX's words, or in its own, or as Python's index classifies it."""
+    said = [text.strip() for field in ("License-Expression", "License") for text in metadata.get_all(field) or []]
+    named = [text for text in said if text and "\n" not in text][:1] or _classified(metadata)
+    for name in named:
+        yield LicenseFactory().make_from_string(name)
+
+
+def _component(distribution: Distribution, digest: str) -> Component:
+    name, version = _plain(distribution.name), distribution.version
+    purl = PackageURL("pypi", name=name, version=version)
+    return Component(
+        name=name,
+        version=version,
+        bom_ref=str(purl),
+        purl=purl,
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)],
+        licenses=licences(distribution.metadata),
+    )
+
+
+def _classified(metadata: PackageMetadata) -> list[str]:
+    classifiers = [text.split(" :: ") for text in metadata.get_all("Classifier") or [] if text.startswith("License ::")]
+    return [parts[-1] for parts in classifiers if parts[-1] != _NOT_A_LICENCE]
+
+
+def _digest(locked: Iterable[str], installed: set[str]) -> str:
+    """That of the wheel which was installed, or of the source which it was built from: the lock has no other then."""
+    of_wheels = [digest for digest in locked if digest in installed]
+    [digest] = of_wheels or locked
+    return digest
+
+
+def _locked(lock: str) -> Mapping[tuple[str, str], list[str]]:
+    entries = re.split(r"\n(?=\S)", lock)
+    named = [(re.match(r"(\S+)==(\S+)", entry), entry) for entry in entries]
+    return {(_plain(at[1]), at[2]): re.findall(r"--hash=sha256:(\w+)", entry) for at, entry in named if at}
+
+
+def _plain(name: str) -> str:
+    """As PEP 503 spells it."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,79 @@
+"""The image's bill of materials against what the image holds."""
+
+import json
+from typing import Any
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from appliance.materials.debian import DPKG_FORMAT
+from appliance.version import VERSION
+from tests.containers.link import Link, Service
+
+JARS = "/opt/venv/lib/python3.11/site-packages/pyspark/jars"
+INSTALLED = "import importlib.metadata as m; print(*{f'{d.name}=={d.version}'.lower() for d in m.distributions()})"
+
+
+@pytest.fixture(scope="module")
+def replicator(link: Link) -> Service:
+    *_, found = link.services
+    return found
+
+
+@pytest.fixture(scope="module")
+def text(link: Link, replicator: Service) -> str:
+    labels = json.loads(replicator.engine.docker("inspect", link.image))[0]["Config"]["Labels"]
+    return replicator.inside("cat", labels["kafka-cloud-replicator.bill-of-materials"]).stdout
+
+
+@pytest.fixture(scope="module")
+def components(text: str) -> list[dict[str, Any]]:
+    found = json.loads(text)["components"]
+    assert isinstance(found, list)
+    return found
+
+
+def of_kind(components: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [one for one in components if one.get("purl", "").startswith(f"pkg:{kind}/")]
+
+
+def test_the_bill_is_valid_by_the_standards_schema_and_of_this_release(text: str) -> None:
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    assert json.loads(text)["metadata"]["component"]["version"] == VERSION
+
+
+def test_it_lists_the_python_packages_of_the_image_and_no_others(
+    replicator: Service, components: list[dict[str, Any]]
+) -> None:
+    listed = {f"{one['name']}=={one['version']}" for one in of_kind(components, "pypi")}
+    there = set(replicator.inside("python", "-c", INSTALLED).stdout.replace("_", "-").split())
+    assert listed == there
+    assert not [one["name"] for one in of_kind(components, "pypi") if not (one.get("hashes") and one.get("licenses"))]
+
+
+def test_it_lists_the_debian_packages_of_the_image_and_no_others(
+    replicator: Service, components: list[dict[str, Any]]
+) -> None:
+    there = replicator.inside("dpkg-query", "--show", f"--showformat={DPKG_FORMAT}").stdout.splitlines()
+    assert {(one["name"], one["version"]) for one in of_kind(components, "deb")} == {
+        tuple(line.split("\t")[:2]) for line in there
+    }
+    assert "openjdk-17-jre-headless" in {one["name"] for one in of_kind(components, "deb")}
+
+
+def test_it_lists_every_jar_of_the_image_with_the_hash_it_has(
+    replicator: Service, components: list[dict[str, Any]]
+) -> None:
+    there = replicator.inside("sh", "-c", f"cd {JARS} && sha256sum *").stdout.splitlines()
+    jars = {one["bom-ref"]: one["hashes"][0]["content"] for one in components if one["bom-ref"].endswith(".jar")}
+    assert jars == {name: digest for digest, name in (line.split() for line in there)}
+    assert len(jars) > 200
+
+
+def test_what_builds_the_image_is_not_in_it(replicator: Service) -> None:
+    found = replicator.inside("sh", "-c", "ls -d /build* /packages.txt /opt/appliance/appliance/materials")
+    assert found.stdout == ""
+    assert replicator.inside("python", "-c", "import cyclonedx").returncode != 0
+    for module in ("pip", "setuptools"):
+        assert f"No module named '{module}'" in replicator.inside("python", "-c", f"import {module}").stderr

@@ -1,0 +1,159 @@
+"""The rules that ``--firewall nftables`` prints, in a kernel: the peer passes, and nobody else, by IPv4 or by IPv6.
+
+A packet that is dropped tells nobody. So two chains of the test's own count what comes to the printed rules and what
+has got past them; both see a packet at once.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from appliance.render.firewall import ready
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from appliance.settings.values import Side
+from tests.support.namespace import Namespace, namespaces
+from tests.support.patience import PATIENCE
+from tests.support.settings import REQUIRED
+
+TUNNEL, BROKER, OTHER = 15060, 9092, 9999
+VM = {"ip": "10.77.1.1", "ip6": "fd77:1::1"}
+PEER = {"ip": "10.77.1.2", "ip6": "fd77:1::2"}
+STRANGER = {"ip": "10.77.1.3", "ip6": "fd77:1::3"}
+FAMILIES = ("ip", "ip6")
+
+CLOSED = """
+table inet filter {
+    chain input { type filter hook input priority filter; policy drop; ct state established,related accept; RULES; }
+    chain output { type filter hook output priority filter; policy drop; ct state established,related accept; RULES; }
+}
+""".replace("RULES", "meta l4proto ipv6-icmp accept")
+"""A VM whose user drops all else; IPv6 needs its neighbours."""
+COUNTING = """
+table inet counting {
+    chain came { type filter hook prerouting priority -160; tcp flags & (syn | ack) == syn jump here; }
+    chain passed { type filter hook input priority 10; tcp flags & (syn | ack) == syn jump inside; }
+    chain left { type filter hook output priority -10; tcp flags & (syn | ack) == syn jump begun; }
+    chain gone { type filter hook postrouting priority 10; tcp flags & (syn | ack) == syn jump outside; }
+    chain here { counter; }
+    chain inside { counter; }
+    chain begun { counter; }
+    chain outside { counter; }
+}
+"""
+DIAL = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 60).close(); print('connected')"
+BEGIN = """
+import socket, sys
+dialling = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
+dialling.setblocking(False)
+print(dialling.connect_ex((sys.argv[1], int(sys.argv[2]))), flush=True)
+sys.stdin.read()
+"""
+LISTEN = """
+import socket, sys
+ports = [socket.create_server(("::", int(port)), family=socket.AF_INET6, dualstack_ipv6=True) for port in sys.argv[1:]]
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """The source VM, its peer and a stranger, all in one network; ``family`` is the peer's."""
+
+    vm: Namespace
+    peer: Namespace
+    stranger: Namespace
+    family: str
+
+    def counted(self, chain: str) -> int:
+        """How many connections were begun there."""
+        listed = json.loads(self.vm.say("nft", "--json", "list", "chain", "inet", "counting", chain))["nftables"]
+        [packets] = [part["counter"]["packets"] for one in listed for part in one.get("rule", {}).get("expr", [])]
+        assert isinstance(packets, int)
+        return packets
+
+    def wait_until_counted(self, chain: str) -> None:
+        """Returns when one was."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.counted(chain):
+            assert time.monotonic() < deadline, f"nothing comes to {chain}"
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def running(machine: Namespace, program: str, *arguments: object) -> Iterator[None]:
+    """A program that says a line when it is ready, and ends with its standard input."""
+    command = machine.command(sys.executable, "-c", program, *map(str, arguments))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stdout.readline()
+        yield
+        process.stdin.close()
+
+
+@pytest.fixture(params=FAMILIES)
+def machines(request: pytest.FixtureRequest) -> Iterator[Machines]:
+    with namespaces(("vm", "peer", "stranger")) as (vm, peer, stranger):
+        vm.ip("link", "add", "name", "lan", "type", "bridge")
+        vm.ip("link", "set", "dev", "lan", "up")
+        address(vm, "lan", VM)
+        for machine, name, own in ((peer, "peer", PEER), (stranger, "stranger", STRANGER)):
+            vm.ip("link", "add", "name", name, "type", "veth", "peer", "name", "lan", "netns", machine.name)
+            vm.ip("link", "set", "dev", name, "master", "lan", "up")
+            machine.ip("link", "set", "dev", "lan", "up")
+            address(machine, "lan", own)
+        yield Machines(vm, peer, stranger, request.param)
+
+
+def address(machine: Namespace, device: str, own: dict[str, str]) -> None:
+    machine.ip("address", "add", f"{own['ip']}/24", "dev", device)
+    machine.ip("address", "add", f"{own['ip6']}/64", "dev", device, "nodad")
+
+
+def load(machines: Machines, closed: bool) -> None:
+    """The VM's rules: the user's own, if they have any, and the printed ones, whose brokers are where the peer is."""
+    settings = parse(REQUIRED | {"DESTINATION_SIDE_TUNNEL_IP": PEER[machines.family]}, Role(0))
+    printed = ready("nftables", settings, Side.SOURCE).replace("CIDR_OF_SOURCE_BROKERS", PEER["ip"])
+    for text in ([CLOSED] if closed else []) + [printed, COUNTING]:
+        machines.vm.say("nft", "-f", "-", given=text)
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "open"])
+def test_the_peer_gets_in(machines: Machines, closed: bool) -> None:
+    load(machines, closed)
+    with running(machines.vm, LISTEN, TUNNEL):
+        dialled = machines.peer.say(sys.executable, "-c", DIAL, VM[machines.family], str(TUNNEL))
+    assert dialled == "connected\n"
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "open"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_stranger_does_not_get_in_by_either_version_of_ip_whichever_is_the_peers(
+    machines: Machines, family: str, closed: bool
+) -> None:
+    load(machines, closed)
+    with running(machines.vm, LISTEN, TUNNEL), running(machines.stranger, BEGIN, VM[family], TUNNEL):
+        machines.wait_until_counted("here")
+        assert machines.counted("inside") == 0
+
+
+def test_a_vm_that_drops_the_rest_reaches_its_brokers_and_by_neither_version_of_ip_anything_else(
+    machines: Machines,
+) -> None:
+    load(machines, closed=True)
+    with running(machines.peer, LISTEN, BROKER, OTHER):
+        assert machines.vm.say(sys.executable, "-c", DIAL, PEER["ip"], str(BROKER)) == "connected\n"
+        assert machines.counted("outside") == 1
+        for family, port in (("ip", OTHER), ("ip6", OTHER), ("ip6", BROKER)):
+            begun = machines.counted("begun")
+            with running(machines.vm, BEGIN, PEER[family], port):
+                assert machines.counted("begun") > begun
+                assert machines.counted("outside") == 1
