@@ -9,14 +9,14 @@ does not read. So the first channels get much, and later ones less, since they s
 TOTAL = 128 * 2**20
 """Bytes that all windows come to, but for the LEAST of each further channel."""
 
-SHARE = 16
+SHARE = 8
 """Which part of what is left one channel gets."""
 
-MOST = 8 * 2**20
-"""80 MB/s at a round trip of 100 ms."""
+MOST = 16 * 2**20
+"""Some 80 MB/s at a round trip of 100 ms: asyncssh opens a window again when half of it is used up."""
 
-LEAST = 128 * 2**10
-"""Four packets of SSH (RFC 4253, section 6.1), or eight records of TLS."""
+LEAST = 64 * 2**10
+"""Two packets of SSH (RFC 4253, section 6.1), or four records of TLS."""
 
 
 class Windows:
