@@ -5,8 +5,8 @@ import math
 from appliance.settings.values import EngineSettings
 
 _TUNNEL = 348
-"""An end of the tunnel without connections: 35 to run, 60 to derive its keys, 192 for what jammed ones may hold, here
-and in the kernel (``tunnel.jams``), and as much as comes before that is seen."""
+"""An end of the tunnel without connections: 48 to run, 192 for what jammed ones may hold, here and in the kernel
+(``tunnel.jams``), and 108 for what comes before that is seen. Its keys take 128, before the first connection comes."""
 
 _CONNECTIONS_OF_A_MEBIBYTE = 25
 _TUNNEL_LEAST = 512

@@ -390,6 +390,7 @@ TABLE = tuple(_table)
 """Every variable, in the order of the template."""
 
 GONE = {
+    "TUNNEL_TARGET_NETWORKS": "use TUNNEL_BROKER_NETWORKS, which names all networks that brokers are in",
     "TUNNEL_TRANSPORT": "the tunnel is always TLS; to carry it through an SSH server, set TUNNEL_SSH instead",
     "TUNNEL_SSH_USER": "the user is part of TUNNEL_SSH=user@host:port now",
     "TUNNEL_SSH_PEER_KEYS_FILE": "use TUNNEL_SSH_HOST_KEYS_FILE, on the destination VM alone",

@@ -3,9 +3,10 @@
 It is built on asyncio's protocols rather than its streams because a stream copies every byte twice more, and because
 TLS can be ended in one direction only below them (see ``tls_channel``).
 
-What waits to be sent on all channels of the process has one bound (see ``waiting``): a channel is congested as soon as
-the kernel does not take all that it is given, and then its receiver stops what feeds it, so that one read waits at
-most. How much a read takes is what becomes less when much waits.
+What waits to be sent on all channels of the process has one bound (see ``waiting``): a channel that is congested stops
+what feeds it, so that one read waits at most beyond its mark, and how much a read takes becomes less when much waits.
+The first ``FREE`` channels have a mark and all of the kernel's own buffer, which spares eight busy ones a fifth of the
+processor time; the others are congested as soon as the kernel, which takes little ahead, does not take all.
 """
 
 import asyncio
@@ -31,8 +32,14 @@ One will do because a read is used up before the next: TLS decrypts or encrypts 
 buffer for each read would have to be cleared each time, and an idle connection would keep one.
 """
 
+FREE = 128
+"""Channels that may stand before new ones are bounded more closely."""
+
+_WRITE_HIGH = 256 * 1024
+"""Bytes that may wait on one of the first channels before it calls itself congested."""
+
 _UNSENT_MAX = 256 * 1024
-"""Bytes that the kernel takes beyond those under way; its own bound is some MiB for a peer that does not read."""
+"""Bytes that the kernel takes beyond those under way, of the others; its own bound is some MiB for each socket."""
 
 standing: set["TcpChannel"] = set()
 """The channels of this process whose connections stand, each with a socket of its own."""
@@ -131,11 +138,14 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: the connection stands."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=0)
+        few = len(standing) < FREE
+        self._transport.set_write_buffer_limits(high=_WRITE_HIGH if few else 0)
         connection = transport.get_extra_info("socket")
         if connection is not None:
             standing.add(self)
             _tune(connection)
+            if not few:
+                _bound_unsent(connection)
         if self._made:
             self._made(self)
 
@@ -166,11 +176,11 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self._fail(Unreachable(f"connection lost: {reason}"))
 
     def pause_writing(self) -> None:
-        """Called by asyncio: the kernel does not take all."""
+        """Called by asyncio: more waits to be written than the mark."""
         self.congested = True
 
     def resume_writing(self) -> None:
-        """Called by asyncio: the kernel has taken all."""
+        """Called by asyncio: little waits to be written, or nothing."""
         self.congested = False
         self._wait_for(0)
         self._receiver.relieved()
@@ -192,11 +202,15 @@ def reset_when_closed(connection: socket.socket) -> None:
 
 
 def _tune(connection: socket.socket) -> None:
-    """TCP_NODELAY, for latency, a bound to what waits in the kernel, and keepalive, for the peers that vanish."""
+    """TCP_NODELAY, for latency, and keepalive, for the peers that vanish."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_MAX)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _KEEPALIVE.items():
         if hasattr(socket, option):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def _bound_unsent(connection: socket.socket) -> None:
+    """Have the kernel take little ahead of what the peer does."""
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_MAX)
