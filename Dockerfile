@@ -28,9 +28,9 @@ ARG PIP_NO_INDEX
 COPY requirements.lock requirements-build.lock requirements-materials.lock wheels/* /build/files/
 # Only PySpark is built, since it is published as a source alone; with what requirements-build.lock lists, and nothing
 # is fetched for it. All the rest are wheels.
-ENV PIP_NO_CACHE_DIR=1 PIP_NO_DEPS=1 PIP_FIND_LINKS=/build/files
+ENV PIP_NO_CACHE_DIR=1 PIP_NO_DEPS=1 PIP_USE_PEP517=1 PIP_FIND_LINKS=/build/files
 RUN /build/bin/pip install --require-hashes --only-binary :all: -r /build/files/requirements-build.lock \
-    && /build/bin/pip wheel --require-hashes --only-binary :all: --no-binary pyspark --no-build-isolation --use-pep517 \
+    && /build/bin/pip wheel --require-hashes --only-binary :all: --no-binary pyspark --no-build-isolation \
         --config-settings --build-option=--compression=stored --wheel-dir /build/wheels -r /build/files/requirements.lock \
     && /build/bin/pip install --require-hashes --only-binary :all: -r /build/files/requirements-materials.lock
 # No part of the replicator: the demo's client, pip once it is done, and of Spark the remote shell, its server, and the

@@ -135,7 +135,7 @@ def built(sources: str) -> "list[str]":
         install_locked(directory, build_lock, BUILD_LOCK, alone)
         tell(f"building {', '.join(SOURCE_ONLY)} from source; this can take a minute")
         # No cache: pip's own may hold a wheel that was built with something else. No compression: jars are compressed.
-        options = ["--no-cache-dir", "--no-build-isolation", "--use-pep517", "--no-binary", ",".join(SOURCE_ONLY)]
+        options = ["--no-cache-dir", "--no-build-isolation", "--no-binary", ",".join(SOURCE_ONLY)]
         options += ["--config-settings", "--build-option=--compression=stored", "--wheel-dir", wheels_of(directory)]
         if pip(directory, ["wheel", *LOCKED, *options, "-r", written(directory, "sources.txt", sources)], alone):
             raise StartError("cannot build it, pip says why above; start again to try again", exit_code=1)
@@ -244,7 +244,8 @@ def pip(directory: str, arguments: "list[str]", alone: int) -> int:
 
     command = [python_of(directory), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return subprocess.call([*command, *arguments], env=clean, pass_fds=[alone])
+    # An older pip builds in another way without it, a newer one has no such option: a variable it does not know is ignored.
+    return subprocess.call([*command, *arguments], env={**clean, "PIP_USE_PEP517": "1"}, pass_fds=[alone])
 
 
 def written(directory: str, name: str, text: str) -> str:

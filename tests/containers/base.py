@@ -54,7 +54,7 @@ def _fetch(directory: Path) -> None:
     hashed = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--no-binary=pyspark", "--no-build-isolation"]
     for lock in LOCKS:
         chosen = [f"--python-version={_PYTHON}", "--dest", directory, "-r", CHECKOUT / lock]
-        _run(*map(str, [*download, *hashed, "--use-pep517", *chosen]))
+        _run(*map(str, [*download, *hashed, *chosen]))
 
 
 def _run(*command: str) -> str:
