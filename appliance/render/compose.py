@@ -95,7 +95,9 @@ def _compose(
         user=f"{place.user}:{place.group}",
         directory=DIRECTORY,
         ports=[f"{one.at}:{one.container_port}" for one in published(environment, settings, role)],
-        tunnel_memory=memory.tunnel_memory(settings.tunnel.connections_max),
+        tunnel_memory=memory.tunnel_memory(
+            settings.tunnel.connections_max, by_ssh=settings.tunnel.ssh is not None and not source
+        ),
         tunnel_processes=processes.TUNNEL,
         replicator_memory=memory.replicator_memory(settings.engine, place.cores),
         replicator_processes=processes.replicator_processes(settings.engine, place.cores),

@@ -11,13 +11,20 @@ _TUNNEL = 348
 _CONNECTIONS_OF_A_MEBIBYTE = 25
 _TUNNEL_LEAST = 512
 
+_SSH_WINDOWS, _SSH_CONNECTIONS_OF_A_MEBIBYTE = 128, 16
+"""What may wait in the windows of an SSH connection (``tunnel.ssh.windows``): TOTAL, and LEAST of each connection."""
+
 _BESIDE_THE_HEAP = 640
 _TASK = 192
 
 
-def tunnel_memory(connections_max: int) -> int:
-    """What an end of the tunnel takes with so many connections, whatever a peer does with them."""
-    return max(_TUNNEL_LEAST, _TUNNEL + math.ceil(connections_max / _CONNECTIONS_OF_A_MEBIBYTE))
+def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
+    """What an end of the tunnel takes with so many connections, whatever a peer does with them.
+
+    ``by_ssh``: it is the one that carries them through an SSH server.
+    """
+    tunnel = max(_TUNNEL_LEAST, _TUNNEL + math.ceil(connections_max / _CONNECTIONS_OF_A_MEBIBYTE))
+    return tunnel + by_ssh * (_SSH_WINDOWS + math.ceil(connections_max / _SSH_CONNECTIONS_OF_A_MEBIBYTE))
 
 
 def replicator_memory(engine: EngineSettings, cores: int) -> int:

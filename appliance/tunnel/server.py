@@ -64,7 +64,9 @@ class TunnelServer:
         self._deadlines = deadlines or Deadlines()
         self.tally = Tally()
         self._connections = Connections(self.tally)
-        self._strangers = Strangers(settings.peer_address, self.tally)
+        # Through the source VM's own sshd, the peer comes from the source VM.
+        expected = settings.server.host if settings.by_own_sshd else settings.peer_address
+        self._strangers = Strangers(expected, self.tally)
         self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
         self._proofs = ProofCheck(identity.known.tokens, clock)
         self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
