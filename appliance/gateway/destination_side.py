@@ -3,19 +3,23 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
+from functools import partial
 
 from appliance.dns.addresses import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.endless import beside
 from appliance.gateway.destination_status import DestinationStatus
 from appliance.gateway.endpoints import Endpoints
+from appliance.gateway.health import Keys
 from appliance.gateway.status import FAILURE, StatusPages, serving
 from appliance.gateway.watcher import BrokerWatcher, resolver
 from appliance.kafka.cluster import KafkaCluster
-from appliance.settings.values import Settings, Side
+from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel import descriptors
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.deadlines import DRAIN_SECONDS
+from appliance.tunnel.identity import Identity
 from appliance.tunnel.jams import reset_jammed
 from appliance.tunnel.renewal import Renewal
 
@@ -38,14 +42,20 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
         dns = DnsServer(settings.dns, endpoints.lookup)
         await dns.start()
         stack.push_async_callback(dns.close)
-        await _watch(settings, client, endpoints, dns, stopping)
+        keys = partial(_keys, identity, tunnel)
+        await _watch(settings, client, keys, endpoints, dns, stopping)
         log.info("stopping", extra={"fields": {"drain_seconds": DRAIN_SECONDS}})
         await dns.close()  # a name that is asked for now would open an endpoint
         await client.drain(DRAIN_SECONDS)
 
 
 async def _watch(
-    settings: Settings, client: TunnelClient, endpoints: Endpoints, dns: DnsServer, stopping: asyncio.Event
+    settings: Settings,
+    client: TunnelClient,
+    keys: Callable[[], Keys],
+    endpoints: Endpoints,
+    dns: DnsServer,
+    stopping: asyncio.Event,
 ) -> None:
     """Follow the source's brokers and serve the status until ``stopping`` is set.
 
@@ -54,7 +64,7 @@ async def _watch(
     tunnel = settings.tunnel
     async with _source_cluster(settings, endpoints) as source:
         watcher = BrokerWatcher(source, tunnel.allowed, endpoints)
-        status = DestinationStatus(settings, client, endpoints, dns, watcher)
+        status = DestinationStatus(settings, client, keys, endpoints, dns, watcher)
         pages = StatusPages(status.health, status.metrics)
         async with beside(log, FAILURE, brokers=watcher.run, memory=reset_jammed, status=serving(tunnel.status, pages)):
             fields = {
@@ -65,6 +75,10 @@ async def _watch(
             }
             log.info("ready", extra={"fields": fields})
             await stopping.wait()
+
+
+def _keys(identity: Identity, tunnel: TunnelSettings) -> Keys:
+    return Keys(identity.days_left(), bool(tunnel.previous_secret))
 
 
 def _source_cluster(settings: Settings, endpoints: Endpoints) -> KafkaCluster:

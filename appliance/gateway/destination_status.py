@@ -1,12 +1,13 @@
 """What the destination VM's end shows of itself: its parts, asked when somebody looks."""
 
 import time
+from collections.abc import Callable
 
 from appliance.dns.server import DnsServer
 from appliance.dns.stub import StubResolver
 from appliance.errors import ApplianceError
 from appliance.gateway.endpoints import Endpoints
-from appliance.gateway.health import Answer, destination_health
+from appliance.gateway.health import Answer, Keys, destination_health
 from appliance.gateway.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.gateway.watcher import BrokerWatcher
 from appliance.settings.target import Target
@@ -20,14 +21,21 @@ class DestinationStatus:
     """Health and metrics of the running parts."""
 
     def __init__(
-        self, settings: Settings, client: TunnelClient, endpoints: Endpoints, dns: DnsServer, watcher: BrokerWatcher
+        self,
+        settings: Settings,
+        client: TunnelClient,
+        keys: Callable[[], Keys],
+        endpoints: Endpoints,
+        dns: DnsServer,
+        watcher: BrokerWatcher,
     ) -> None:
+        self._keys = keys
         self._settings = settings
         self._client = client
         self._endpoints = endpoints
         self._dns = dns
         self._watcher = watcher
-        self._tunnel_collector = TunnelCollector(Side.DESTINATION, settings.tunnel, client.tally)
+        self._tunnel_collector = TunnelCollector(Side.DESTINATION, settings.tunnel, client.tally, keys)
 
     @property
     def shim(self) -> Target:
@@ -39,7 +47,7 @@ class DestinationStatus:
         tunnel = self._settings.tunnel
         shim_fault = await self._shim_fault()
         return destination_health(
-            tunnel.link, tunnel.allowed, shim_fault, self._client.tally, self._watcher.sight, time.time()
+            tunnel.link, tunnel.allowed, shim_fault, self._client.tally, self._keys(), self._watcher.sight, time.time()
         )
 
     def metrics(self) -> bytes:

@@ -1,11 +1,15 @@
 """Whether somebody has to come to one end of the tunnel: the answers of its health endpoint; pure.
 
-An answer is a JSON object; all is well when its ``troubles`` are empty.
+An answer is a JSON object; all is well when its ``troubles`` are empty. Its ``remarks`` can wait for some days.
 """
+
+import math
+from dataclasses import dataclass
 
 from appliance.gateway.brokers import VARIABLES, Sight, Standing, why_refused
 from appliance.settings.target import AllowedTargets
 from appliance.settings.values import Side
+from appliance.tunnel.identity import DAYS_WARNING, RENEWAL_REMEDY
 from appliance.tunnel.tally import Tally
 
 STALE_SECONDS = 30.0
@@ -14,14 +18,28 @@ STALE_SECONDS = 30.0
 Answer = dict[str, object]
 
 
-def source_health(link: str, listening: bool, tally: Tally) -> Answer:
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What an end proves who it is by: the days that its certificate has left, and whether there is a previous secret."""
+
+    days_left: float
+    previous_secret: bool
+
+
+def source_health(link: str, listening: bool, tally: Tally, keys: Keys) -> Answer:
     """The source VM's end: it can do no more than wait for the other one."""
     troubles = [] if listening else ["the tunnel does not listen"]
-    return {"side": Side.SOURCE, "link": link, "troubles": troubles, "tunnel": _tunnel(tally)}
+    return {
+        "side": Side.SOURCE,
+        "link": link,
+        "troubles": troubles,
+        "remarks": _remarks(keys),
+        "tunnel": _tunnel(tally, keys),
+    }
 
 
 def destination_health(
-    link: str, allowed: AllowedTargets, shim_fault: str, tally: Tally, sight: Sight, now: float
+    link: str, allowed: AllowedTargets, shim_fault: str, tally: Tally, keys: Keys, sight: Sight, now: float
 ) -> Answer:
     """The destination VM's end.
 
@@ -30,6 +48,7 @@ def destination_health(
         allowed: the allow-list.
         shim_fault: why the DNS shim does not answer; empty: it does.
         tally: the tunnel's client's.
+        keys: this end's.
         sight: what is known of the brokers.
         now: in seconds since 1970.
     """
@@ -40,14 +59,33 @@ def destination_health(
         "side": Side.DESTINATION,
         "link": link,
         "troubles": [*troubles, *_ignorance(sight, now), *_outsiders(allowed, sight)],
-        "tunnel": {**_tunnel(tally), "server_reached": None if tally.server_fault is None else not tally.server_fault},
+        "remarks": _remarks(keys),
+        "tunnel": {
+            **_tunnel(tally, keys),
+            "server_reached": None if tally.server_fault is None else not tally.server_fault,
+        },
         "dns": {"answers": not shim_fault},
         "brokers": _brokers(sight, now),
     }
 
 
-def _tunnel(tally: Tally) -> Answer:
-    return {"connections_open": tally.open, "connections_waiting": tally.open - tally.carrying}
+def _tunnel(tally: Tally, keys: Keys) -> Answer:
+    return {
+        "connections_open": tally.open,
+        "connections_waiting": tally.open - tally.carrying,
+        "certificate_days_left": math.floor(keys.days_left),
+        "previous_secret": keys.previous_secret,
+    }
+
+
+def _remarks(keys: Keys) -> list[str]:
+    """What somebody has to do one day."""
+    remarks = []
+    if keys.days_left < DAYS_WARNING:
+        remarks.append(f"this VM's certificate ends in {math.floor(keys.days_left)} days: {RENEWAL_REMEDY}")
+    if keys.previous_secret:
+        remarks.append("SHARED_SECRET_PREVIOUS is set: remove it as soon as the source VM has the new SHARED_SECRET")
+    return remarks
 
 
 def _brokers(sight: Sight, now: float) -> Answer:

@@ -3,7 +3,7 @@
 Every label has few values: those of an enumeration, or the source cluster's own brokers. No client's address is one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from appliance.dns.tally import Outcome
 from appliance.dns.tally import Tally as DnsTally
 from appliance.gateway.brokers import Fault, Sight, Standing
+from appliance.gateway.health import Keys
 from appliance.settings.values import Side, TunnelSettings
 from appliance.tunnel.relay import End
 from appliance.tunnel.tally import BOUNDS, Histogram, Refusal, Tally
@@ -24,9 +25,10 @@ _PREFIX = "kafka_tunnel_"
 class TunnelCollector(Collector):
     """What both ends have to tell."""
 
-    def __init__(self, side: Side, settings: TunnelSettings, tally: Tally) -> None:
+    def __init__(self, side: Side, settings: TunnelSettings, tally: Tally, keys: Callable[[], Keys]) -> None:
         self._labels = {"version": VERSION, "side": side.value, "carrier": "ssh" if settings.ssh else "tcp"}
         self._tally = tally
+        self._keys = keys
 
     def collect(self) -> Iterator[Metric]:
         """One family after the other."""
@@ -34,6 +36,9 @@ class TunnelCollector(Collector):
         build = GaugeMetricFamily(f"{_PREFIX}build_info", "1; the labels say what runs.", labels=tuple(self._labels))
         build.add_metric(tuple(self._labels.values()), 1)
         yield build
+        keys = self._keys()
+        yield _gauge("certificate_days_left", "Days until this end's certificate is no longer valid.", keys.days_left)
+        yield _gauge("previous_secret", "1 as long as SHARED_SECRET_PREVIOUS is set, else 0.", keys.previous_secret)
         yield _counter("connections_accepted", "Connections begun with.", tally.accepted)
         yield _gauge("connections_open", "Connections that are not over.", tally.open)
         yield _gauge("connections_waiting", "Those of them that have no target yet.", tally.open - tally.carrying)

@@ -5,12 +5,13 @@ import logging
 
 from appliance.dns.stub import StubResolver, system_addresses
 from appliance.endless import beside
-from appliance.gateway.health import Answer, source_health
+from appliance.gateway.health import Answer, Keys, source_health
 from appliance.gateway.metrics import TunnelCollector, exposition
 from appliance.gateway.status import FAILURE, StatusPages, serving
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel import descriptors
 from appliance.tunnel.deadlines import DRAIN_SECONDS
+from appliance.tunnel.identity import Identity
 from appliance.tunnel.jams import reset_jammed
 from appliance.tunnel.renewal import Renewal
 from appliance.tunnel.server import TunnelServer
@@ -30,7 +31,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     async with (
         Renewal(tunnel, Side.SOURCE) as identity,
         TunnelServer(tunnel, identity, broker_resolver(tunnel)) as server,
-        beside(log, FAILURE, memory=reset_jammed, status=serving(tunnel.status, _pages(tunnel, server))),
+        beside(log, FAILURE, memory=reset_jammed, status=serving(tunnel.status, _pages(tunnel, identity, server))),
     ):
         fields = {
             "listen": f"{tunnel.listen.host}:{server.port}",
@@ -49,10 +50,13 @@ def broker_resolver(settings: TunnelSettings) -> Resolve:
     return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses
 
 
-def _pages(settings: TunnelSettings, server: TunnelServer) -> StatusPages:
-    collector = TunnelCollector(Side.SOURCE, settings, server.tally)
+def _pages(settings: TunnelSettings, identity: Identity, server: TunnelServer) -> StatusPages:
+    def keys() -> Keys:
+        return Keys(identity.days_left(), previous_secret=False)
 
     async def health() -> Answer:
-        return source_health(settings.link, server.listening, server.tally)
+        return source_health(settings.link, server.listening, server.tally, keys())
+
+    collector = TunnelCollector(Side.SOURCE, settings, server.tally, keys)
 
     return StatusPages(health, lambda: exposition(collector))

@@ -1,24 +1,33 @@
 from dataclasses import replace
 
 from appliance.gateway.brokers import Sight, Standing
-from appliance.gateway.health import Answer, destination_health, source_health
+from appliance.gateway.health import Answer, Keys, destination_health, source_health
 from appliance.tunnel.tally import Tally
 from tests.support.brokers import ALLOWED, B0, NOW, REFUSED_KEY, SEEN, WELL
 
+KEYS = Keys(90.5, previous_secret=False)
+
 
 def health(sight: Sight = WELL, shim_fault: str = "", server_fault: str | None = "", now: float = NOW) -> Answer:
-    return destination_health("orange-grape", ALLOWED, shim_fault, Tally(server_fault=server_fault), sight, now)
+    tally = Tally(server_fault=server_fault)
+    return destination_health("orange-grape", ALLOWED, shim_fault, tally, KEYS, sight, now)
 
 
 def test_an_end_that_listens_is_well() -> None:
     tally = Tally(open=3, carrying=1)
-    assert source_health("orange-grape", True, tally) == {
+    assert source_health("orange-grape", True, tally, KEYS) == {
         "side": "source",
         "link": "orange-grape",
         "troubles": [],
-        "tunnel": {"connections_open": 3, "connections_waiting": 2},
+        "remarks": [],
+        "tunnel": {
+            "connections_open": 3,
+            "connections_waiting": 2,
+            "certificate_days_left": 90,
+            "previous_secret": False,
+        },
     }
-    assert source_health("orange-grape", False, tally)["troubles"] == ["the tunnel does not listen"]
+    assert source_health("orange-grape", False, tally, KEYS)["troubles"] == ["the tunnel does not listen"]
 
 
 def test_an_end_that_reaches_all_is_well_and_says_which_brokers_are_open() -> None:
@@ -26,7 +35,14 @@ def test_an_end_that_reaches_all_is_well_and_says_which_brokers_are_open() -> No
         "side": "destination",
         "link": "orange-grape",
         "troubles": [],
-        "tunnel": {"connections_open": 0, "connections_waiting": 0, "server_reached": True},
+        "remarks": [],
+        "tunnel": {
+            "connections_open": 0,
+            "connections_waiting": 0,
+            "certificate_days_left": 90,
+            "previous_secret": False,
+            "server_reached": True,
+        },
         "dns": {"answers": True},
         "brokers": {"age_seconds": 2.0, "fault": None, "open": [str(B0)], "closed": [], "refused": []},
     }
@@ -53,3 +69,11 @@ def test_metadata_that_is_too_old_says_nothing_about_now() -> None:
 
 def test_before_the_first_connection_nobody_knows_whether_the_server_is_there() -> None:
     assert health(server_fault=None)["tunnel"]["server_reached"] is None
+
+
+def test_a_certificate_that_ends_soon_and_a_previous_secret_are_remarks_and_no_trouble() -> None:
+    answer = source_health("orange-grape", True, Tally(), Keys(29.9, previous_secret=True))
+    soon, previous = answer["remarks"]
+    assert ("ends in 29 days" in soon, "TUNNEL_CERTIFICATE_FILE" in soon) == (True, True)
+    assert "SHARED_SECRET_PREVIOUS" in previous
+    assert answer["troubles"] == []

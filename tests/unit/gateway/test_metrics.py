@@ -7,6 +7,7 @@ from prometheus_client.registry import Collector
 
 from appliance.dns.tally import Outcome
 from appliance.gateway.brokers import Fault, Sight, Standing
+from appliance.gateway.health import Keys
 from appliance.gateway.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.settings.values import Side
 from appliance.tunnel.relay import End
@@ -28,7 +29,7 @@ def shown(*collectors: Collector) -> Samples:
 
 
 def tunnel(tally: Tally) -> TunnelCollector:
-    return TunnelCollector(Side.SOURCE, tunnel_settings(), tally)
+    return TunnelCollector(Side.SOURCE, tunnel_settings(), tally, lambda: Keys(12.5, True))
 
 
 def test_an_end_shows_what_it_has_counted():
@@ -37,6 +38,7 @@ def test_an_end_shows_what_it_has_counted():
     tally.to_target.bytes, tally.from_target.bytes = 10, 20
     found = shown(tunnel(tally))
     assert found["build_info", "tcp", "source", VERSION] == 1
+    assert (found["certificate_days_left",], found["previous_secret",]) == (12.5, 1)
     assert found["connections_accepted_total",] == 7
     assert (found["connections_open",], found["connections_waiting",]) == (3, 2)
     assert {cause: found["connections_refused_total", cause] for cause in Refusal} == {
