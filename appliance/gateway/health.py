@@ -20,7 +20,7 @@ Answer = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What an end proves who it is by: the days that its certificate has left, and whether there is a previous secret."""
+    """What an end proves its identity by: the days that its certificate has left; True with SHARED_SECRET_PREVIOUS."""
 
     days_left: float
     previous_secret: bool
