@@ -244,7 +244,7 @@ def pip(directory: str, arguments: "list[str]", alone: int) -> int:
 
     command = [python_of(directory), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    # An older pip builds in another way without it. A newer one has no such option, and ignores the variable.
+    # An older pip builds in another way without it; a newer one has no such option, and ignores the variable.
     return subprocess.call([*command, *arguments], env={**clean, "PIP_USE_PEP517": "1"}, pass_fds=[alone])
 
 
