@@ -192,7 +192,7 @@ SHARED_SECRET = _define(
 SHARED_SECRET_PREVIOUS = _define(
     "SHARED_SECRET_PREVIOUS",
     "While SHARED_SECRET is being changed: the one before, until the source VM has the new one.",
-    Role.DESTINATION | Role.REPLICATOR,
+    Role.DESTINATION,
     secret,
     "",
     confidential=True,
