@@ -18,11 +18,13 @@ class ProofCheck:
     Args:
         keys: the link's.
         clock: seconds since 1970.
+        monotonic: seconds by a clock that nobody sets.
     """
 
-    def __init__(self, keys: TokenKeys, clock: Callable[[], float]) -> None:
+    def __init__(self, keys: TokenKeys, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
         self._keys = keys
         self._clock = clock
+        self._monotonic = monotonic
         self._seen: dict[bytes, float] = {}
 
     def examine(self, received: bytes) -> Proof | None:
@@ -50,7 +52,7 @@ class ProofCheck:
             raise ClockDiffers(f"its clock is {abs(ahead):.0f} s {how} ours, or somebody plays a recorded hello again")
 
     def _check_new(self, proof: Proof) -> None:
-        now = self._clock()
+        now = self._monotonic()
         while self._seen and next(iter(self._seen.values())) < now - 2 * TOLERANCE:
             del self._seen[next(iter(self._seen))]
         if proof.token in self._seen:

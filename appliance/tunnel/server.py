@@ -17,7 +17,7 @@ from appliance.tunnel.connect import CONNECTED, Answer, ConnectServer
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.first_flight import Proof, ServerWire
-from appliance.tunnel.first_flight_reader import FirstFlightReader
+from appliance.tunnel.first_flight_reader import FirstFlights
 from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, Identity
 from appliance.tunnel.listen import Listener, listen
 from appliance.tunnel.proof_check import ProofCheck
@@ -68,7 +68,8 @@ class TunnelServer:
         expected = settings.server.host if settings.by_own_sshd else settings.peer_address
         self._strangers = Strangers(expected, self.tally)
         self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
-        self._proofs = ProofCheck(identity.known.tokens, clock)
+        proofs, seconds = ProofCheck(identity.known.tokens, clock, time.monotonic), self._deadlines.handshake
+        self._first_flights = FirstFlights(proofs, self._strangers, seconds, self._proven, self._refused)
         self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
         self._targets = Targets(settings, resolve, self._deadlines, self.tally)
         self._listener: Listener | None = None
@@ -81,7 +82,9 @@ class TunnelServer:
             SettingsError: the system does not give the port.
         """
         variables = "TUNNEL_LISTEN, TUNNEL_PORT"
-        self._listener = await listen(variables, self._settings.listen, self._first_flight, self._strangers.admits)
+        self._listener = await listen(
+            variables, self._settings.listen, self._first_flights.reader, self._strangers.admits
+        )
         self.port = self._listener.port
 
     @property
@@ -93,6 +96,7 @@ class TunnelServer:
         """Accept no more, let what runs end within ``seconds``, end the rest."""
         if self._listener:
             await self._listener.close()
+        self._first_flights.close()
         await self._connections.drain(seconds)
 
     async def __aenter__(self) -> Self:
@@ -102,15 +106,10 @@ class TunnelServer:
     async def __aexit__(self, *failure: object) -> None:
         await self.drain(0)
 
-    def _first_flight(self) -> FirstFlightReader:
-        seconds, arrived = self._deadlines.handshake, self._strangers.arrived
-        return FirstFlightReader(self._proofs.examine, seconds, arrived, self._first_flight_ended, self._proven)
-
-    def _first_flight_ended(self, host: str, error: ApplianceError | None) -> None:
-        self._strangers.left(host)
-        if error:
-            self._peers.failed(host, error)
-            self.tally.peer_failed(error)
+    def _refused(self, host: str, error: ApplianceError) -> None:
+        """A peer at ``host`` is not who it has to be."""
+        self._peers.failed(host, error)
+        self.tally.peer_failed(error)
 
     def _proven(self, transport: asyncio.Transport, proof: Proof) -> TlsChannel:
         """The channel that goes on behind a first flight that has proved itself."""
@@ -143,8 +142,7 @@ class TunnelServer:
             with self.tally.handshakes.timed():
                 self._identity.check(await near.handshake(self._deadlines.handshake))
         except ApplianceError as error:
-            self._peers.failed(host, error)
-            self.tally.peer_failed(error)
+            self._refused(host, error)
             await self._refuse(near, ConnectServer(), error)
             return False
         return True
@@ -153,8 +151,7 @@ class TunnelServer:
         try:
             target = await self._read_target(near, connect)
         except ApplianceError as error:
-            self._peers.failed(host, error)
-            self.tally.peer_failed(error)
+            self._refused(host, error)
             await self._refuse(near, connect, error)
             return
         self._peers.succeeded(host)

@@ -9,6 +9,7 @@ _PACKAGES = {
     "dig": "bind9-dnsutils",
     "sshd": "openssh-server",
     "stunnel": "stunnel4",
+    "openssl": "openssl",
 }
 """The Debian package of each program."""
 

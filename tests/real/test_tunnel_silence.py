@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 
 import pytest
@@ -79,20 +77,6 @@ async def test_whoever_does_not_prove_that_he_knows_the_secret_gets_not_a_byte(s
         assert await answer_to(server.port, SPOKEN[spoken]()) == b""
         assert server.tally.accepted == 0
         assert sum(server.tally.refused.values()) == 1
-
-
-@pytest.mark.parametrize("options", [[], ["-tls1_2"], ["-groups", "ffdhe8192"], ["-alpn", "h2"], ["-starttls", "smtp"]])
-async def test_a_scanner_learns_nothing_by_tls(options):
-    scanner = shutil.which("openssl")
-    assert scanner, "openssl is missing"
-    async with running_server(UNUSED) as server:
-        scan = [scanner, "s_client", "-connect", f"127.0.0.1:{server.port}", "-msg", "-showcerts", *options]
-        done = await asyncio.to_thread(
-            subprocess.run, scan, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False
-        )
-    assert b"<<<" not in done.stdout, "the server has sent a TLS message"
-    assert b"CERTIFICATE" not in done.stdout
-    assert not any(word.encode() in done.stdout + done.stderr for word in (*LINK.split("-"), "replicator-link"))
 
 
 async def test_our_own_first_flight_is_answered():
@@ -192,4 +176,19 @@ async def test_a_first_flight_may_come_in_pieces():
             writer.write(flight[at : at + 50])
             await asyncio.sleep(0.001)
         assert (await reader.read(1)) == b"\x16"
+        writer.transport.abort()
+
+
+async def test_a_drain_ends_first_flights_that_have_not_come():
+    async with running_server(UNUSED) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(sealed_hello()[:100])
+        async with asyncio.timeout(PATIENCE):
+            while not server._strangers._present:
+                await asyncio.sleep(0.01)
+        await server.drain(0)
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read(-1) == b""
+        assert not server._strangers._present
+        assert not server.tally.refused
         writer.transport.abort()

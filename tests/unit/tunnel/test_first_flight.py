@@ -58,7 +58,7 @@ def sealed_hello(now: float = NOW, keys: TokenKeys = KEYS) -> bytes:
 
 
 def check_at(now: float = NOW) -> ProofCheck:
-    return ProofCheck(KEYS, lambda: now)
+    return ProofCheck(KEYS, lambda: now, lambda: now)
 
 
 def test_a_proof_gives_back_the_hello_as_openssl_made_it_and_when() -> None:
@@ -156,7 +156,7 @@ def test_a_hello_is_good_once() -> None:
 
 def test_a_hello_is_not_good_once_more_when_its_token_is_forgotten() -> None:
     now = NOW
-    check = ProofCheck(KEYS, lambda: now)
+    check = ProofCheck(KEYS, lambda: now, lambda: now)
     wire = sealed_hello(NOW + TOLERANCE)
     assert check.examine(wire)
     for _ in range(50):
@@ -168,7 +168,7 @@ def test_a_hello_is_not_good_once_more_when_its_token_is_forgotten() -> None:
 
 def test_no_more_tokens_are_remembered_than_can_be_played_again() -> None:
     now = NOW
-    check = ProofCheck(KEYS, lambda: now)
+    check = ProofCheck(KEYS, lambda: now, lambda: now)
     for _ in range(200):
         now += TOLERANCE / 10
         check.examine(sealed_hello(now))
