@@ -10,9 +10,8 @@ from appliance.settings.agreement import disagreements
 from appliance.settings.private_file import read_secret
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
-from appliance.settings.target import AllowedTargets, Target
+from appliance.settings.target import AllowedTargets, Target, is_ip_literal, is_loopback
 from appliance.settings.values import (
-    LOOPBACK,
     CertificateFiles,
     ClusterSettings,
     ConsoleSettings,
@@ -142,8 +141,9 @@ def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSett
     files = _certificate_files(reading)
     ssh = _ssh(reading)
     if ssh and ssh.login.server.host == host:
-        host = LOOPBACK[0]
-    own_sshd = ssh is not None and host in LOOPBACK
+        host = "127.0.0.1"
+    # Where the source VM's own sshd dials the tunnel server, which nobody else needs to reach then.
+    by_default = "0.0.0.0" if ssh is None or not is_loopback(host) else host if is_ip_literal(host) else "127.0.0.1"
     return TunnelSettings(
         source_id=source.cluster_id,
         destination_id=destination.cluster_id,
@@ -152,7 +152,7 @@ def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSett
         files=files,
         ssh=ssh,
         server=Target(host, port),
-        listen=Target(reading.value(variables.TUNNEL_LISTEN) or ("127.0.0.1" if own_sshd else "0.0.0.0"), port),
+        listen=Target(reading.value(variables.TUNNEL_LISTEN) or by_default, port),
         peer_address=reading.value(variables.DESTINATION_SIDE_TUNNEL_IP),
         allowed=AllowedTargets(source.bootstrap, reading.value(variables.SOURCE_BROKER_PATTERN)),
         resolver=reading.value(variables.TUNNEL_RESOLVER),

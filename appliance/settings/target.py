@@ -36,6 +36,12 @@ def is_ip_literal(host: str) -> bool:
     return True
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a machine calls itself so."""
+    plain = host.removeprefix("[").removesuffix("]")
+    return plain == "localhost" or (is_ip_literal(plain) and ipaddress.ip_address(plain).is_loopback)
+
+
 def _legal_name(host: str) -> bool:
     if not 0 < len(host) <= 253 or _ENDS_IN_A_NUMBER.fullmatch(host):
         return False

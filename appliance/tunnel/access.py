@@ -21,6 +21,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _FORBIDDEN = {
     "unspecified": ("0.0.0.0/8", "::/128"),
+    "reserved": ("192.0.0.0/24", "192.88.99.0/24", "fec0::/10"),
     "loopback": ("127.0.0.0/8", "::1/128"),
     "cloud metadata": (
         "169.254.169.254/32",
@@ -52,6 +53,8 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 _LAST_32_BITS = [ipaddress.IPv6Network(text) for text in ("::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")]
 """IPv4-mapped (RFC 4291), IPv4-translated (RFC 2765), NAT64's well-known prefix (RFC 6052)."""
+_MAPPED = _LAST_32_BITS[0]
+"""The kernel itself sends these by IPv4, so that the outer address says nothing."""
 _IPV4 = 0xFFFFFFFF
 _NOWHERE = ipaddress.IPv4Network("0.0.0.0/8")
 """In what is not an IPv4 address, but the zeros before or behind it."""
@@ -83,7 +86,7 @@ def dialable(target: Target, addresses: Sequence[str], settings: TunnelSettings)
             if kind:
                 raise TargetRefused(f"{target.host} resolves to {end}: {kind}")
         # Of several ends only one is where the packets go: then it is the outer address that has to be named.
-        certain = ends if len(ends) <= 2 else ends[:1]
+        certain = ends[-1:] if address in _MAPPED else ends if len(ends) <= 2 else ends[:1]
         if settings.broker_networks and not any(end in net for end in certain for net in settings.broker_networks):
             raise TargetRefused(f"{target.host} resolves to {certain[-1]}: outside of TUNNEL_BROKER_NETWORKS")
     return tuple(addresses)

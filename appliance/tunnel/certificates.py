@@ -10,9 +10,9 @@ The scalar is the CA's private key on NIST P-256; taking 128 bits more than the 
 role and the link in the SAN as ``replicator-link://<link>/<role>``, good only for a TLS server (source) or only for a
 TLS client (destination).
 
-What the lifetimes are for: a leaf is valid from one hour ago, because the two VMs' clocks need not agree to the minute,
-and for ten years, because it has to outlive the process and an earlier end would protect nothing: whoever holds the
-secret can sign another. Revoking means changing the secret.
+Both are valid from and to fixed days, far away: whoever holds the secret can sign another, so that an end would protect
+nothing, and a beginning that is taken from a clock which is wrong for a moment would break the link until a restart.
+That an end is there now, its first flight proves. Revoking means changing the secret.
 
 Nobody but who knows the secret sees a certificate (``first_flight``). Guesses of the secret can be tried at home
 against a recorded ClientHello: this is why its derivation is memory-hard and why a weak secret is refused.
@@ -32,8 +32,8 @@ from appliance.settings.values import Side
 from appliance.tunnel.link_key import subkey
 
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-_CLOCK_SKEW = datetime.timedelta(hours=1)
-_LIFETIME = datetime.timedelta(days=3650)
+_FIRST_DAY = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+_LAST_DAY = datetime.datetime(2099, 12, 31, tzinfo=datetime.UTC)
 _COMMON_NAME_MAX = 64
 _EXTENDED_KEY_USAGE = {
     Side.SOURCE: ExtendedKeyUsageOID.SERVER_AUTH,
@@ -81,7 +81,7 @@ def names_in(certificate: bytes) -> list[str]:
     """The URIs in the SAN of a certificate in DER; none when there is no telling."""
     try:
         return uris_of(x509.load_der_x509_certificate(certificate))
-    except ValueError:
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
         return []
 
 
@@ -126,14 +126,13 @@ def _leaf_certificate(
 
 
 def _dated(subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
     return x509.CertificateBuilder(
         subject_name=subject,
         issuer_name=issuer,
         public_key=public,
         serial_number=x509.random_serial_number(),
-        not_valid_before=now - _CLOCK_SKEW,
-        not_valid_after=now + _LIFETIME,
+        not_valid_before=_FIRST_DAY,
+        not_valid_after=_LAST_DAY,
     )
 
 

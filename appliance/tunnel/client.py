@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import random
+from collections.abc import Iterator
 from typing import Self
 
 from appliance.errors import (
@@ -169,7 +170,8 @@ class TunnelClient:
             async with self._handshakes:
                 if not self._admitted():
                     return None
-                far = await self._reach_server()
+                with self._told_to_breaker():
+                    far = await self._reach_server()
         except ApplianceError as error:
             self._server_failed(error)
             return None
@@ -204,7 +206,8 @@ class TunnelClient:
     async def _connect(self, far: TlsChannel, target: Target) -> bool:
         """Whether the server has connected ``far`` to ``target``; if not, the log says why."""
         try:
-            answer = await ask(far, target, self._deadlines.answer)
+            with self._told_to_breaker():
+                answer = await ask(far, target, self._deadlines.answer)
         except ApplianceError as error:
             self._server_failed(error)
             return False
@@ -223,6 +226,17 @@ class TunnelClient:
         if not admitted:
             self.tally.refused[Refusal.AWAY] += 1
         return admitted
+
+    @contextlib.contextmanager
+    def _told_to_breaker(self) -> Iterator[None]:
+        """A try ends also when it ends as nobody expects: else the breaker would wait for its outcome for ever."""
+        try:
+            yield
+        except ApplianceError:
+            raise
+        except BaseException:
+            self._breaker.failed(asyncio.get_running_loop().time())
+            raise
 
     def _server_failed(self, error: ApplianceError) -> None:
         self._breaker.failed(asyncio.get_running_loop().time())

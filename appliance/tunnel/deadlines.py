@@ -10,6 +10,7 @@ DRAIN_SECONDS = 5.0
 class Deadlines:
     """Seconds. ``slot`` is how long a connection may wait until one of TUNNEL_CONNECTIONS_MAX is free at its end.
 
+    ``hello`` is how long the server waits for a first flight, which comes with the connection.
     ``answer`` is the client's patience with all that the server does between CONNECT and its answer.
 
     ``linger`` is how long a relay of which one direction has ended may be silent in the other, ``last_word`` how long a
@@ -17,6 +18,7 @@ class Deadlines:
     """
 
     dial: float = 5.0
+    hello: float = 5.0
     handshake: float = 10.0
     head: float = 10.0
     resolve: float = 11.0

@@ -113,7 +113,7 @@ def proof_in(record: bytes, keys: TokenKeys) -> Proof:
 
 def token_for(hello: bytes, keys: TokenKeys, now: float) -> bytes:
     """The token for a ClientHello's record with an empty legacy_session_id, at ``now``, seconds since 1970."""
-    time = int(now * 1000).to_bytes(_TIME_SIZE, "big")
+    time = max(0, int(now * 1000)).to_bytes(_TIME_SIZE, "big")
     tag = _tag(hello, time, keys)
     return tag + _masked(time, tag, keys)
 
@@ -214,11 +214,19 @@ def _first_record(data: bytearray) -> bytes | None:
     if len(data) < _RECORD_HEADER or len(data) < size:
         return None
     record = bytes(data[:size])
-    if record[0] == _HANDSHAKE and not (
-        size > _SESSION_ID_AT + TOKEN_SIZE and record[5] == _SERVER_HELLO and record[_SESSION_ID_AT] == TOKEN_SIZE
-    ):
+    if record[0] == _HANDSHAKE and not _is_our_server_hello(record):
         raise PeerError("TLS: what answers is no server of this link")
     return record
+
+
+def _is_our_server_hello(record: bytes) -> bool:
+    """Whether it is one ServerHello, whole, with room for an echoed token."""
+    return (
+        len(record) > _SESSION_ID_AT + TOKEN_SIZE
+        and record[5] == _SERVER_HELLO
+        and record[_SESSION_ID_AT] == TOKEN_SIZE
+        and int.from_bytes(record[6:9], "big") == len(record) - _RECORD_HEADER - 4
+    )
 
 
 class ServerWire:

@@ -7,11 +7,14 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from appliance.errors import ApplianceError, TimedOut, Unreachable
+from appliance.errors import ApplianceError, IdentityRefused, TimedOut, Unreachable
 from appliance.tunnel.first_flight import Proof
 from appliance.tunnel.proof_check import ProofCheck
-from appliance.tunnel.strangers import Strangers
+from appliance.tunnel.strangers import Room, Strangers
 from appliance.tunnel.tcp_channel import FIRST_READ_SIZE, READ_BUFFER
+
+READS_MAX = 8
+"""Pieces in which a first flight may come: it fits into three packets, and each piece costs the server a turn."""
 
 Proven = Callable[[asyncio.Transport, Proof], asyncio.BufferedProtocol]
 Refused = Callable[[str, ApplianceError], None]
@@ -36,7 +39,28 @@ class FirstFlights:
         self.proven = proven
         self._strangers = strangers
         self._refused = refused
-        self._under_way: set[FirstFlightReader] = set()
+        self._under_way: dict[FirstFlightReader, None] = {}
+        self._of_one: dict[str, dict[FirstFlightReader, None]] = {}
+
+    def admits(self, host: str) -> bool:
+        """True if one more connection from ``host`` may be read; the oldest one may have to go for it."""
+        room = self._strangers.room(host)
+        if room is not Room.FREE:
+            self._strangers.refused(host)
+            if not self._replaced(self._of_one.get(host) if room is Room.ONE_FULL else self._under_way):
+                return False
+        if self._strangers.in_time(host):
+            return True
+        self._strangers.refused(host)
+        return False
+
+    def _replaced(self, crowd: "dict[FirstFlightReader, None] | None") -> bool:
+        """Whether the oldest of a crowd has made room; of all, the oldest that is not from the peer's address."""
+        for reader in crowd or ():
+            if crowd is not self._under_way or not self._strangers.expects(reader.host):
+                reader.abort()
+                return True
+        return False
 
     def reader(self) -> "FirstFlightReader":
         """The protocol of one more connection."""
@@ -44,12 +68,17 @@ class FirstFlights:
 
     def begun(self, reader: "FirstFlightReader") -> None:
         """The connection of ``reader`` stands."""
-        self._under_way.add(reader)
+        self._under_way[reader] = None
+        self._of_one.setdefault(reader.host, {})[reader] = None
         self._strangers.arrived(reader.host)
 
     def over(self, reader: "FirstFlightReader", error: ApplianceError | None) -> None:
         """Nothing more is read by ``reader``; ``error`` is why, unless a proof has come."""
-        self._under_way.discard(reader)
+        del self._under_way[reader]
+        crowd = self._of_one[reader.host]
+        del crowd[reader]
+        if not crowd:
+            del self._of_one[reader.host]
         self._strangers.left(reader.host)
         if error:
             self._refused(reader.host, error)
@@ -67,6 +96,7 @@ class FirstFlightReader(asyncio.BufferedProtocol):
         self.host = "unknown"
         self._flights = flights
         self._received = b""
+        self._reads = 0
         self._over = False
         self._transport: asyncio.Transport
         self._deadline: asyncio.TimerHandle
@@ -87,8 +117,11 @@ class FirstFlightReader(asyncio.BufferedProtocol):
         if self._over:
             return
         self._received += bytes(READ_BUFFER[:nbytes])
+        self._reads += 1
         try:
             proof = self._flights.examine(self._received)
+            if not proof and self._reads >= READS_MAX:
+                raise IdentityRefused(f"its first flight has not come within {READS_MAX} pieces")
         except ApplianceError as error:
             self._end(error)
             self._transport.close()

@@ -103,6 +103,11 @@ class Identity:
         """What the next connection begins with; the one after it may need another."""
         return self._known[0]
 
+    @property
+    def every_known(self) -> tuple[Known, ...]:
+        """All that this end could begin with."""
+        return tuple(self._known)
+
     def days_left(self) -> float:
         """Days until our own certificate is no longer valid."""
         return days_left(self.known.certificate, datetime.datetime.now(datetime.UTC))

@@ -23,8 +23,9 @@ from appliance.tunnel.identity import Identity, Known
 from appliance.tunnel.proof_check import TOLERANCE
 from appliance.tunnel.tls_channel import TlsChannel, client_channel
 
-_SKEWS = (*(2 * TOLERANCE * steps for steps in range(1, 16)), *(3600.0 * hours for hours in range(2, 13)))
-"""Seconds by which a clock may be wrong: any number up to an hour, then about whole hours, as of another time zone."""
+_SKEWS = (*(2 * TOLERANCE * steps for steps in range(1, 16)), *(900.0 * quarters for quarters in range(5, 57)))
+"""Seconds by which a clock may be wrong: any number up to an hour, then about quarters of hours up to 14 hours, as of
+another time zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,9 @@ class TlsProbe:
         """
         for seconds in _SKEWS:
             for ahead in (seconds, -seconds):
-                if await self._answers(ahead):
-                    return ahead
+                for known in self._identity.every_known:
+                    if await self._answers(known, ahead):
+                        return ahead
         return None
 
     async def close(self) -> None:
@@ -134,8 +136,8 @@ class TlsProbe:
                 await channel.finish(self._deadlines.last_word)
         self._dialled = self._greeted = None
 
-    async def _answers(self, ahead: float) -> bool:
-        channel = await self._dial(self._identity.known, ahead)
+    async def _answers(self, known: Known, ahead: float) -> bool:
+        channel = await self._dial(known, ahead)
         try:
             await channel.handshake(self._deadlines.handshake)
         except HelloUnanswered:

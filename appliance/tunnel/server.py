@@ -39,6 +39,9 @@ _PEER_LINES = (
 )
 
 
+_LOOPBACK = ("127.0.0.1", "::1")
+
+
 class TunnelServer:
     """Listens from ``start`` to ``drain``, or as a context manager.
 
@@ -65,12 +68,13 @@ class TunnelServer:
         self.tally = Tally()
         self._connections = Connections(self.tally)
         # Through the source VM's own sshd, the peer comes from the source VM.
-        expected = settings.server.host if settings.by_own_sshd else settings.peer_address
+        expected = _LOOPBACK if settings.by_own_sshd else (settings.peer_address,)
         self._strangers = Strangers(expected, self.tally)
         self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
-        proofs, seconds = ProofCheck(identity.known.tokens, clock, time.monotonic), self._deadlines.handshake
+        proofs, seconds = ProofCheck(identity.known.tokens, clock, time.monotonic), self._deadlines.hello
         self._first_flights = FirstFlights(proofs, self._strangers, seconds, self._proven, self._refused)
-        self._peers = Report("peer", _PEER_LINES, "tunnel client accepted")
+        # The peer's own report has lines that no stranger can use up.
+        self._peers = {expected: Report("peer", _PEER_LINES, "tunnel client accepted") for expected in (True, False)}
         self._targets = Targets(settings, resolve, self._deadlines, self.tally)
         self._listener: Listener | None = None
         self.port = settings.listen.port
@@ -83,7 +87,7 @@ class TunnelServer:
         """
         variables = "TUNNEL_LISTEN, TUNNEL_PORT"
         self._listener = await listen(
-            variables, self._settings.listen, self._first_flights.reader, self._strangers.admits
+            variables, self._settings.listen, self._first_flights.reader, self._first_flights.admits
         )
         self.port = self._listener.port
 
@@ -108,7 +112,7 @@ class TunnelServer:
 
     def _refused(self, host: str, error: ApplianceError) -> None:
         """A peer at ``host`` is not who it has to be."""
-        self._peers.failed(host, error)
+        self._peers[self._strangers.expects(host)].failed(host, error)
         self.tally.peer_failed(error)
 
     def _proven(self, transport: asyncio.Transport, proof: Proof) -> TlsChannel:
@@ -145,6 +149,7 @@ class TunnelServer:
             self._refused(host, error)
             await self._refuse(near, ConnectServer(), error)
             return False
+        self._strangers.proved(host)
         return True
 
     async def _carry(self, near: TlsChannel, connect: ConnectServer, host: str) -> None:
@@ -154,7 +159,7 @@ class TunnelServer:
             self._refused(host, error)
             await self._refuse(near, connect, error)
             return
-        self._peers.succeeded(host)
+        self._peers[self._strangers.expects(host)].succeeded(host)
         try:
             far = await self._targets.dial(target)
         except ApplianceError as error:

@@ -200,6 +200,14 @@ async def test_clocks_so_far_apart_that_the_server_says_nothing_are_told_by_how_
     assert said in found.detail
 
 
+async def test_clocks_far_apart_are_told_while_the_secret_is_being_changed_too(tmp_path):
+    changing = {"SHARED_SECRET": SECRET, "SHARED_SECRET_PREVIOUS": OTHER_SECRET}
+    async with running_server(UNUSED, clock=lambda: time.time() + 60 * 330) as server:
+        step, found = await broken(tmp_path, server.port, **changing)
+    assert (step, found.remedy.partition(":")[0]) == ("mutual TLS", "clock skew")
+    assert "330 minutes ahead of" in found.detail
+
+
 async def test_the_secret_before_is_good_enough_while_it_is_being_changed(tmp_path):
     changing = {"SHARED_SECRET": OTHER_SECRET, "SHARED_SECRET_PREVIOUS": SECRET}
     async with running_server(UNUSED) as server:

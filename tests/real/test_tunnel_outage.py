@@ -175,3 +175,23 @@ async def test_an_endpoint_that_cannot_be_had_names_the_variable(ends):
     async with ends.running_client(Target(HOST, 9093), 1) as (client, endpoint):
         with pytest.raises(SettingsError, match="TUNNEL_ENDPOINT_NETWORK: cannot listen on"):
             await client.open_endpoint(Target(HOST, 9094), "127.0.0.1", endpoint)
+
+
+async def test_case_26_a_try_that_ends_as_nobody_expected_is_not_waited_for_by_the_breaker(ends, monkeypatch):
+    """The breaker stayed at its one try, and every connection was refused until a restart."""
+
+    async def stumble(_make):
+        stumbled.set()
+        raise ZeroDivisionError
+
+    stumbled = asyncio.Event()
+    async with ends.link_to(echo) as link:
+        with monkeypatch.context() as patched:
+            patched.setattr(link.client._dialler, "dial", stumble)
+            link.client._breaker.failed(asyncio.get_running_loop().time())
+            async with asyncio.timeout(PATIENCE):
+                while not stumbled.is_set():
+                    assert await echoed(link.endpoint) is None
+                    await asyncio.sleep(0.02)
+        async with asyncio.timeout(PATIENCE):
+            await until_echoed(link.endpoint)

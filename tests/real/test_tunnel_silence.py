@@ -12,11 +12,14 @@ from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tunnel.deadlines import Deadlines
 from appliance.tunnel.first_flight import ClientWire
+from appliance.tunnel.first_flight_reader import READS_MAX
+from appliance.tunnel.report import LINES_A_MINUTE
+from appliance.tunnel.strangers import STRANGERS_MAX, STRANGERS_OF_ONE_MAX
 from appliance.tunnel.tally import Refusal
 from appliance.tunnel.tls import TlsLayer
 from bench.tunnel_strangers import flood, hello
 from tests.support.patience import PATIENCE
-from tests.support.tls import connect_request, identity, link_to, running_client, running_server
+from tests.support.tls import ask_connect, connect_request, identity, link_to, running_client, running_server
 from tests.support.tunnel import HOST, LINK, echo, target_server
 
 UNUSED = Target(HOST, 9093)
@@ -192,3 +195,75 @@ async def test_a_drain_ends_first_flights_that_have_not_come():
         assert not server._strangers._present
         assert not server.tally.refused
         writer.transport.abort()
+
+
+async def test_case_22_a_hello_that_comes_in_crumbs_is_not_waited_for():
+    """4,095 single bytes took 160 ms of the event loop."""
+    flight = sealed_hello()
+    async with running_server(UNUSED, deadlines=Deadlines(hello=PATIENCE)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            for at in range(len(flight) - 1):
+                writer.write(flight[at : at + 1])
+                await writer.drain()
+                sent += 1
+                await asyncio.sleep(0.01)
+                if reader.at_eof():
+                    break
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read(-1) == b""
+        assert READS_MAX <= sent < len(flight) - 1
+        writer.transport.abort()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"], ids=["the peer's", "another"])
+async def test_case_23_whoever_holds_connections_keeps_nobody_out_who_comes_from_the_same_address(address):
+    """256 idle connections from the peer's own address, as behind a NAT, shut the tunnel."""
+    async with target_server(echo) as port:
+        target = Target(HOST, port)
+        async with running_server(target, deadlines=Deadlines(hello=PATIENCE)) as server:
+            held = [
+                await asyncio.open_connection("127.0.0.1", server.port, local_addr=(address, 0))
+                for _ in range(STRANGERS_OF_ONE_MAX + 50)
+            ]
+            async with asyncio.timeout(PATIENCE):
+                while server._strangers._present[address] < STRANGERS_OF_ONE_MAX:
+                    await asyncio.sleep(0.01)
+            status, channel = await ask_connect(server.port, connect_request(target), address=address)
+            assert status == b"HTTP/1.1 200 connected"
+            assert server._strangers._present[address] <= STRANGERS_OF_ONE_MAX
+            channel.reset()
+            for _, writer in held:
+                writer.transport.abort()
+
+
+async def test_a_crowd_from_many_addresses_keeps_out_nobody_whose_address_is_not_known_yet():
+    async with target_server(echo) as port:
+        target = Target(HOST, port)
+        async with running_server(target, deadlines=Deadlines(hello=PATIENCE)) as server:
+            held = [
+                await asyncio.open_connection("127.0.0.1", server.port, local_addr=(f"127.0.1.{number % 200}", 0))
+                for number in range(STRANGERS_MAX + 50)
+            ]
+            status, channel = await ask_connect(server.port, connect_request(target), address="127.0.0.9")
+            assert status == b"HTTP/1.1 200 connected"
+            assert server._strangers.expects("127.0.0.9")
+            channel.reset()
+            for _, writer in held:
+                writer.transport.abort()
+
+
+async def test_a_stranger_who_fills_the_log_does_not_hide_what_is_said_of_the_peer(caplog):
+    async with running_server(UNUSED, peer_address="127.0.0.1") as server:
+        for _ in range(LINES_A_MINUTE):
+            for said in (b"x", b""):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0))
+                writer.write(said)
+                writer.write_eof()
+                with contextlib.suppress(ConnectionResetError):
+                    await reader.read(-1)
+                writer.transport.abort()
+        assert await answer_to(server.port, sealed_hello(600)) == b""
+    assert any("clock here" in message for message in caplog.messages)

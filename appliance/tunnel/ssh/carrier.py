@@ -132,7 +132,7 @@ class SshCarrier:
                 raise SshUnreachable("SSH connection lost while it opened a channel") from error
             if isinstance(error, asyncssh.ChannelOpenError):
                 raise channel_error(error, str(self._server)) from error
-            raise
+            raise connection_error(error) from error
 
     def _lost(self, error: Exception | None) -> None:
         if not self._closing:

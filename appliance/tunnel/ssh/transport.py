@@ -5,12 +5,15 @@ regular way. TLS inside tells the one from the other.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import asyncssh
 
 from appliance.settings.target import Target
+
+log = logging.getLogger("appliance.tunnel")
 
 
 class SshTransport(asyncio.Transport):
@@ -79,20 +82,26 @@ class ChannelSession(asyncssh.SSHTCPSession[bytes]):
         self._protocol = protocol
         self._peer = peer
         self._closed = closed
+        self._channel: asyncssh.SSHTCPChannel[bytes]
 
     def connection_made(self, chan: asyncssh.SSHTCPChannel[bytes]) -> None:
         """Called by asyncssh: the channel is open."""
+        self._channel = chan
         self._protocol.connection_made(SshTransport(chan, self._peer))
 
     def data_received(self, data: bytes, datatype: int | None) -> None:  # noqa: ARG002
         """Called by asyncssh: the bytes of a packet have arrived."""
         left = memoryview(data)
-        while left:
-            buffer = memoryview(self._protocol.get_buffer(len(left)))
-            count = min(len(left), len(buffer))
-            buffer[:count] = left[:count]
-            self._protocol.buffer_updated(count)
-            left = left[count:]
+        try:
+            while left:
+                buffer = memoryview(self._protocol.get_buffer(len(left)))
+                count = min(len(left), len(buffer))
+                buffer[:count] = left[:count]
+                self._protocol.buffer_updated(count)
+                left = left[count:]
+        except Exception:  # asyncssh would end the connection, and with it all channels
+            log.exception("a channel of the SSH connection failed", extra={"fields": {"peer": str(self._peer)}})
+            self._channel.abort()
 
     def eof_received(self) -> bool:
         """Called by asyncssh: the peer has ended its direction."""

@@ -276,3 +276,19 @@ def test_a_client_that_offers_nothing_of_ours_costs_no_exchange_of_keys() -> Non
     server = TlsLayer(identity(Side.SOURCE).known.context)
     with pytest.raises(PeerError, match="no suitable"):
         server.receive(client.outgoing())
+
+
+@pytest.mark.parametrize("length", [0, 31, 33, 89, 91, 2**24 - 1])
+def test_case_24_a_server_hello_that_lies_about_its_length_is_the_peers_error(length: int) -> None:
+    """It raised OverflowError in asyncio's callback, which inside SSH ended all connections."""
+    ends = Handshake()
+    answer = bytearray(ends.server.outgoing())
+    honest = int.from_bytes(answer[6:9], "big")
+    answer[6:9] = (length if length != honest else length + 1).to_bytes(3, "big")
+    with pytest.raises(PeerError):
+        ends.client.receive(answer)
+
+
+def test_a_clock_before_1970_makes_a_token_of_its_first_moment() -> None:
+    hello = plain_hello()
+    assert proof_in(with_session_id(hello, token_for(hello, KEYS, -5.0)), KEYS).time == 0

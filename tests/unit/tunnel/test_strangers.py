@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE, STRANGERS_OF_ONE_MAX, Strangers
+from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE, STRANGERS_OF_ONE_MAX, Room, Strangers
 from appliance.tunnel.tally import Tally
 
 PEER = "198.51.100.9"
@@ -10,7 +10,7 @@ PEER = "198.51.100.9"
 
 @pytest.fixture
 def strangers():
-    return Strangers(PEER, Tally(), limit=6, limit_of_one=4)
+    return Strangers((PEER,), Tally(), limit=6, limit_of_one=4)
 
 
 @contextlib.contextmanager
@@ -23,32 +23,37 @@ def crowd(strangers, *addresses):
 
 def test_one_address_has_its_share_and_no_more(strangers):
     with crowd(strangers, *["192.0.2.1"] * 3):
-        assert strangers.admits("192.0.2.1")
+        assert strangers.room("192.0.2.1") is Room.FREE
         with strangers.present("192.0.2.1"):
-            assert not strangers.admits("192.0.2.1")
-            assert strangers.admits("192.0.2.2")
-        assert strangers.admits("192.0.2.1")
+            assert strangers.room("192.0.2.1") is Room.ONE_FULL
+            assert strangers.room("192.0.2.2") is Room.FREE
+        assert strangers.room("192.0.2.1") is Room.FREE
 
 
 def test_many_addresses_cannot_take_the_share_of_the_expected_peer(strangers):
     with crowd(strangers, *(f"192.0.2.{number}" for number in range(6))):
-        assert not strangers.admits("192.0.2.9")
-        assert strangers.admits(PEER)
+        assert strangers.room("192.0.2.9") is Room.ALL_FULL
+        assert strangers.room(PEER) is Room.FREE
         with crowd(strangers, *[PEER] * 4):
-            assert not strangers.admits(PEER)
+            assert strangers.room(PEER) is Room.ONE_FULL
+
+
+def test_nor_that_of_the_address_from_which_the_peer_proved_itself_last(strangers):
+    strangers.proved("198.51.100.77")
+    with crowd(strangers, *(f"192.0.2.{number}" for number in range(6))):
+        assert strangers.room("198.51.100.77") is Room.FREE
 
 
 def test_the_expected_peer_takes_nothing_of_what_the_others_have(strangers):
     with crowd(strangers, *[PEER] * 4, *["192.0.2.1"] * 3, *["192.0.2.2"] * 2):
-        assert strangers.admits("192.0.2.3")
+        assert strangers.room("192.0.2.3") is Room.FREE
 
 
 def test_a_crowd_is_told_once_when_it_comes_and_once_when_it_has_gone(strangers, caplog):
     caplog.set_level("INFO")
-    with crowd(strangers, *["192.0.2.1"] * 2):
-        with crowd(strangers, *["192.0.2.1"] * 2):
-            assert not any(strangers.admits("192.0.2.1") for _ in range(1000))
-        strangers.admits("192.0.2.1")
+    with crowd(strangers, *["192.0.2.1"] * 2), crowd(strangers, *["192.0.2.1"] * 2):
+        for _ in range(1000):
+            strangers.refused("192.0.2.1")
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         "connections refused",
         "room for handshakes again",
@@ -61,7 +66,7 @@ def test_a_crowd_that_stays_at_the_limit_is_not_told_again(strangers, caplog):
     with crowd(strangers, *["192.0.2.1"] * 3):
         for _ in range(100):
             with strangers.present("192.0.2.1"):
-                assert not strangers.admits("192.0.2.1")
+                strangers.refused("192.0.2.1")
         assert len(caplog.records) == 1
 
 
