@@ -10,7 +10,7 @@ from appliance.settings.agreement import disagreements
 from appliance.settings.private_file import read_secret
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
-from appliance.settings.target import AllowedTargets, Target, is_ip_literal, is_loopback
+from appliance.settings.target import AllowedTargets, Target, is_ip_literal, is_itself
 from appliance.settings.values import (
     CertificateFiles,
     ClusterSettings,
@@ -143,7 +143,7 @@ def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSett
     if ssh and ssh.login.server.host == host:
         host = "127.0.0.1"
     # Where the source VM's own sshd dials the tunnel server, which nobody else needs to reach then.
-    by_default = "0.0.0.0" if ssh is None or not is_loopback(host) else host if is_ip_literal(host) else "127.0.0.1"
+    by_default = "0.0.0.0" if ssh is None or not is_itself(host) else host if is_ip_literal(host) else "127.0.0.1"
     return TunnelSettings(
         source_id=source.cluster_id,
         destination_id=destination.cluster_id,

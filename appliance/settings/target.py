@@ -36,10 +36,9 @@ def is_ip_literal(host: str) -> bool:
     return True
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a machine calls itself so."""
-    plain = host.removeprefix("[").removesuffix("]")
-    return plain == "localhost" or (is_ip_literal(plain) and ipaddress.ip_address(plain).is_loopback)
+def is_itself(host: str) -> bool:
+    """Whether every machine calls itself so."""
+    return host.removeprefix("[").removesuffix("]") in ("localhost", "127.0.0.1", "::1")
 
 
 def _legal_name(host: str) -> bool:

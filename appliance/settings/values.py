@@ -7,7 +7,7 @@ from pathlib import Path
 
 from appliance.settings.login import Login
 from appliance.settings.secret import Secret
-from appliance.settings.target import AllowedTargets, Target, is_loopback
+from appliance.settings.target import AllowedTargets, Target, is_itself
 
 
 class SecurityProtocol(enum.StrEnum):
@@ -158,7 +158,7 @@ class TunnelSettings:
     @property
     def by_own_sshd(self) -> bool:
         """Whether the SSH server runs on the source VM itself, and dials the tunnel server on that VM's loopback."""
-        return self.ssh is not None and is_loopback(self.server.host)
+        return self.ssh is not None and is_itself(self.server.host)
 
 
 @dataclass(frozen=True, slots=True)

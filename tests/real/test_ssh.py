@@ -137,7 +137,7 @@ async def test_an_ssh_server_cannot_stand_in_for_the_source_vm(tmp_path, ssh_ser
         running_client(UNUSED, tunnel.port, ssh=through(server)) as (_, endpoint),
     ):
         assert await refused(endpoint)
-    assert told_by(caplog, "tunnel refused, the two VMs do not believe each other")
+    assert told_by(caplog, "tunnel refused, the server hung up without a word")
 
 
 async def test_an_ssh_server_with_another_host_key_is_refused_before_it_learns_a_thing(tmp_path, ssh_server, caplog):

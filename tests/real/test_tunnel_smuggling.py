@@ -77,9 +77,17 @@ async def test_bytes_behind_the_head_are_the_targets_and_never_a_second_request(
             channel.reset()
 
 
-@pytest.mark.parametrize(
-    "spelling", ["127.1", "2130706433", "0x7f000001", "localhost", "b0.orange.example.evil.example"]
-)
+@pytest.mark.parametrize("spelling", ["127.1", "2130706433", "0x7f000001"])
+async def test_an_address_in_a_spelling_of_old_is_a_bad_request(spelling):
+    resolver = Resolver({})
+    async with running_server(TARGET, resolver) as server:
+        status, channel = await ask_connect(server.port, connect_request(Target(spelling, 9093)))
+        channel.close()
+    assert status.startswith(b"HTTP/1.1 400 ")
+    assert resolver.asked == []
+
+
+@pytest.mark.parametrize("spelling", ["localhost", "b0.orange.example.evil.example"])
 async def test_a_name_that_a_resolver_would_take_for_another_is_not_on_the_list(spelling):
     resolver = Resolver({})
     async with running_server(TARGET, resolver) as server:

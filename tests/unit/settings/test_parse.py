@@ -182,9 +182,7 @@ def test_the_source_vms_own_sshd_dials_its_loopback_and_nothing_else_is_opened(c
     assert tunnel.by_own_sshd
 
 
-@pytest.mark.parametrize(
-    ("host", "listens"), [("localhost", "127.0.0.1"), ("::1", "::1"), ("[::1]", "::1"), ("127.0.0.2", "127.0.0.2")]
-)
+@pytest.mark.parametrize(("host", "listens"), [("localhost", "127.0.0.1"), ("::1", "::1"), ("[::1]", "::1")])
 def test_however_loopback_is_spelled_nothing_else_is_opened(host: str, listens: str) -> None:
     tunnel = parse({**REQUIRED, **SSH, "SOURCE_SIDE_TUNNEL_IP": host}, Role.SOURCE).tunnel
     assert (tunnel.by_own_sshd, tunnel.listen) == (True, Target(listens, 15060))
