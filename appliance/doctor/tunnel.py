@@ -14,6 +14,7 @@ from appliance.errors import (
     NameUnresolved,
     PeerError,
     TimedOut,
+    Unreachable,
 )
 from appliance.settings.target import Target
 from appliance.settings.values import Side, TunnelSettings
@@ -21,6 +22,7 @@ from appliance.tunnel.client import SSH_LINES
 from appliance.tunnel.identity import DAYS_WARNING, REMEDY, RENEWAL_REMEDY
 from appliance.tunnel.probe import TlsProbe
 
+_IN_A_CROWD = " (a tunnel server does that when too many strangers dial it: its log says so)"
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH)
 
 
@@ -69,7 +71,7 @@ class TunnelTrial:
             self._refused = error
             return await self._stranger()
         except ApplianceError as error:
-            return self._somebody_else(str(error))
+            return self._somebody_else(f"{error}{_IN_A_CROWD if isinstance(error, Unreachable) else ''}")
         return passed(f"the tunnel server answers at {self._settings.server}")
 
     async def identity(self) -> Finding:
