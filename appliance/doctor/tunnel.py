@@ -71,7 +71,8 @@ class TunnelTrial:
             self._refused = error
             return await self._stranger()
         except ApplianceError as error:
-            return self._somebody_else(f"{error}{_IN_A_CROWD if isinstance(error, Unreachable) else ''}")
+            lost = isinstance(error, Unreachable) and not isinstance(error, TimedOut)
+            return self._somebody_else(f"{error}{_IN_A_CROWD if lost else ''}")
         return passed(f"the tunnel server answers at {self._settings.server}")
 
     async def identity(self) -> Finding:
