@@ -5,7 +5,6 @@ import ipaddress
 from collections.abc import Callable
 
 import pytest
-from appliance.gateway.transport import probe_of
 from dnslib import RCODE, DNSRecord
 
 from appliance.dns.invented import known_names, labels
@@ -17,8 +16,9 @@ from appliance.prepare.reach import reach_warnings
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side
 from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.probe import TlsProbe
 from tests.support.dns import answer, scripted_server, silence
-from tests.support.tls import running_server
+from tests.support.tls import identity, running_server
 from tests.support.tunnel import HOST, Resolver, echo, target_server, tunnel_settings
 
 BROKER = Target("b0.orange.example", 9092)
@@ -139,7 +139,7 @@ async def test_the_destinations_doctor_tells_by_the_servers_answer_whether_a_mad
         allowed = AllowedTargets((target,), (TargetPattern("orange.example", port),))
         async with running_server(target, resolver, allowed=allowed) as server:
             settings = tunnel_settings(port=server.port, allowed=allowed)
-            probe = probe_of(settings, Deadlines())
+            probe = TlsProbe(settings, identity(Side.DESTINATION), Deadlines())
             finding = await examine_through(settings, TunnelTrial(settings, probe, Side.DESTINATION).knock)
             await probe.close()
     assert finding.verdict is verdict

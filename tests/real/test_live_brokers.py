@@ -70,6 +70,8 @@ class Network:
         return {
             "SOURCE_SECURITY_PROTOCOL": PLAN.security.value,
             "SOURCE_CA_FILE": "",
+            # The second is not there yet: it says that brokers are on such ports.
+            "SOURCE_BROKER_SERVERS": f"{self.seed},b9.{DOMAIN}:{first}",
             "SOURCE_BROKER_PATTERN": f"*.{DOMAIN}:{first}-{last}",
         }
 
