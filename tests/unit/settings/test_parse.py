@@ -316,11 +316,9 @@ def test_a_secret_that_is_pasted_in_the_place_of_its_file_is_not_shown(pasted: s
     )
 
 
-@pytest.mark.parametrize("around", [("\ufeff", ""), (" ", ""), ("", " \n"), ("\t", "\n")])
-def test_a_secret_with_a_byte_order_mark_or_blanks_around_it_is_refused(
-    tmp_path: Path, around: tuple[str, str]
-) -> None:
-    path = secret_file(tmp_path, SECRET.join(around).encode())
+@pytest.mark.parametrize("content", [f"\ufeff{SECRET}", f" {SECRET}", f"{SECRET} \n", f"\t{SECRET}\n"])
+def test_a_secret_with_a_byte_order_mark_or_blanks_around_it_is_refused(tmp_path: Path, content: str) -> None:
+    path = secret_file(tmp_path, content.encode())
     [fault] = faults({"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)})
     assert fault.endswith(": expected the secret alone, without a byte order mark or blanks around it")
     assert SECRET not in fault
