@@ -1,6 +1,7 @@
 """Faults that only containers make of settings, and only this VM of files."""
 
 import ipaddress
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +59,14 @@ def _why_unreadable(file: Path, mounted: Path, place: Place) -> str | None:
         return f"expected a file: {error.strerror}"
     if not inside:
         return f"leads out of its folder, which is what the container sees: put {file.resolve()} there itself"
-    bit = (
-        stat.S_IRUSR if status.st_uid == place.user else stat.S_IRGRP if status.st_gid == place.group else stat.S_IROTH
-    )
-    return None if status.st_mode & bit else f"user {place.user}, whom the containers run as, may not read it"
+    if mounted.is_dir() and not _may(stat.S_IXOTH, mounted.stat(), place):
+        return f"user {place.user}, whom the containers run as, may not enter its folder, which they get mounted"
+    if not _may(stat.S_IROTH, status, place):
+        return f"user {place.user}, whom the containers run as, may not read it"
+    return None
+
+
+def _may(others: int, status: os.stat_result, place: Place) -> bool:
+    """Whether the containers' user has the permission that is ``others`` for everybody else."""
+    shift = 6 if status.st_uid == place.user else 3 if status.st_gid == place.group else 0
+    return bool(status.st_mode & others << shift)

@@ -6,8 +6,10 @@ import re
 from appliance.render.container import SALT
 from appliance.settings.variables import TABLE
 
-_CONFIDENTIAL = {variable.name for variable in TABLE if variable.confidential}
-_ASSIGNMENT = re.compile(r"export (\w+)=(.*)\n", re.DOTALL)
+_CONFIDENTIAL = "|".join(variable.name for variable in TABLE if variable.confidential)
+_MENTIONED = re.compile(rf"({_CONFIDENTIAL})(?!\w*_FILE\b)", re.IGNORECASE)
+"""The name of a secret, in whatever a hand made of its line; the path of a file that holds one is none."""
+_WRITTEN = re.compile(rf"export (?:{_CONFIDENTIAL})=")
 
 
 def differences(path: str, old: str, new: str) -> list[str]:
@@ -24,7 +26,7 @@ def differences(path: str, old: str, new: str) -> list[str]:
 
 def _entries(text: str) -> list[str]:
     """The lines; an assignment in quotes that goes over several is one entry."""
-    return re.findall(r"(?:export \w+=(?:'[^']*'|\"(?:\\[\s\S]|[^\"\\])*\").*|.*)\n|.+\Z", text)
+    return re.findall(r"(?:[ \t]*(?:export[ \t]+)?\w+=(?:'[^']*'|\"(?:\\[\s\S]|[^\"\\])*\").*|.*)\n|.+\Z", text)
 
 
 def _shown(entries: list[str], others: list[str], which: str) -> list[str]:
@@ -33,7 +35,7 @@ def _shown(entries: list[str], others: list[str], which: str) -> list[str]:
 
 
 def _masked(entry: str, mark: str) -> str:
-    assignment = _ASSIGNMENT.fullmatch(entry)
-    if assignment and assignment[1] in _CONFIDENTIAL:
-        return f"export {assignment[1]}=****{mark}"
+    if mentioned := _MENTIONED.search(entry):
+        start = _WRITTEN.match(entry)
+        return f"{start[0] if start else f'{mentioned[0]} '}****{mark}"
     return f"{SALT}****{mark}" if entry.startswith(SALT) else entry

@@ -7,6 +7,7 @@ A firewall lets answers back by itself, so a rule is wanted only where a connect
 
 import hashlib
 import ipaddress
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,10 @@ FORMATS = ("gcloud", "aws", "nftables", "terraform")
 """What ``ready`` can write."""
 
 _NAME_MAX = 28
-"""Letters of a link within the name of a Google Cloud rule, which has 63 at most."""
+"""Letters of a link within the name of a Google Cloud rule, which has 63 at most: its own and a hash."""
+
+_HASH = 8
+"""Letters of that hash."""
 
 _WORDS = {
     4: {"family": "ip", "ranges": "IpRanges", "cidr": "CidrIp", "attribute": "cidr_ipv4"},
@@ -103,12 +107,13 @@ def ready(form: str, settings: Settings, machine: Side) -> str:
     return filled(
         f"firewall/{form}.j2",
         link=settings.tunnel.link,
-        name=_name(settings.tunnel.link),
+        name=_name(settings.tunnel),
         words=_WORDS,
         machine=machine,
         machines=list(dict.fromkeys(rule.machine for rule in wanted)),
         peers=list(dict.fromkeys(rule.peer for rule in wanted)),
         inbound=[rule for rule in wanted if rule.inbound],
+        published=[rule for rule in wanted if rule.inbound and not settings.tunnel.by_own_sshd],
         outbound=[rule for rule in wanted if not rule.inbound],
     )
 
@@ -132,10 +137,11 @@ def _to_brokers(cluster: ClusterSettings, more_ports: Sequence[int]) -> tuple[Ru
     return tuple(Rule(side, False, brokers, port, False, f"the brokers of the {side} cluster") for port in ports)
 
 
-def _name(link: str) -> str:
-    """The link as part of the name of a cloud's resource; a longer one keeps a hash of what is cut off."""
-    plain = f"kafka-{re.sub('[^a-z0-9]+', '-', link.lower()).strip('-')}"
-    longest = len("kafka-") + _NAME_MAX
-    if len(plain) <= longest:
-        return plain
-    return f"{plain[: longest - 7]}-{hashlib.sha256(link.encode()).hexdigest()[:6]}"
+def _name(tunnel: TunnelSettings) -> str:
+    """The link as part of the name of a cloud's resource or a table of nftables, and of no other link's.
+
+    The hash tells ``a-b`` and ``c`` from ``a`` and ``b-c``, and what else becomes the same in letters that all take.
+    """
+    plain = re.sub("[^a-z0-9]+", "-", tunnel.link.lower()).strip("-")
+    digest = hashlib.sha256(json.dumps([tunnel.source_id, tunnel.destination_id]).encode()).hexdigest()[:_HASH]
+    return "-".join(part for part in ("kafka", plain[: _NAME_MAX - _HASH - 1].strip("-"), digest) if part)

@@ -11,7 +11,7 @@ from appliance.settings.private_file import is_open_to_group, is_open_to_others
 from appliance.settings.role import Role
 from appliance.settings.shell_lines import ENDS_AS_ON_WINDOWS, Line, quoted, read_lines
 from appliance.settings.values import Settings
-from appliance.settings.variables import NAMES, TABLE
+from appliance.settings.variables import GONE, NAMES, TABLE
 
 _OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_")
 _IN_FILES = {variable.name for variable in TABLE if variable.confidential}
@@ -109,7 +109,7 @@ def _cure(line: Line) -> str:
 
 
 def _name_fault(name: str | None) -> str | None:
-    if name is None or name in NAMES:
+    if name is None or name in NAMES or name in GONE:
         return None
     nearest = difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.8)
     if not nearest and not name.upper().startswith(_OUR_PREFIXES):

@@ -1,5 +1,6 @@
 """From the environment to the settings: every value, or every fault."""
 
+import os.path
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +31,8 @@ from appliance.settings.variable import Variable
 
 _T = TypeVar("_T")
 
+_BESIDE_FILES = "; certificates of your own no longer take its place, since it proves the first flight"
+
 
 def parse(environment: Mapping[str, str], role: Role) -> Settings:
     """The settings of ``role``; variables that it does not need may be absent, but are checked where they are given.
@@ -58,14 +61,17 @@ class _Reading:
         self.faults: list[str] = []
         self.files: list[SecretFile] = []
 
-    def value(self, variable: Variable[_T], *, wanted: bool = True) -> _T:
-        """The value of ``variable``; it may be absent where it has a default, or the role or ``wanted`` says so."""
+    def value(self, variable: Variable[_T], *, wanted: bool = True, more: str = "") -> _T:
+        """The value of ``variable``; it may be absent where it has a default, or the role or ``wanted`` says so.
+
+        ``more`` is said after the reason where it is missing.
+        """
         text = self._secret(variable) if variable.confidential else self._environment.get(variable.name, "").strip()
         if text is None:
             return variable.absent
         if not text:
             if variable.required and wanted and variable.roles & self.role:
-                self.faults.append(f"{variable.name}: missing: {variable.reason}")
+                self.faults.append(f"{variable.name}: missing: {variable.reason}{more}")
             return variable.absent
         try:
             return variable.parse(text)
@@ -85,12 +91,27 @@ class _Reading:
         if not variable.roles & self.role:
             return ""
         try:
-            text = read_secret(Path(file))
+            text = _read_absolute(file)
         except ValueError as error:
-            self.faults.append(f"{file_name}={_printable(file)}: {error}")
+            self.faults.append(_file_fault(name, file_name, file, error))
             return None
         self.files.append(SecretFile(name, Path(file), Secret(text)))
         return text
+
+
+def _read_absolute(file: str) -> str:
+    """A relative path would be another one in a container and on a Spark executor."""
+    if not os.path.isabs(file):
+        raise ValueError("expected the absolute path of a file")
+    return read_secret(Path(file))
+
+
+def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
+    """It shows the path of a file that exists, and no other: that may be the secret itself."""
+    if os.path.isabs(file) and os.path.lexists(file):
+        return f"{file_name}={_printable(file)}: {error}"
+    cause = "no such file" if os.path.isabs(file) and not isinstance(error.__cause__, PermissionError) else error
+    return f"{file_name}: {cause} (if it is the secret itself, give it as {name})"
 
 
 def _shown(variable: Variable[object], text: str) -> str:
@@ -147,7 +168,7 @@ def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSett
     return TunnelSettings(
         source_id=source.cluster_id,
         destination_id=destination.cluster_id,
-        secret=reading.value(variables.SHARED_SECRET),
+        secret=reading.value(variables.SHARED_SECRET, more=_BESIDE_FILES if files else ""),
         previous_secret=reading.value(variables.SHARED_SECRET_PREVIOUS),
         files=files,
         ssh=ssh,

@@ -6,12 +6,24 @@ on such a port is named in SOURCE_BROKER_SERVERS, which makes the port a broker'
 one port for all brokers (9092 to 9098; 443 behind routes), or a range with one for each (14001 and on, 30000 and on).
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from appliance.settings.target import AllowedTargets, TargetPattern
 
 _PRIVILEGED = range(1024)
+
+_REGION = r"[a-z]+(-[a-z]+)*-?[0-9]+"
+_SHARED = re.compile(
+    rf"""(c[0-9]+\.)?kafka\.{_REGION}\.amazonaws\.com(\.cn)?  # MSK; a cluster's: name.random.c2.kafka.region...
+    | ({_REGION}\.)?vpce\.amazonaws\.com(\.cn)?  # endpoints of AWS; a service's: vpce-svc-random.region...
+    | ((aws|azure|gcp)\.)?(glb\.)?confluent\.cloud  # a region's (us-east-1.aws...) is right above its brokers
+    | (svc\.)?cluster\.local  # Kubernetes; a namespace's: kafka.svc.cluster.local
+    """,
+    re.VERBOSE,
+)
+"""Domains that the public suffix list lacks, though all customers of a hosted Kafka have names below them."""
 
 _SERVICES = {
     2049: "NFS",
@@ -65,8 +77,8 @@ def pattern_faults(allowed: AllowedTargets) -> list[str]:
 def _domain_faults(pattern: TargetPattern) -> Iterator[str]:
     if _is_shared(pattern.domain):
         yield (
-            f"names below {pattern.domain} belong to many owners, by the public suffix list: expected the domain of "
-            "the brokers alone"
+            f"names below {pattern.domain} belong to many owners, by the public suffix list or to our knowledge: "
+            "expected the domain of the brokers alone"
         )
 
 
@@ -91,8 +103,10 @@ def _other_service(port: int) -> str | None:
 def _is_shared(domain: str) -> bool:
     """Whether anybody can have a name below ``domain``, or below a domain below it.
 
-    By the public suffix list (publicsuffix.org), as its package brought it.
+    By the public suffix list (publicsuffix.org), as its package brought it, and by ours.
     """
+    if _SHARED.fullmatch(domain):
+        return True
     import publicsuffixlist  # reads some 10,000 lines, and most links have no pattern
 
     public = publicsuffixlist.PublicSuffixList()

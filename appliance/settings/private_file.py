@@ -9,6 +9,9 @@ from appliance.settings.shell_lines import check_one_line
 _SECRET_MAX = 4096
 """Bytes of a secret in a file, at most."""
 
+_BYTE_ORDER_MARK = "\ufeff"
+"""Some editors put it before UTF-8 text, where nobody sees it."""
+
 
 def is_open_to_others(status: os.stat_result) -> bool:
     """Whether others than the file's user and group may do anything with it.
@@ -36,7 +39,10 @@ def read_private(path: Path, limit: int = -1) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("expected a regular file")
         if is_open_to_others(status):
-            raise ValueError(f"expected a file that others cannot read: chmod o= {path}")
+            raise ValueError(
+                f"expected a file that others cannot read: chmod o= {path} (a secret of Docker: mode 0440, of "
+                "Kubernetes: defaultMode 0440)"
+            )
         return file.read(limit)
 
 
@@ -62,4 +68,6 @@ def read_secret(path: Path) -> str:
     if not text or len(content) > _SECRET_MAX:
         raise ValueError(f"expected a line of 1 to {_SECRET_MAX} bytes in it")
     check_one_line(text)
+    if text.startswith(_BYTE_ORDER_MARK) or text != text.strip():
+        raise ValueError("expected the secret alone, without a byte order mark or blanks around it")
     return text

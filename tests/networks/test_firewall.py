@@ -22,7 +22,7 @@ from tests.support.namespace import Namespace, namespaces
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED
 
-TUNNEL, BROKER, OTHER = 15060, 9092, 9999
+TUNNEL, BROKER, OTHER, SSH = 15060, 9092, 9999, 22
 VM = {"ip": "10.77.1.1", "ip6": "fd77:1::1"}
 PEER = {"ip": "10.77.1.2", "ip6": "fd77:1::2"}
 STRANGER = {"ip": "10.77.1.3", "ip6": "fd77:1::3"}
@@ -35,6 +35,10 @@ table inet filter {
 }
 """.replace("RULES", "meta l4proto ipv6-icmp accept")
 """A VM whose user drops all else; IPv6 needs its neighbours."""
+TRACKING = """
+table inet tracking { chain tracks { type filter hook prerouting priority -160; ct state established accept; } }
+"""
+"""A kernel follows connections once a rule asks for it, as Docker's do from its start."""
 COUNTING = """
 table inet counting {
     chain came { type filter hook prerouting priority -160; tcp flags & (syn | ack) == syn jump here; }
@@ -63,6 +67,30 @@ sys.stdin.read()
 """
 
 
+ECHO = """
+import socketserver, sys, threading
+class Session(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            self.wfile.write(line)
+socketserver.ThreadingTCPServer.daemon_threads = True
+with socketserver.ThreadingTCPServer(("", int(sys.argv[1])), Session) as server:
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print("ready", flush=True)
+    sys.stdin.read()
+    server.shutdown()
+"""
+SESSION = """
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), 60) as session, session.makefile("rw") as lines:
+    print("connected", flush=True)
+    for line in sys.stdin:
+        lines.write(line)
+        lines.flush()
+        print(lines.readline(), end="", flush=True)
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Machines:
     """The source VM, its peer and a stranger, all in one network; ``family`` is the peer's."""
@@ -88,14 +116,14 @@ class Machines:
 
 
 @contextlib.contextmanager
-def running(machine: Namespace, program: str, *arguments: object) -> Iterator[None]:
+def running(machine: Namespace, program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """A program that says a line when it is ready, and ends with its standard input."""
     command = machine.command(sys.executable, "-c", program, *map(str, arguments))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
         assert process.stdout
         assert process.stdout.readline()
-        yield
+        yield process
         process.stdin.close()
 
 
@@ -118,9 +146,9 @@ def address(machine: Namespace, device: str, own: dict[str, str]) -> None:
     machine.ip("address", "add", f"{own['ip6']}/64", "dev", device, "nodad")
 
 
-def load(machines: Machines, closed: bool) -> None:
+def load(machines: Machines, closed: bool, **changes: str) -> None:
     """The VM's rules: the user's own, if they have any, and the printed ones, whose brokers are where the peer is."""
-    settings = parse(REQUIRED | {"DESTINATION_SIDE_TUNNEL_IP": PEER[machines.family]}, Role(0))
+    settings = parse(REQUIRED | {"DESTINATION_SIDE_TUNNEL_IP": PEER[machines.family]} | changes, Role(0))
     printed = ready("nftables", settings, Side.SOURCE).replace("CIDR_OF_SOURCE_BROKERS", PEER["ip"])
     for text in ([CLOSED] if closed else []) + [printed, COUNTING]:
         machines.vm.say("nft", "-f", "-", given=text)
@@ -157,3 +185,41 @@ def test_a_vm_that_drops_the_rest_reaches_its_brokers_and_by_neither_version_of_
             with running(machines.vm, BEGIN, PEER[family], port):
                 assert machines.counted("begun") > begun
                 assert machines.counted("outside") == 1
+
+
+OWN_SSHD = {"TUNNEL_SSH": f"tunnel@{VM['ip']}:{SSH}", "SOURCE_SIDE_TUNNEL_IP": VM["ip"]}
+
+
+def said(session: subprocess.Popen[str], line: str) -> str:
+    """The answer to a line."""
+    assert session.stdin
+    assert session.stdout
+    session.stdin.write(line)
+    session.stdin.flush()
+    return session.stdout.readline()
+
+
+@pytest.mark.parametrize(("port", "changes"), [(SSH, OWN_SSHD), (TUNNEL, {})], ids=["own sshd", "tunnel"])
+def test_a_session_that_is_open_goes_on_when_the_rules_come(
+    machines: Machines, port: int, changes: dict[str, str]
+) -> None:
+    machines.vm.say("nft", "-f", "-", given=TRACKING)
+    with running(machines.vm, ECHO, port), running(machines.stranger, SESSION, VM["ip"], port) as session:
+        assert said(session, "before\n") == "before\n"
+        load(machines, closed=False, **changes)
+        assert said(session, "after\n") == "after\n"
+
+
+def test_the_operator_still_gets_in_where_the_source_vms_own_sshd_carries_the_tunnel(machines: Machines) -> None:
+    load(machines, closed=False, **OWN_SSHD)
+    with running(machines.vm, ECHO, SSH):
+        for machine in (machines.stranger, machines.peer):
+            with running(machine, SESSION, VM["ip"], SSH) as session:
+                assert said(session, "new\n") == "new\n"
+
+
+def test_where_the_vm_drops_the_rest_its_own_sshd_is_open_to_the_destination_vm(machines: Machines) -> None:
+    load(machines, closed=True, **OWN_SSHD)
+    with running(machines.vm, LISTEN, SSH):
+        dialled = machines.peer.say(sys.executable, "-c", DIAL, VM[machines.family], str(SSH))
+    assert dialled == "connected\n"

@@ -14,6 +14,17 @@ from tests.support.settings import REQUIRED, SECRET
 
 OURS = replace(PLACE, user=os.geteuid(), group=os.getegid())
 
+FOLDERS = [
+    (0o700, 0, 0, True),
+    (0o700, 1, 0, False),
+    (0o740, 1, 0, False),
+    (0o710, 1, 0, True),
+    (0o710, 1, 1, False),
+    (0o704, 1, 1, False),
+    (0o701, 1, 1, True),
+]
+"""A folder's mode, how far the containers' user and group are from its own, and whether they may enter it."""
+
 
 def faults(role: Role, place: Place = OURS, **changes: str) -> list[str]:
     return container_faults(parse(REQUIRED | changes, role), role, place)
@@ -60,11 +71,25 @@ def test_endpoints_leave_the_addresses_of_the_shim_and_of_dockers_resolver_alone
 @pytest.mark.parametrize("role", [SOURCE_VM, DESTINATION_VM])
 def test_the_containers_user_has_to_be_able_to_read_every_pem_file(role: Role, pem: dict[str, str]) -> None:
     assert faults(role, **pem) == []
+    Path(pem["TUNNEL_KEY_FILE"]).parent.chmod(0o755)
     stranger = replace(OURS, user=OURS.user + 1, group=OURS.group + 1)
     assert faults(role, stranger, **pem) == [
         f"{variable}={path}: user {stranger.user}, whom the containers run as, may not read it"
         for variable, path in pem.items()
     ]
+
+
+@pytest.mark.parametrize(("mode", "user", "group", "enters"), FOLDERS)
+def test_the_containers_user_has_to_be_able_to_enter_the_folder_that_is_mounted(
+    tmp_path: Path, pem: dict[str, str], mode: int, user: int, group: int, enters: bool
+) -> None:
+    for path in pem.values():
+        Path(path).chmod(0o644)
+    tmp_path.chmod(mode)
+    other = replace(OURS, user=OURS.user + user, group=OURS.group + group)
+    cause = f"user {other.user}, whom the containers run as, may not enter its folder, which they get mounted"
+    expected = [] if enters else [f"{variable}={path}: {cause}" for variable, path in pem.items()]
+    assert faults(SOURCE_VM, other, **pem) == expected
 
 
 def test_a_pem_file_that_is_missing_or_leads_out_of_its_folder_is_a_fault(tmp_path: Path, pem: dict[str, str]) -> None:

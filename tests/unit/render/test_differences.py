@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,29 @@ def test_of_a_secret_it_is_shown_that_it_changed_and_no_more() -> None:
 def test_no_part_of_a_secret_is_ever_shown(old: str, new: str, other: str) -> None:
     lines = differences("f", assignment("SOURCE_API_SECRET", old), other + assignment("SOURCE_API_SECRET", new) + other)
     assert not {letter for line in lines for letter in line} & {"§", "%", '"', "\\"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SHARED_SECRET='§'",
+        "  export  SHARED_SECRET='§'",
+        "export SHARED_SECRET = §",
+        "#export SHARED_SECRET='§'",
+        "export TASKS='2'; SHARED_SECRET_PREVIOUS=§",
+        "shared_secret: §",
+        "SHARED_SECRET='§\n§'",
+    ],
+)
+def test_a_line_that_a_hand_changed_is_not_shown_either_if_it_mentions_a_secret(line: str) -> None:
+    shown = "\n".join(differences("f", f"{line}\n", assignment("SHARED_SECRET", "new")))
+    assert "§" not in shown
+    assert "SHARED_SECRET" in shown.upper()
+
+
+@pytest.mark.parametrize("name", ["SHARED_SECRET_FILE", "SHARED_SECRET_PREVIOUS_FILE"])
+def test_the_path_of_a_file_that_holds_a_secret_is_shown(name: str) -> None:
+    assert differences("f", "", assignment(name, "/run/new"))[3:] == [f"+export {name}='/run/new'"]
 
 
 def test_the_salt_is_not_shown() -> None:

@@ -13,6 +13,7 @@ from appliance.settings.variables import TABLE
 from tests.support.settings import REQUIRED
 
 NO_ROLE = Role(0)
+NAME = "kafka-orange-grape-c482e416"
 
 
 def link(**changes: str) -> Settings:
@@ -63,6 +64,8 @@ def test_where_the_source_vms_own_sshd_carries_the_tunnel_only_port_22_is_opened
     ]
     for form in FORMATS:
         assert "15060" not in ready(form, settings, Side.SOURCE)
+    # Docker publishes nothing to others then; and whoever else logs in by SSH is not to be locked out.
+    assert " drop\n" not in ready("nftables", settings, Side.SOURCE)
 
 
 def test_every_rule_has_a_name_of_its_own_even_when_all_ports_are_one() -> None:
@@ -90,7 +93,7 @@ def test_gcloud_lets_the_destination_vm_in_at_the_source_vm() -> None:
     commands = shlex.split(ready("gcloud", link(), Side.SOURCE).replace("\\\n", ""), comments=True)
     assert "destination_vm=198.51.100.9/32" in commands
     first = commands[commands.index("gcloud") :][:13]
-    assert first[3:5] == ["create", "kafka-orange-grape-source-from-vm-15060"]
+    assert first[3:5] == ["create", f"{NAME}-source-from-vm-15060"]
     assert {"--direction=INGRESS", "--rules=tcp:15060", "--source-ranges=$destination_vm"} <= set(first)
     assert "--network=$source_network" in first
 
@@ -135,7 +138,7 @@ def test_nftables_turns_all_but_the_peer_away_from_the_tunnel_by_both_versions_o
 
 def test_terraform_has_each_rule_for_both_clouds() -> None:
     resources = re.findall(r'^resource "(\w+)" "([\w-]+)" {$', ready("terraform", link(), Side.SOURCE), re.MULTILINE)
-    names = [f"kafka-orange-grape-{rule.name}" for rule in rules(link())]
+    names = [f"{NAME}-{rule.name}" for rule in rules(link())]
     assert sorted(name for kind, name in resources if kind == "google_compute_firewall") == sorted(names)
     assert sorted(name for kind, name in resources if kind.startswith("aws_vpc_security_group_")) == sorted(names)
 
@@ -149,7 +152,26 @@ def test_a_rules_name_is_one_that_every_cloud_takes(cluster_id: str) -> None:
         assert re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])", name)
 
 
-def test_two_links_whose_long_names_begin_alike_have_other_rules() -> None:
-    one, other = (ready("gcloud", link(SOURCE_CLUSTER_ID=f"{'orange' * 9}{number}"), Side.SOURCE) for number in (1, 2))
-    names = r"firewall-rules create (\S+)"
-    assert not set(re.findall(names, one)) & set(re.findall(names, other))
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("orange" * 9 + "1", "grape"), ("orange" * 9 + "2", "grape")),
+        (("a-b", "c"), ("a", "b-c")),
+        (("o_r", "grape"), ("o.r", "grape")),
+        (("Orange", "grape"), ("orange", "grape")),
+        (("_", "."), (".", "_")),
+    ],
+)
+@pytest.mark.parametrize(
+    ("form", "names"), [("gcloud", r"rules create (\S+)"), ("nftables", r"delete table inet (\S+)")]
+)
+def test_two_links_have_no_rule_and_no_table_of_one_name(
+    form: str, names: str, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    first, second = (
+        set(re.findall(names, ready(form, link(SOURCE_CLUSTER_ID=ids[0], DESTINATION_CLUSTER_ID=ids[1]), Side.SOURCE)))
+        for ids in (one, other)
+    )
+    assert first
+    assert second
+    assert not first & second

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from appliance.errors import SettingsError
 from appliance.settings.env_file import assignment, load, read_settings
 from appliance.settings.role import EVERY_ROLE
+from appliance.settings.variables import GONE
 from tests.support.settings import REQUIRED
 
 
@@ -73,6 +74,13 @@ def test_a_fault_of_a_line_does_not_show_its_value(path: Path) -> None:
 )
 def test_a_name_that_is_nearly_ours_is_a_fault_with_the_nearest(path: Path, name: str, nearest: str) -> None:
     assert faults(path, f"export {name}=1\n") == (f"line 1: {name}: no such variable: did you mean {nearest}?",)
+
+
+def test_a_name_that_is_gone_is_told_once_and_likened_to_none(path: Path) -> None:
+    path.write_text("".join(assignment(name, text) for name, text in (REQUIRED | {"TUNNEL_SSH_USER": "ann"}).items()))
+    with pytest.raises(SettingsError) as refusal:
+        read_settings(path, EVERY_ROLE, {})
+    assert refusal.value.faults == (f"TUNNEL_SSH_USER: gone: {GONE['TUNNEL_SSH_USER']}",)
 
 
 def test_a_name_that_is_not_ours_is_let_be(path: Path) -> None:

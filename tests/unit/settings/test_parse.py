@@ -210,7 +210,9 @@ def test_an_ssh_server_without_its_key_files_is_told_where_they_are_needed(file:
 def test_a_secret_is_asked_for_beside_certificate_files_too() -> None:
     names = ("TUNNEL_AUTHORITY_FILE", "TUNNEL_CERTIFICATE_FILE", "TUNNEL_KEY_FILE")
     told = faults({"SHARED_SECRET": ""} | dict.fromkeys(names, "/own"))
-    assert any(fault.startswith("SHARED_SECRET: missing") for fault in told)
+    [missing] = [fault for fault in told if fault.startswith("SHARED_SECRET: missing")]
+    assert missing.endswith("; certificates of your own no longer take its place, since it proves the first flight")
+    assert "certificates" not in faults({"SHARED_SECRET": ""})[0]
 
 
 @pytest.mark.parametrize("name", GONE)
@@ -271,11 +273,10 @@ def test_a_file_that_holds_no_secret_is_a_fault_of_one_line(
     assert "hunter" not in fault.removeprefix(f"SOURCE_API_SECRET_FILE={path}")
 
 
-def test_a_file_that_is_not_there_or_is_none_is_a_fault(tmp_path: Path) -> None:
+def test_a_file_that_is_none_is_a_fault(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o600)
     causes = {
-        tmp_path / "absent": "expected a readable file: No such file or directory",
         tmp_path: "expected a readable file: Is a directory",
         pipe: "expected a regular file",
     }
@@ -295,8 +296,33 @@ def test_a_role_opens_no_file_whose_secret_it_does_not_need(tmp_path: Path) -> N
     assert faults(absent, Role.SOURCE)
 
 
-def test_a_relative_file_is_beside_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_path_is_refused_for_a_container_or_an_executor_is_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = secret_file(tmp_path, SECRET.encode())
     monkeypatch.chdir(tmp_path)
-    settings = parse({**REQUIRED, "SHARED_SECRET": "", "SHARED_SECRET_FILE": path.name}, EVERY_ROLE)
-    assert settings.tunnel.secret == Secret(SECRET)
+    assert faults({"SHARED_SECRET": "", "SHARED_SECRET_FILE": path.name}) == (
+        "SHARED_SECRET_FILE: expected the absolute path of a file "
+        "(if it is the secret itself, give it as SHARED_SECRET)",
+    )
+
+
+@pytest.mark.parametrize("pasted", [f"/{SECRET}", "/" + "s" * 300, "/hunter2\0"])
+def test_a_secret_that_is_pasted_in_the_place_of_its_file_is_not_shown(pasted: str) -> None:
+    assert faults({"SHARED_SECRET": "", "SHARED_SECRET_FILE": pasted}) == (
+        "SHARED_SECRET_FILE: no such file (if it is the secret itself, give it as SHARED_SECRET)",
+    )
+
+
+@pytest.mark.parametrize("content", [f"\ufeff{SECRET}", f" {SECRET}", f"{SECRET} \n", f"\t{SECRET}\n"])
+def test_a_secret_with_a_byte_order_mark_or_blanks_around_it_is_refused(tmp_path: Path, content: str) -> None:
+    path = secret_file(tmp_path, content.encode())
+    [fault] = faults({"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)})
+    assert fault.endswith(": expected the secret alone, without a byte order mark or blanks around it")
+    assert SECRET not in fault
+
+
+def test_a_secret_that_docker_or_kubernetes_lets_all_read_is_refused_with_the_cure_for_each(tmp_path: Path) -> None:
+    path = secret_file(tmp_path, SECRET.encode(), 0o444)
+    [fault] = faults({"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)})
+    assert fault.endswith(f"chmod o= {path} (a secret of Docker: mode 0440, of Kubernetes: defaultMode 0440)")
