@@ -10,12 +10,15 @@ or another Python gets another environment. ``--java`` asks for a Java 17 or new
 
 Everything is installed from wheels. What SOURCE_ONLY names has none: it is built once, for all locks that list it, in
 an environment of its own, which holds what BUILD_LOCK lists, by hash too. pip fetches nothing for a
-build (``--no-build-isolation``), and builds nothing else (``--only-binary``).
+build (``--no-build-isolation``), and builds nothing else (``--only-binary``). Of the user's own settings, pip and a
+build see where packages come from and how to get there (INHERITED, INHERITED_OF_PIP), and nothing that changes what is
+installed, or where to.
 
 Law: an environment that holds the file ``complete`` is whole; one without it is rubbish, whoever left it there. The
-file is written last. Only who holds the lock on the file beside the environment makes or removes anything; the children
-inherit that lock, so that it outlives a killed parent for as long as they still write. Who makes an environment may
-take the lock of the one that builds for it, never the other way round.
+file is written last, after a look at what is really installed. The directories belong to the user who starts. Only who
+holds the lock on the file beside the environment makes or removes anything; the children inherit that lock, so that it
+outlives a killed parent for as long as they still write. Who makes an environment may take the lock of the one that
+builds for it, never the other way round.
 
 This runs before anything is installed: standard library only, late imports because every start waits for them, and the
 grammar of Python 3.6, so that an older Python gets as far as being told that it is too old.
@@ -38,6 +41,30 @@ SOURCE_ONLY = ("pyspark",)
 
 LOCKED = ("--no-deps", "--require-hashes", "--only-binary", ":all:")
 """How pip takes a lock: these versions, these hashes, nothing besides, and nothing built."""
+
+PLACES = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+INHERITED = (*PLACES, *PROXIES, *(name.lower() for name in PROXIES), *TRUST, "LANG", "LANGUAGE")
+"""The user's variables that pip and builds get, beside those that start with LC_."""
+
+PACKAGES_FROM = ("index-url", "extra-index-url", "find-links", "no-index")
+REACHED_BY = ("cert", "client-cert", "trusted-host", "proxy", "timeout", "default-timeout", "retries")
+INHERITED_OF_PIP = PACKAGES_FROM + REACHED_BY
+"""The user's settings of pip that it gets, from variables (PIP_INDEX_URL) and from pip's own files."""
+
+MISSING = """
+import importlib.metadata, sys
+from pip._vendor.packaging.requirements import Requirement
+for wanted in map(Requirement, sys.argv[1:]):
+    try:
+        fits = wanted.specifier.contains(importlib.metadata.version(wanted.name), prereleases=True)
+    except importlib.metadata.PackageNotFoundError:
+        fits = False
+    if not fits and (wanted.marker is None or wanted.marker.evaluate()):
+        print(wanted.name + str(wanted.specifier))
+"""
+"""A program for an environment's Python: it prints which of its arguments, requirements, are not installed there."""
 
 INSTALL_PYTHON = {
     "apt-get": "apt-get install python3.11 python3.11-venv",
@@ -79,7 +106,8 @@ def main(arguments: "list[str]") -> None:
         raise StartError(
             f"{error.filename}: {error.strerror} (XDG_CACHE_HOME says where environments are kept)"
         ) from error
-    os.environ["PYTHONPATH"] = CHECKOUT
+    # Neither the module nor a Python that it starts imports what happens to lie in the current directory.
+    os.environ.update(PYTHONPATH=CHECKOUT, PYTHONSAFEPATH="1")
     os.execv(python, [python, "-m", *arguments[1:]])
 
 
@@ -122,6 +150,7 @@ def environment(lock: str) -> str:
         install_locked(directory, wheels, lock, alone)
         if ready and pip(directory, ["install", "--no-deps", "--no-index", *ready], alone):
             raise StartError(f"cannot install {' '.join(ready)}, pip says why above", exit_code=1)
+        check_installed(directory, text, lock)
 
     return python_of(made(made_from, fill))
 
@@ -133,12 +162,15 @@ def built(sources: str) -> "list[str]":
     def fill(directory: str, alone: int) -> None:
         make_venv(directory, alone)
         install_locked(directory, build_lock, BUILD_LOCK, alone)
+        check_installed(directory, build_lock, BUILD_LOCK)
         tell(f"building {', '.join(SOURCE_ONLY)} from source; this can take a minute")
         # No cache: pip's own may hold a wheel that was built with something else. No compression: jars are compressed.
         options = ["--no-cache-dir", "--no-build-isolation", "--no-binary", ",".join(SOURCE_ONLY)]
         options += ["--config-settings", "--build-option=--compression=stored", "--wheel-dir", wheels_of(directory)]
         if pip(directory, ["wheel", *LOCKED, *options, "-r", written(directory, "sources.txt", sources)], alone):
             raise StartError("cannot build it, pip says why above; start again to try again", exit_code=1)
+        if len(os.listdir(wheels_of(directory))) != len(requirements(sources)):
+            raise StartError(f"pip has not left in {wheels_of(directory)} what it built", exit_code=1)
 
     wheels = wheels_of(made([build_lock, sources], fill))
     return [os.path.join(wheels, name) for name in sorted(os.listdir(wheels))]
@@ -163,6 +195,8 @@ def made(made_from: "list[str]", fill: "Callable[[str, int], None]") -> str:
     identity = [*made_from, sys.version, sys.base_prefix, sys.platform, os.uname().machine]
     digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()
     directory = os.path.join(cache_directory(), digest[:20])
+    check_owner(cache_directory())
+    check_owner(directory)
     if not is_complete(directory):
         make_alone(directory, fill)
     return directory
@@ -172,6 +206,14 @@ def cache_directory() -> str:
     """Where the environments are kept."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(os.path.abspath(base), "kafka-cloud-replicator")
+
+
+def check_owner(directory: str) -> None:
+    """Refuse a directory that another user made: what lies there would run as us."""
+    if os.path.exists(directory) and os.stat(directory).st_uid != os.geteuid():
+        raise StartError(
+            f"{directory} belongs to another user: remove it, or let XDG_CACHE_HOME name a directory of your own"
+        )
 
 
 def python_of(directory: str) -> str:
@@ -219,6 +261,7 @@ def make(directory: str, fill: "Callable[[str, int], None]", alone: int) -> None
     begun = time.monotonic()
     tell(f"making a Python environment in {directory} (only at the first start)")
     fill(directory, alone)
+    os.sync()  # No power failure leaves the file ``complete`` without what it stands for.
     with open(os.path.join(directory, "complete"), "w"):
         tell(f"the Python environment is ready after {time.monotonic() - begun:.0f} s")
 
@@ -228,7 +271,7 @@ def make_venv(directory: str, alone: int) -> None:
     import subprocess
 
     command = [sys.executable, "-I", "-m", "venv", directory]
-    if subprocess.call(command, pass_fds=[alone]):
+    if subprocess.call(command, env=inherited(), pass_fds=[alone]):
         raise StartError(f"cannot make a Python environment, see above: {' '.join(command)}", exit_code=1)
 
 
@@ -238,14 +281,71 @@ def install_locked(directory: str, text: str, lock: str, alone: int) -> None:
         raise StartError(f"cannot install {lock}, pip says why above; start again to try again", exit_code=1)
 
 
-def pip(directory: str, arguments: "list[str]", alone: int) -> int:
-    """Run the environment's pip; what a build runs below it sees no more of the user's Python than pip does."""
+def check_installed(directory: str, text: str, lock: str) -> None:
+    """Refuse, unless all of ``text`` that this machine needs is installed: pip may think that it was told otherwise."""
     import subprocess
 
-    command = [python_of(directory), "-I", "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    command = [python_of(directory), "-I", "-c", MISSING, *requirements(text)]
+    missing = subprocess.run(command, env=inherited(), stdout=subprocess.PIPE, check=False)
+    names = missing.stdout.decode().split()
+    if missing.returncode or names:
+        what = ", ".join(names) or "the packages"
+        raise StartError(f"pip reports success, but has not installed {what} of {lock}: see `pip config list`", 1)
+
+
+def requirements(text: str) -> "list[str]":
+    """The requirements that a lock's text lists, without their hashes."""
+    import re
+
+    return [line.strip() for line in re.findall(r"^[A-Za-z0-9][^\\\n]*", text, re.MULTILINE)]
+
+
+def pip(directory: str, arguments: "list[str]", alone: int) -> int:
+    """Run the environment's pip; of the user's settings it and a build below it see no more than INHERITED."""
+    import subprocess
+
+    settings = pip_settings(directory, arguments[0])
     # An older pip builds in another way without it; a newer one has no such option, and ignores the variable.
-    return subprocess.call([*command, *arguments], env={**clean, "PIP_USE_PEP517": "1"}, pass_fds=[alone])
+    own = {"PIP_USE_PEP517": "1", "PIP_CONFIG_FILE": os.devnull}
+    command = [*pip_command(directory), "--quiet", *arguments]
+    return subprocess.call(command, env={**inherited(), **settings, **own}, pass_fds=[alone])
+
+
+def pip_settings(directory: str, command: str) -> "dict[str, str]":
+    """INHERITED_OF_PIP as variables, for one of pip's commands; pip itself says what its files say."""
+    import ast
+    import subprocess
+
+    variables = {name: os.environ[name] for name in map(pip_variable, INHERITED_OF_PIP) if os.environ.get(name)}
+    files = {name: os.environ[name] for name in ["PIP_CONFIG_FILE"] if name in os.environ}
+    # A file may ask pip for silence, which would be the answer then.
+    environment = {**inherited(), **files, "PIP_QUIET": "0"}
+    listed = subprocess.run(
+        [*pip_command(directory), "config", "list"], env=environment, stdout=subprocess.PIPE, check=False
+    )
+    if listed.returncode:
+        raise StartError("cannot read pip's settings, pip says why above", exit_code=1)
+    of_files = dict(line.split("=", 1) for line in listed.stdout.decode().splitlines() if "=" in line)
+    for name in INHERITED_OF_PIP:
+        for key in (f"{command}.{name}", f"global.{name}"):
+            if key in of_files:
+                variables.setdefault(pip_variable(name), ast.literal_eval(of_files[key]))
+    return variables
+
+
+def pip_command(directory: str) -> "list[str]":
+    """How to run the environment's pip; the empty option is there because a file of pip's may name another Python."""
+    return [python_of(directory), "-I", "-m", "pip", "--python=", "--disable-pip-version-check", "--no-input"]
+
+
+def pip_variable(setting: str) -> str:
+    """The variable of a setting of pip's."""
+    return "PIP_" + setting.upper().replace("-", "_")
+
+
+def inherited() -> "dict[str, str]":
+    """The user's variables that pip and builds get."""
+    return {name: value for name, value in os.environ.items() if name in INHERITED or name.startswith("LC_")}
 
 
 def written(directory: str, name: str, text: str) -> str:

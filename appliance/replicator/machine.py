@@ -11,11 +11,12 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import appliance
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.owned import owned
 from appliance.replicator.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
@@ -89,6 +90,7 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         "PYSPARK_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _READY),
         ENV_FILE_VARIABLE: str(env_file),
+        **python_path(),
     } | MALLOC
     descriptor = os.open(scratch, os.O_PATH | os.O_DIRECTORY)
     entries = configuration(engine, name, _short(descriptor), host)
@@ -128,6 +130,13 @@ async def ended(process: asyncio.subprocess.Process) -> None:
     except TimeoutError:
         process.kill()
         await process.wait()
+
+
+def python_path() -> Mapping[str, str]:
+    """The variables by which the Python that Spark starts finds the appliance, and nothing in the current directory."""
+    packages = str(Path(appliance.__file__).parents[1])
+    path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")]))
+    return {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
 
 
 def spark_home() -> str:

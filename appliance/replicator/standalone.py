@@ -14,11 +14,10 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import appliance
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.owned import owned
 from appliance.replicator.configuration import JAVA_OPTIONS, LOG_FILE, part_configuration, properties_text
-from appliance.replicator.machine import ENV_FILE_VARIABLE, ended, own_address, private_file, spark_home
+from appliance.replicator.machine import ENV_FILE_VARIABLE, ended, own_address, private_file, python_path, spark_home
 from appliance.replicator.scratch import scratch
 from appliance.settings.values import EngineSettings
 
@@ -74,7 +73,6 @@ def _command(master: str, part: Part, cores: int | None, host: str, directory: P
 
 def _environment(env_file: Path, directory: Path) -> dict[str, str]:
     """What a worker's executors inherit."""
-    packages = str(Path(appliance.__file__).parents[1])
     return {
         "SPARK_HOME": spark_home(),
         # Only the web page listens there: master, worker and executors have their addresses on their command lines.
@@ -86,8 +84,8 @@ def _environment(env_file: Path, directory: Path) -> dict[str, str]:
         "LOG4J_CONFIGURATION_FILE": str(LOG_FILE),
         "TMPDIR": str(directory),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        "PYTHONPATH": os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")])),
         ENV_FILE_VARIABLE: str(env_file),
+        **python_path(),
     }
 
 

@@ -2,10 +2,11 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,36 @@ def lock(tmp_path: Path) -> Path:
     return path
 
 
-def started(tmp_path: Path, *arguments: object, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+WATCHED = """
+import runpy, sys
+
+def opened(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("/complete"):
+        print("complete", file=sys.stderr)
+
+def called(frame, event, function):
+    if event == "c_call" and function.__name__ == "sync":
+        print("sync", file=sys.stderr)
+
+sys.addaudithook(opened)
+sys.setprofile(called)
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs the script that it is given, and says when that calls sync, and opens a file named complete."""
+
+
+def started(
+    tmp_path: Path,
+    *arguments: object,
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    script: Sequence[str] = (str(SCRIPT),),
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-I", str(SCRIPT), *map(str, arguments)],
+        [sys.executable, "-I", *script, *map(str, arguments)],
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), **(environment or {})},
+        cwd=directory,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -85,6 +112,46 @@ def test_the_module_gets_its_arguments_the_checkout_and_nothing_of_the_callers_p
 
     assert code == 0
     assert out.startswith(f"{CHECKOUT} {CHECKOUT / 'appliance'}\n")
+
+
+def test_neither_the_module_nor_a_python_below_it_imports_from_the_current_directory(
+    tmp_path: Path, lock: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "appliance.py").touch()
+    # The module ``site`` prints where a Python looks; ``timeit`` looks in the current directory by itself.
+    below = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'site'], check=True)"
+    for module in (("site",), ("timeit", "-n1", "-r1", below)):
+        code, out, err = finished(started(tmp_path, lock, *module, directory=elsewhere))
+
+        assert (code, str(CHECKOUT) in out) == (0, True), err
+        assert str(elsewhere) not in out
+
+
+def test_what_is_installed_is_on_the_disk_before_it_is_called_complete(tmp_path: Path, lock: Path) -> None:
+    script = ("-c", WATCHED, str(SCRIPT))
+    code, _, err = finished(started(tmp_path, lock, "pip", "freeze", script=script))
+
+    assert code == 0, err
+    assert [line for line in err.splitlines() if line in ("sync", "complete")] == ["sync", "complete"]
+
+
+@pytest.mark.parametrize("all_environments", [True, False])
+def test_an_environment_of_another_user_is_refused(tmp_path: Path, lock: Path, all_environments: bool) -> None:
+    assert finished(started(tmp_path, lock, "pip", "freeze"))[0] == 0
+    [theirs] = environments(tmp_path)
+    theirs = theirs.parent if all_environments else theirs
+    if os.geteuid() == 0:
+        os.chown(theirs, 65534, -1)
+    else:  # Only root gives away a directory; one of root's stands for it.
+        shutil.rmtree(theirs)
+        theirs.symlink_to("/usr")
+    code, out, err = finished(started(tmp_path, lock, "pip", "freeze"))
+
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"{theirs} belongs to another user: ")
+    assert "XDG_CACHE_HOME" in err
 
 
 def test_a_download_that_does_not_match_the_locks_hash_is_refused(tmp_path: Path, lock: Path) -> None:

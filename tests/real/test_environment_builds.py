@@ -19,10 +19,12 @@ BUILD_LOCK = CHECKOUT / "requirements-build.lock"
 [(_, LOCKED_VERSION)] = re.findall(r"^(setuptools)==(\S+)", BUILD_LOCK.read_text(), re.MULTILINE)
 
 SETUP = """
+import os
 import sys
 import setuptools
 with open("pyspark.py", "w") as file:
     print(f"BUILT_WITH = {setuptools.__version__!r}", file=file)
+    print(f"BUILT_IN = {sorted(os.environ)!r}", file=file)
 setuptools.setup(name="pyspark", version="0.1", py_modules=["pyspark"], setup_requires=["unpinned"])
 """
 POISON = "raise SystemExit('nobody pinned this')\n"
@@ -63,16 +65,15 @@ def lock(tmp_path: Path) -> Path:
     return path
 
 
-def started(tmp_path: Path, index: PackageIndex, *arguments: object) -> subprocess.Popen[str]:
+def started(tmp_path: Path, index: PackageIndex, *arguments: object, **changed: str) -> subprocess.Popen[str]:
     machine = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
     own = {
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "PIP_CACHE_DIR": str(tmp_path / "pip"),
         "PIP_INDEX_URL": index.url,
     }
     return subprocess.Popen(
         [sys.executable, "-I", str(SCRIPT), *map(str, arguments)],
-        env=machine | own | {"PIP_INDEX_URL": index.url},
+        env=machine | own | changed,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -96,6 +97,56 @@ def test_a_build_uses_the_locked_setuptools_and_nothing_else_is_fetched(
         "/simple/pyspark/",
         "/files/pyspark-0.1.tar.gz",
     }
+
+
+def test_a_build_sees_nothing_of_the_user_that_could_change_it(tmp_path: Path, index: PackageIndex, lock: Path) -> None:
+    kept = {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1", "LC_TIME": "C"}
+    spark = {f"PYSPARK_{name}": "other" for name in ("HADOOP_VERSION", "HIVE_VERSION", "RELEASE_MIRROR")}
+    show = (*SHOW[:-1], "import pyspark; print(*pyspark.BUILT_IN)")
+    code, out, err = finished(started(tmp_path, index, lock, *show, CFLAGS="-O9", MAKEFLAGS="-n", **spark, **kept))
+
+    assert code == 0, err
+    seen = set(out.split("\n")[0].split())
+    assert kept.keys() <= seen
+    assert not seen & {"CFLAGS", "MAKEFLAGS", *spark}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("target", "{}/t"), ("prefix", "{}/t"), ("root", "{}/t"), ("user", "1"), ("dry-run", "1"), ("python", "{}/none")],
+)
+@pytest.mark.parametrize("in_a_file", [True, False])
+def test_no_setting_of_pips_changes_what_is_installed_and_where(
+    tmp_path: Path, index: PackageIndex, lock: Path, setting: str, value: str, in_a_file: bool
+) -> None:
+    value = value.format(tmp_path)
+    variables = {f"PIP_{setting.upper().replace('-', '_')}": value}
+    if in_a_file:
+        section = "[install]\n" if setting != "python" else ""
+        file = tmp_path / "pip.conf"
+        file.write_text(f"[global]\nquiet = 3\nindex-url = {index.url}\n{section}{setting} = {value}\n")
+        variables = {"PIP_CONFIG_FILE": str(file), "PIP_INDEX_URL": ""}
+    code, out, err = finished(started(tmp_path, index, lock, *SHOW, **variables))
+
+    assert (code, out.split("\n")[0]) == (0, LOCKED_VERSION), err
+    assert "/files/pyspark-0.1.tar.gz" in index.asked
+    assert not (tmp_path / "t").exists()
+
+
+def test_an_environment_that_lacks_what_pip_says_it_installed_is_not_complete(
+    tmp_path: Path, index: PackageIndex
+) -> None:
+    overwritten = {"tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 2.0\n"}
+    index.files["other-1.0-py3-none-any.whl"] = wheel("other", "1.0", overwritten)
+    lock = tmp_path / "other.lock"
+    elsewhere = entry("elsewhere", "1.0 ; sys_platform == 'other'", b"")
+    both = [entry(name, "1.0", index.files[f"{name}-1.0-py3-none-any.whl"]) for name in ("tiny", "other")]
+    lock.write_text("".join([*both, elsewhere]))
+    for _ in range(2):
+        code, out, err = finished(started(tmp_path, index, lock, *SHOW))
+
+        assert (code, out) == (1, "")
+        assert f"has not installed tiny==1.0 of {lock}" in err.splitlines()[-1]
 
 
 def test_what_was_built_for_one_lock_is_used_by_all(tmp_path: Path, index: PackageIndex, lock: Path) -> None:
