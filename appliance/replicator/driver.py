@@ -218,8 +218,7 @@ class Replicator:
                 self._tell_copied(await asyncio.shield(slice_task))
         except TimeoutError:
             log.warning("a slice did not end in time: its tasks are ended by force")
-            await _in_time(asyncio.to_thread(spark.cancel))
-            await _in_time(asyncio.gather(slice_task, return_exceptions=True))
+            await _in_time(asyncio.gather(asyncio.to_thread(spark.cancel), slice_task, return_exceptions=True))
         except Exception as error:  # Spark's own errors have no common type that is fit to be shown
             reason = str(error).strip().splitlines()
             self._troubles.tell("spark", f"a slice failed: {reason[0] if reason else type(error).__name__}")

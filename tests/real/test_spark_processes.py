@@ -117,7 +117,9 @@ async def test_a_replicator_whose_java_machine_hangs_ends_and_says_so(pair: Pair
         java.suspend()
         psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
         assert await copying.process.wait(PATIENCE) == 1
-        assert "Spark hangs" in copying.process.log_file.read_text().splitlines()[-1]
+        told = copying.process.log_file.read_text()
+        assert "appliance replicate: Spark hangs" in told
+        assert "never retrieved" not in told
 
 
 async def test_a_terminated_replicator_leaves_no_temporary_file(pair: Pair, start: Start, tmp_path: Path) -> None:
