@@ -33,7 +33,11 @@ log = logging.getLogger("appliance.replicator")
 Result = TypeVar("Result")
 
 _RETRY = 1.0
+_START_PATIENCE = 180.0
+"""Spark itself gives a master up after a minute, and we wait ten seconds for its executors."""
 _SLICE_END_PATIENCE = 40.0
+_ANSWER_PATIENCE = 20.0
+"""Java is asked for what it knows, or to kill Python workers: that takes seconds at most."""
 _ROOM_PATIENCE = 60.0
 _ROOM_INTERVAL = 4.0
 """An executor that ends has a successor sooner, in which Spark starts its task again: lanes need not be dealt anew."""
@@ -114,8 +118,8 @@ class Replicator:
             )
 
     async def _start_spark(self) -> Spark:
-        port, secret = await self._machine.gateway()
-        return await asyncio.to_thread(Spark, port, secret, self._settings.engine)
+        port, secret = await _in_time(self._machine.gateway(), _START_PATIENCE)
+        return await _in_time(asyncio.to_thread(Spark, port, secret, self._settings.engine), _START_PATIENCE)
 
     async def _watch(self) -> None:
         """Look for topics, for ever."""
@@ -171,7 +175,8 @@ class Replicator:
         """For how many tasks there is room now; waits for some, and gives 0 when told to stop meanwhile.
 
         Raises:
-            ProcessFailed: there was none for long; the next application of ours may get it, from a new master too.
+            ProcessFailed: there was none for long; the next application of ours may get it, from a new master too. Or
+                Java does not answer.
         """
         wanted, master = task_count(self._settings.engine), self._settings.engine.spark_master
         self._machine.require_running()
@@ -190,7 +195,7 @@ class Replicator:
         return room
 
     async def _room_now(self, spark: Spark) -> int:
-        return min(task_count(self._settings.engine), await asyncio.to_thread(spark.room))
+        return min(task_count(self._settings.engine), await _in_time(asyncio.to_thread(spark.room)))
 
     async def _room_changes(self, spark: Spark, tasks: int) -> None:
         """Returns when a look and the one before it have found room for more or fewer tasks than these."""
@@ -213,8 +218,7 @@ class Replicator:
                 self._tell_copied(await asyncio.shield(slice_task))
         except TimeoutError:
             log.warning("a slice did not end in time: its tasks are ended by force")
-            await asyncio.to_thread(spark.cancel)
-            await asyncio.gather(slice_task, return_exceptions=True)
+            await _in_time(asyncio.gather(asyncio.to_thread(spark.cancel), slice_task, return_exceptions=True))
         except Exception as error:  # Spark's own errors have no common type that is fit to be shown
             reason = str(error).strip().splitlines()
             self._troubles.tell("spark", f"a slice failed: {reason[0] if reason else type(error).__name__}")
@@ -275,3 +279,16 @@ class Replicator:
         for task in tasks:
             if not task.done() and task not in awaitables:
                 task.cancel()
+
+
+async def _in_time(answer: Awaitable[Result], seconds: float = _ANSWER_PATIENCE) -> Result:
+    """Spark's answer.
+
+    Raises:
+        ProcessFailed: there is none in that time: the next run of Spark may give one.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except TimeoutError as error:
+        raise ProcessFailed(f"Spark hangs: its Java machine has not answered for {seconds:g} s") from error

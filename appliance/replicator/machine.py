@@ -89,6 +89,8 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         "TMPDIR": str(scratch),
         "PYSPARK_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _READY),
+        # Its threads share connections, see gateway.py.
+        "PYSPARK_PIN_THREAD": "false",
         ENV_FILE_VARIABLE: str(env_file),
         **python_path(),
     } | MALLOC

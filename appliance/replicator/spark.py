@@ -1,4 +1,4 @@
-"""Spark, seen from the driver: with ``daemon``, the only room that imports PySpark.
+"""Spark, seen from the driver: with ``gateway`` and ``daemon``, the only room that imports PySpark.
 
 Spark places the tasks, starts them again when they fail, and brings back what they copied. Nothing that correctness
 needs passes through it: a task that is tried twice is fenced by its own second try.
@@ -16,6 +16,7 @@ from pyspark import SparkContext
 from appliance.errors import ProcessFailed
 from appliance.replicator.blame import blame
 from appliance.replicator.configuration import task_count
+from appliance.replicator.gateway import closed_gateway
 from appliance.replicator.portion import LedgerRow
 from appliance.replicator.worker import Invitation, work
 from appliance.settings.values import EngineSettings
@@ -36,12 +37,11 @@ class Spark:
         """
         # An executor has the Python that its own host's Spark worker has.
         os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
-        os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
         self._master = engine.spark_master
         self._prepared: tuple[Invitation, int, Any] | None = None
         try:
-            self._context: Any = SparkContext()
-        except Py4JError as error:
+            self._context: Any = SparkContext(gateway=closed_gateway(port, secret))
+        except (Py4JError, OSError) as error:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {blame(str(error))}") from error
         # The thread that waits for Java's accumulators would say with a stack trace that Java has ended.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010

@@ -110,6 +110,18 @@ async def test_a_replicator_whose_java_machine_has_died_ends_and_says_so(
         assert temporary(tmp_path) == []
 
 
+async def test_a_replicator_whose_java_machine_hangs_ends_and_says_so(pair: Pair, start: Start) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        (java,) = (process for process in await family(copying.process, JAVA) if runs(process, JAVA))
+        java.suspend()
+        psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
+        assert await copying.process.wait(PATIENCE) == 1
+        told = copying.process.log_file.read_text()
+        assert "appliance replicate: Spark hangs" in told
+        assert "never retrieved" not in told
+
+
 async def test_a_terminated_replicator_leaves_no_temporary_file(pair: Pair, start: Start, tmp_path: Path) -> None:
     async with start() as copying:
         await copied(pair, copying, 1)

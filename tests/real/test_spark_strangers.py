@@ -1,21 +1,25 @@
 """Strangers at the ports that Spark opens: they are refused, and what is copied goes on."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from socket import create_connection
 from typing import TypeVar
 
 import psutil
 import pytest
 import pytest_asyncio
 
+from appliance.replicator.gateway import closed_gateway
+from appliance.replicator.machine import java_machine
 from bench import clusters
 from bench.copying import Copying
 from bench.filling import Load
 from bench.our_replicator import our_replicator
 from bench.spark_cluster import on_a_cluster
-from tests.support.engine import Pair
+from tests.support.engine import ENGINE, Pair
 from tests.support.patience import PATIENCE
 from tests.support.processes import runs
 from tests.support.records import produce
@@ -138,12 +142,31 @@ async def test_nothing_is_served_to_whoever_asks_for_files_or_opened_blocks(pair
     await harmless(pair, copying, stranger)
 
 
-async def test_the_gateway_of_pyspark_obeys_nobody_without_its_secret(pair: Pair, copying: Copying) -> None:
-    def stranger() -> list[bytes]:
-        (gateway,) = spoken(b"!")
-        return [said(gateway, words) for words in (CALL, b"A\nguessed\ne\n" + CALL)]
+async def test_no_stranger_reaches_the_gateway_of_pyspark_once_spark_runs(pair: Pair, copying: Copying) -> None:
+    # It gives whoever connects a thread, for ever: some hundreds of strangers had left Java none, and all hung.
+    assert await harmless(pair, copying, lambda: spoken(b"!")) == []
 
-    assert all(b"Authentication error" in answer for answer in await harmless(pair, copying, stranger))
+
+async def test_strangers_who_reach_the_gateway_before_us_are_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYSPARK_PIN_THREAD", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+        monkeypatch.setenv(name, "")
+    async with java_machine(ENGINE, "link", tmp_path / "setenv.sh", tmp_path) as machine:
+        port, secret = await machine.gateway()
+        (java,) = (process for process, part in processes() if part == DRIVER)
+        assert ("127.0.0.1", port) in listeners(java)
+        assert b"Authentication error" in await asyncio.to_thread(said, ("127.0.0.1", port), CALL)
+        with contextlib.ExitStack() as held:
+            strangers = [held.enter_context(create_connection(("127.0.0.1", port), PATIENCE)) for _ in range(50)]
+            gateway = await asyncio.to_thread(closed_gateway, port, secret)
+            for stranger in strangers:
+                with contextlib.suppress(ConnectionResetError):
+                    assert await asyncio.to_thread(stranger.recv, 1) == b""
+        assert listeners(java) == set()
+        clock = gateway.jvm.java.lang.System.currentTimeMillis
+        assert all(await asyncio.gather(*(asyncio.to_thread(clock) for _ in range(3))))
+        gateway._gateway_client.is_connected = False
 
 
 async def test_pages_show_nothing_take_no_order_and_are_on_loopback_alone(pair: Pair, copying: Copying) -> None:

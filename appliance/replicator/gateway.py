@@ -1,0 +1,45 @@
+"""The connections through which the driver calls Java: there is a listener for them only until they are made.
+
+py4j gives whoever connects a thread of Java's, and all the time in the world to know the secret: some hundreds of
+strangers would leave Spark no thread to be had. So the driver connects at once, as often as it ever needs, and has
+Java close the listener, and every connection that is not ours.
+"""
+
+import os
+from typing import Any
+
+from py4j.java_gateway import JavaGateway
+from pyspark.java_gateway import launch_gateway
+
+_CONNECTIONS = 8
+"""A thread uses one, and one more while it tells Java of what Python forgets: there are three at most, a slice's, one
+that looks for room, and one that ends the slice by force."""
+
+
+def closed_gateway(port: int, secret: str) -> JavaGateway:
+    """PySpark's, connected to Java and to be reached by nobody else from now on.
+
+    Raises:
+        Py4JError, OSError: Java does not answer.
+    """
+    # As in Java's own environment: threads share connections, and none has one of its own.
+    os.environ["PYSPARK_PIN_THREAD"] = "false"
+    os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
+    gateway: JavaGateway = launch_gateway()  # type: ignore[no-untyped-call]
+    client = gateway._gateway_client
+    made = [client._get_connection() for _ in range(_CONNECTIONS)]
+    ours = {connection.socket.getsockname()[1] for connection in made}
+    client.deque.extend(made)
+    server = gateway.java_gateway_server
+    _private(server, "sSocket").close()
+    for connection in gateway.jvm.java.util.ArrayList(_private(server, "connections")):
+        if connection.getSocket().getPort() not in ours:
+            connection.getSocket().close()
+    return gateway
+
+
+def _private(server: Any, name: str) -> Any:
+    """A field of ``py4j.GatewayServer``, which has no method that closes its listener and leaves its connections."""
+    field = server.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(server)
