@@ -36,7 +36,7 @@ table inet filter {
 """.replace("RULES", "meta l4proto ipv6-icmp accept")
 """A VM whose user drops all else; IPv6 needs its neighbours."""
 TRACKING = """
-table inet tracking { chain tracks { type filter hook prerouting priority -160; ct state established accept; } }
+table inet tracking { chain tracks { type filter hook prerouting priority -160; ct state established accept; }; }
 """
 """A kernel follows connections once a rule asks for it, as Docker's do from its start."""
 COUNTING = """
