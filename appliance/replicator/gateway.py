@@ -6,14 +6,15 @@ Java close the listener, and every connection that is not ours.
 """
 
 import os
+import threading
+from queue import SimpleQueue
 from typing import Any
 
 from py4j.java_gateway import JavaGateway
 from pyspark.java_gateway import launch_gateway
 
 _CONNECTIONS = 8
-"""A thread uses one, and one more while it tells Java of what Python forgets: there are three at most, a slice's, one
-that looks for room, and one that ends the slice by force."""
+"""A thread uses one: a slice's, one that looks for room, one that ends the slice by force, and one that forgets."""
 
 
 def closed_gateway(port: int, secret: str) -> JavaGateway:
@@ -30,12 +31,29 @@ def closed_gateway(port: int, secret: str) -> JavaGateway:
     made = [client._get_connection() for _ in range(_CONNECTIONS)]
     ours = {connection.socket.getsockname()[1] for connection in made}
     client.deque.extend(made)
+    _forget_apart(client)
     server = gateway.java_gateway_server
     _private(server, "sSocket").close()
     for connection in gateway.jvm.java.util.ArrayList(_private(server, "connections")):
         if connection.getSocket().getPort() not in ours:
             connection.getSocket().close()
     return gateway
+
+
+def _forget_apart(client: Any) -> None:
+    """Have a thread tell Java of the objects that Python forgets.
+
+    py4j would do so in whichever thread collects garbage: the event loop's would hang with a Java that hangs.
+    """
+    forgotten: SimpleQueue[str] = SimpleQueue()
+    tell = client.garbage_collect_object
+    client.garbage_collect_object = forgotten.put
+
+    def forget() -> None:
+        while True:
+            tell(forgotten.get())
+
+    threading.Thread(target=forget, name="forgetting", daemon=True).start()
 
 
 def _private(server: Any, name: str) -> Any:
