@@ -46,11 +46,11 @@ class Stage:
 
     def variables(self) -> dict[str, str]:
         """The link's setenv.sh: what is required, and where the files and the VPC's own DNS are."""
-        _, other = ORANGE.nodes
+        seed, other = ORANGE.nodes
         return {
             "SOURCE_CLUSTER_ID": "orange",
             "SOURCE_BROKER_SERVERS": str(bootstrap(ORANGE)),
-            "SOURCE_BROKER_PATTERN": f"*.orange.example:{other.vpc_port}",
+            "SOURCE_BROKER_PATTERN": f"*.orange.example:{seed.vpc_port}-{other.vpc_port}",
             "SOURCE_SASL_MECHANISM": "SCRAM-SHA-512",
             "SOURCE_API_KEY": SCRAM_USER.key,
             "SOURCE_API_SECRET": SCRAM_USER.secret.reveal(),
