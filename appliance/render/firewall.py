@@ -71,7 +71,7 @@ def rules(settings: Settings) -> tuple[Rule, ...]:
     tunnel = settings.tunnel
     return (
         *_between_the_vms(tunnel),
-        *_to_brokers(settings.source, [pattern.port for pattern in tunnel.allowed.patterns]),
+        *_to_brokers(settings.source, [port for pattern in tunnel.allowed.patterns for port in pattern.ports]),
         *_to_brokers(settings.destination, []),
     )
 

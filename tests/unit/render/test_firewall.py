@@ -175,3 +175,10 @@ def test_two_links_have_no_rule_and_no_table_of_one_name(
     assert first
     assert second
     assert not first & second
+
+
+def test_case_27_every_port_of_a_pattern_is_in_the_rules() -> None:
+    """Of a range only the first was."""
+    pattern = "*.orange.example:9193-9195"
+    settings = link(SOURCE_BROKER_SERVERS="b0.orange.example:9193", SOURCE_BROKER_PATTERN=pattern)
+    assert [rule.port for rule in rules(settings) if "source cluster" in rule.reason] == [9193, 9194, 9195]
