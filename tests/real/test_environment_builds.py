@@ -136,7 +136,9 @@ def test_no_setting_of_pips_changes_what_is_installed_and_where(
 def test_an_environment_that_lacks_what_pip_says_it_installed_is_not_complete(
     tmp_path: Path, index: PackageIndex
 ) -> None:
-    overwritten = {"tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 2.0\n"}
+    overwritten = {
+        "other-1.0.data/purelib/tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 2.0\n"
+    }
     index.files["other-1.0-py3-none-any.whl"] = wheel("other", "1.0", overwritten)
     lock = tmp_path / "other.lock"
     elsewhere = entry("elsewhere", "1.0 ; sys_platform == 'other'", b"")
