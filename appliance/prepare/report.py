@@ -46,7 +46,7 @@ def _row(rule: Rule, machine: Side) -> tuple[str, ...]:
     own = f"{rule.machine} VM"
     ends = (rule.peer.name, own) if rule.inbound else (own, rule.peer.name)
     direction, across = "inbound" if rule.inbound else "outbound", "yes" if rule.across else "no"
-    return "*" if rule.machine is machine else "", own, direction, *ends, "TCP", str(rule.port), across, rule.reason
+    return "*" if rule.machine is machine else "", own, direction, *ends, "TCP", rule.ports, across, rule.reason
 
 
 def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ import hashlib
 import ipaddress
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from appliance.render.template import filled
@@ -48,7 +48,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One opening in the firewall of the VM on the side ``machine``: TCP from or to ``peer``, on ``port``.
+    """One opening in the firewall of the VM on the side ``machine``: TCP from or to ``peer``, on ``first`` to ``last``.
 
     ``across`` says that it is between the two VPCs; the others stay within one.
     """
@@ -56,14 +56,20 @@ class Rule:
     machine: Side
     inbound: bool
     peer: Peer
-    port: int
+    first: int
+    last: int
     across: bool
     reason: str
 
     @property
     def name(self) -> str:
         """Short, and of no other rule of the link."""
-        return f"{self.machine}-{'from' if self.inbound else 'to'}-{'vm' if self.across else 'brokers'}-{self.port}"
+        return f"{self.machine}-{'from' if self.inbound else 'to'}-{'vm' if self.across else 'brokers'}-{self.first}"
+
+    @property
+    def ports(self) -> str:
+        """As every firewall writes one port, or a range of them."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
 def rules(settings: Settings) -> tuple[Rule, ...]:
@@ -71,8 +77,8 @@ def rules(settings: Settings) -> tuple[Rule, ...]:
     tunnel = settings.tunnel
     return (
         *_between_the_vms(tunnel),
-        *_to_brokers(settings.source, [port for pattern in tunnel.allowed.patterns for port in pattern.ports]),
-        *_to_brokers(settings.destination, []),
+        *_to_brokers(settings.source, (port for pattern in tunnel.allowed.patterns for port in pattern.ports)),
+        *_to_brokers(settings.destination, ()),
     )
 
 
@@ -81,20 +87,28 @@ def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
     if tunnel.ssh and tunnel.by_own_sshd:
         ssh, reason = tunnel.ssh.login.server, "the source VM's SSH server, which carries the tunnel"
         return (
-            Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), ssh.port, True, reason),
-            Rule(Side.DESTINATION, False, _vm(Side.SOURCE, ssh.host), ssh.port, True, reason),
+            Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), ssh.port, ssh.port, True, reason),
+            Rule(Side.DESTINATION, False, _vm(Side.SOURCE, ssh.host), ssh.port, ssh.port, True, reason),
         )
     if tunnel.ssh:
         inside = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
         outside, reason = tunnel.ssh.login.server, "the tunnel, which comes by way of the bastion"
         return (
-            Rule(Side.SOURCE, True, inside, port, True, reason),
-            Rule(Side.DESTINATION, False, _peer("bastion", "bastion", outside.host), outside.port, True, reason),
+            Rule(Side.SOURCE, True, inside, port, port, True, reason),
+            Rule(
+                Side.DESTINATION,
+                False,
+                _peer("bastion", "bastion", outside.host),
+                outside.port,
+                outside.port,
+                True,
+                reason,
+            ),
         )
     reason = "the tunnel, which the destination VM dials"
     return (
-        Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), port, True, reason),
-        Rule(Side.DESTINATION, False, _vm(Side.SOURCE, tunnel.server.host), port, True, reason),
+        Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), port, port, True, reason),
+        Rule(Side.DESTINATION, False, _vm(Side.SOURCE, tunnel.server.host), port, port, True, reason),
     )
 
 
@@ -130,11 +144,13 @@ def _peer(name: str, variable: str, host: str) -> Peer:
     return Peer(name, variable, str(network), network.version)
 
 
-def _to_brokers(cluster: ClusterSettings, more_ports: Sequence[int]) -> tuple[Rule, ...]:
-    side = cluster.side
+def _to_brokers(cluster: ClusterSettings, more_ports: Iterable[int]) -> tuple[Rule, ...]:
+    side, reason = cluster.side, f"the brokers of the {cluster.side} cluster"
     brokers = Peer(f"{side} brokers", f"{side}_brokers", f"CIDR_OF_{side.upper()}_BROKERS")
-    ports = sorted({target.port for target in cluster.bootstrap} | set(more_ports))
-    return tuple(Rule(side, False, brokers, port, False, f"the brokers of the {side} cluster") for port in ports)
+    ports = {target.port for target in cluster.bootstrap}.union(more_ports)
+    firsts = sorted(port for port in ports if port - 1 not in ports)
+    lasts = sorted(port for port in ports if port + 1 not in ports)
+    return tuple(Rule(side, False, brokers, *ends, False, reason) for ends in zip(firsts, lasts, strict=True))
 
 
 def _name(tunnel: TunnelSettings) -> str:
