@@ -21,4 +21,7 @@ def _key(token: str) -> bytes:
 def seat_tls(token: str, side: Side) -> ssl.SSLContext:
     """One end's: the driver's is the source, since that is the end that listens."""
     protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
-    return tls_context(make_credentials(_key(token), "seats", side), protocol)
+    context = tls_context(make_credentials(_key(token), "seats", side), protocol)
+    # As cheap as X25519, and every Python can name it alone: a stranger's hello cannot ask for a dear one (identity).
+    context.set_ecdh_curve("prime256v1")
+    return context

@@ -18,9 +18,14 @@ ends, and the line looks as ordinary TLS 1.3 does. The token::
     tag      first 24 bytes of HMAC-SHA256(tag key, time | ClientHello with an empty legacy_session_id)
     token    tag | time XOR the first 8 bytes of HMAC-SHA256(time key, tag)
     time     u64, milliseconds since 1970
+
+Keys are agreed on by that of which the client sends a share in its first flight: X25519 or its post-quantum hybrid. A
+hello with another share, or with none, so that the server would have to ask for one, is refused before OpenSSL sees it;
+so is a server that asks (section 4.1.4). A finite field of 8192 bits would take an end a tenth of a second.
 """
 
 import hmac
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from appliance.errors import PeerError
@@ -40,6 +45,13 @@ CLIENT_HELLO_MAX = 4096
 """Bytes of a ClientHello's record, at most; one with a post-quantum key share has some 1,500."""
 
 _CHANGE_CIPHER_SPEC = bytes.fromhex("140303000101")
+
+_KEY_SHARE = 51
+_X25519, _X25519MLKEM768 = 29, 4588
+"""An extension, and groups (section 4.2.7; draft-ietf-tls-ecdhe-mlkem)."""
+
+_RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
+"""The random number of a ServerHello that asks for another ClientHello (section 4.1.3)."""
 
 
 class NotProven(Exception):
@@ -137,6 +149,27 @@ def without_session_id(record: bytes) -> tuple[bytes, bytes]:
     return _resized(record, begin - end) + b"\0" + record[end:], record[begin:end]
 
 
+def offers_cheap_keys(hello: bytes) -> bool:
+    """True if a ClientHello, with an empty legacy_session_id, has shares of X25519 or its hybrid, and no others."""
+    rest = hello[_SESSION_ID_AT + 1 :]
+    rest = rest[2 + int.from_bytes(rest[:2], "big") :]
+    extensions = rest[1 + (rest[0] if rest else 0) + 2 :]
+    while extensions:
+        kind, end = int.from_bytes(extensions[:2], "big"), 4 + int.from_bytes(extensions[2:4], "big")
+        if kind == _KEY_SHARE:
+            groups = set(_groups(extensions[6:end]))
+            return bool(groups) and groups <= {_X25519, _X25519MLKEM768}
+        extensions = extensions[end:]
+    return False
+
+
+def _groups(shares: bytes) -> Iterator[int]:
+    """The groups of key shares: for each u16, the share's length u16, and the share."""
+    while shares:
+        yield int.from_bytes(shares[:2], "big")
+        shares = shares[4 + int.from_bytes(shares[2:4], "big") :]
+
+
 def _resized(record: bytes, change: int) -> bytes:
     """The part of a hello's record before legacy_session_id, with lengths that have changed by so many bytes."""
     length = int.from_bytes(record[3:5], "big") + change
@@ -195,6 +228,8 @@ class ClientWire:
         self._begun.clear()
         if record[0] == _ALERT:
             return record + rest
+        if record[_RECORD_HEADER + 6 : _SESSION_ID_AT] == _RETRY_RANDOM:
+            raise PeerError("TLS: the server asks for other keys than X25519's")
         hello, echoed = without_session_id(record)
         if not hmac.compare_digest(echoed, self._token):
             raise PeerError("TLS: the server has not echoed our legacy_session_id")

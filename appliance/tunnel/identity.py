@@ -184,13 +184,16 @@ def _agree_on_keys_cheaply(context: ssl.SSLContext) -> None:
 
     A finite field of 8192 bits, which OpenSSL would do as well, costs a server a tenth of a second for each hello. The
     stars have a client send both key shares, so that no server asks for another (OpenSSL 3.5, SSL_CTX_set1_groups).
+    A Python that cannot name X25519, as Debian 12's, leaves OpenSSL its own list, of which a client sends a share of
+    X25519; in the tunnel ``first_flight`` lets no other one pass.
     """
     set_groups = getattr(context, "set_groups", None)  # from Python 3.15 on
     if set_groups is not None:
         with contextlib.suppress(ssl.SSLError):
             set_groups("*X25519MLKEM768:*X25519")
             return
-    context.set_ecdh_curve("X25519")
+    with contextlib.suppress(ssl.SSLError):
+        context.set_ecdh_curve("X25519")
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from appliance.errors import ClockDiffers, IdentityRefused
-from appliance.tunnel.first_flight import NotProven, Proof, TokenKeys, client_hello, proof_in
+from appliance.tunnel.first_flight import NotProven, Proof, TokenKeys, client_hello, offers_cheap_keys, proof_in
 
 TOLERANCE = 120.0
 """Seconds by which the two VMs' clocks may differ."""
@@ -32,7 +32,7 @@ class ProofCheck:
 
         Raises:
             ClockDiffers: the secret is right, the time is not.
-            IdentityRefused: there is no proof, or it was used before.
+            IdentityRefused: there is no proof, or it was used before, or its keys are dear.
         """
         try:
             record = client_hello(received)
@@ -41,6 +41,8 @@ class ProofCheck:
             proof = proof_in(record, self._keys)
         except NotProven:
             raise IdentityRefused("its first bytes do not prove that it knows SHARED_SECRET") from None
+        if not offers_cheap_keys(proof.hello):
+            raise IdentityRefused("it offers other keys than X25519's: it is of another release, or its TLS is told to")
         self._check_time(proof)
         self._check_new(proof)
         return proof

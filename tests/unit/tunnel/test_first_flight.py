@@ -16,6 +16,7 @@ from appliance.tunnel.first_flight import (
     ServerWire,
     TokenKeys,
     client_hello,
+    offers_cheap_keys,
     proof_in,
     token_for,
     with_session_id,
@@ -23,7 +24,7 @@ from appliance.tunnel.first_flight import (
 )
 from appliance.tunnel.proof_check import TOLERANCE, ProofCheck
 from appliance.tunnel.tls import TlsLayer
-from tests.support.tls import identity, key_of
+from tests.support.tls import identity, key_of, known
 
 KEYS = TokenKeys.of(key_of())
 NOW = 1_800_000_000.25
@@ -189,14 +190,14 @@ def test_clocks_may_differ_a_little(ahead: float) -> None:
 class Handshake:
     """Our client and our server with the wire between them."""
 
-    def __init__(self) -> None:
-        self.client = TlsLayer(identity(Side.DESTINATION).known.context, ClientWire(KEYS, NOW))
+    def __init__(self, client: ssl.SSLContext | None = None, server: ssl.SSLContext | None = None) -> None:
+        self.client = TlsLayer(client or identity(Side.DESTINATION).known.context, ClientWire(KEYS, NOW))
         self.client.start()
         hello = self.client.outgoing()
         proof = check_at().examine(hello)
         assert proof
-        self.token = proof.token
-        self.server = TlsLayer(identity(Side.SOURCE).known.context, ServerWire(proof.token))
+        self.proof = proof
+        self.server = TlsLayer(server or identity(Side.SOURCE).known.context, ServerWire(proof.token))
         self.server.receive(proof.hello)
 
     def finish(self, answer: bytes, step: int) -> None:
@@ -232,7 +233,7 @@ def test_on_the_wire_the_answers_are_those_of_ordinary_tls_1_3() -> None:
     kinds = [kind for kind, _ in records(answer)]
     _, echoed = without_session_id(records(answer)[0][1])
     assert (kinds[:2], set(kinds[2:])) == ([22, 20], {23})
-    assert echoed == ends.token
+    assert echoed == ends.proof.token
     ends.client.receive(answer)
     kinds = [kind for kind, _ in records(ends.client.outgoing())]
     assert (kinds[0], set(kinds[1:])) == (20, {23})
@@ -263,6 +264,84 @@ def test_no_answer_breaks_a_client(answer: bytes) -> None:
             client.receive(first)
         except ApplianceError:
             return
+
+
+FFDHE8192, P256 = 0x0104, 0x0017
+
+
+def with_key_shares(hello: bytes, *groups: int) -> bytes:
+    """The hello with shares of these groups, eight bytes each, in place of its own."""
+    at = hello.index(b"\0\x33", SESSION_ID_AT)
+    size = int.from_bytes(hello[at + 2 : at + 4], "big")
+    shares = b"".join(group.to_bytes(2, "big") + b"\0\x08" + bytes(8) for group in groups)
+    extension = len(shares).to_bytes(2, "big") + shares
+    change = len(extension) - size
+    made = bytearray(hello[: at + 2] + len(extension).to_bytes(2, "big") + extension + hello[at + 4 + size :])
+    # The lengths of the record, of the message and, behind ciphers and compression, of all extensions.
+    ciphers = int.from_bytes(made[SESSION_ID_AT + 1 : SESSION_ID_AT + 3], "big")
+    for begin, width in ((3, 2), (6, 3), (SESSION_ID_AT + 1 + 2 + ciphers + 2, 2)):
+        length = int.from_bytes(made[begin : begin + width], "big") + change
+        made[begin : begin + width] = length.to_bytes(width, "big")
+    return bytes(made)
+
+
+@pytest.mark.parametrize(
+    ("groups", "cheap"),
+    [
+        ([X25519], True),
+        ([X25519MLKEM768, X25519], True),
+        ([], False),
+        ([FFDHE8192], False),
+        ([X25519, FFDHE8192], False),
+        ([P256], False),
+    ],
+)
+def test_case_28_whoever_knows_the_secret_and_offers_dear_keys_is_refused_before_openssl_sees_it(
+    groups: list[int], cheap: bool
+) -> None:
+    """The Python of the image cannot tell OpenSSL to refuse them."""
+    hello = with_key_shares(plain_hello(), *groups)
+    wire = with_session_id(hello, token_for(hello, KEYS, NOW))
+    with contextlib.nullcontext() if cheap else pytest.raises(IdentityRefused, match="other keys than X25519"):
+        assert check_at().examine(wire)
+
+
+@given(st.binary(max_size=200))
+def test_no_extensions_break_the_search_for_key_shares(rest: bytes) -> None:
+    assert not offers_cheap_keys(plain_hello()[: SESSION_ID_AT + 1] + rest) or b"\0\x1d" in rest
+
+
+def old_context(side: Side) -> ssl.SSLContext:
+    """One end's of a Python that does not know X25519 as a curve, as 3.11.2 does not."""
+
+    def set_ecdh_curve(_: ssl.SSLContext, name: str) -> None:
+        raise ssl.SSLError(f"[EC: UNKNOWN_GROUP] {name}")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ssl.SSLContext, "set_groups", None, raising=False)
+        patched.setattr(ssl.SSLContext, "set_ecdh_curve", set_ecdh_curve)
+        return known(side=side).context
+
+
+@pytest.mark.parametrize("old", [{Side.SOURCE}, {Side.DESTINATION}, set(Side)], ids=str)
+def test_case_28_ends_whose_python_cannot_name_x25519_agree_on_it_all_the_same(old: set[Side]) -> None:
+    """The image's containers ended at their start."""
+    contexts = {side: old_context(side) if side in old else None for side in Side}
+    ends = Handshake(contexts[Side.DESTINATION], contexts[Side.SOURCE])
+    assert (len(groups_of(ends.proof.hello)) > 2) is (Side.DESTINATION in old)
+    answer = ends.server.outgoing()
+    assert b"\0\x33\0\x24\0\x1d\0\x20" in answer[:200]  # a key share of X25519
+    ends.finish(answer, 10_000)
+    assert ends.client.handshaken
+    assert ends.server.handshaken
+
+
+def test_a_server_that_asks_for_other_keys_is_refused_before_openssl_makes_them() -> None:
+    server = known(side=Side.SOURCE).context
+    server.set_ecdh_curve("prime256v1")
+    ends = Handshake(old_context(Side.DESTINATION), server)
+    with pytest.raises(PeerError, match="asks for other keys"):
+        ends.client.receive(ends.server.outgoing())
 
 
 def test_a_client_that_offers_nothing_of_ours_costs_no_exchange_of_keys() -> None:
