@@ -3,14 +3,13 @@
 Sender, both ends and target share the machine: what a byte costs in all is what is measured. Each round does the same
 to all three in turn; figures are medians of the rounds, ``added`` is over the direct connection of the same round. Both
 tunnels have TLS 1.3 with one cipher suite and certificates at both ends, and prove both identities anew with every
-connection.
+connection. Strangers come last, to stunnel last of all: it goes on shaking hands with them long after they are gone.
 """
 
 import argparse
 import asyncio
 import contextlib
 import logging
-import math
 import resource
 import statistics
 import sys
@@ -19,6 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from appliance.demo.tasks import in_thread
 from bench.loopback import LOOPBACK
@@ -42,18 +42,22 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One round of one way: bytes a second of one stream and of several, connections a second, latency.
-
-    ``beside_strangers`` is the latency while a stranger sends hellos to the server, and ``hello`` the processor
-    time that one of these costs the server, in microseconds; a direct way has neither.
-    """
+    """One round of one way: bytes a second of one stream and of several, connections a second, latency."""
 
     one: float
     several: float
     connections: float
     latency: Latency
-    beside_strangers: Latency | None = None
-    hello: float = math.nan
+
+
+class Besieged(NamedTuple):
+    """One way while a stranger sends hellos to its server, in microseconds.
+
+    ``p99`` is the latency of an echo, and ``hello`` the processor time that one of the hellos costs the server.
+    """
+
+    p99: float
+    hello: float
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +89,9 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         for way in ways.values():
             await _trial(way, _WARMING_SECONDS)
         rounds = [await _round(ways, arguments.seconds) for _ in range(arguments.rounds)]
-    return rows(rounds, costs[_OURS], costs[_THEIRS])
+        besieged = [await _besieged(ours, arguments.seconds) for _ in range(arguments.rounds)]
+        sieges = {_OURS: besieged, _THEIRS: [await _besieged(theirs, arguments.seconds)]}
+    return rows(rounds, sieges, costs[_OURS], costs[_THEIRS])
 
 
 def _allow_files() -> None:
@@ -109,14 +115,13 @@ async def _trial(way: Way, seconds: float) -> Trial:
         await in_thread(lambda _: streamed(at, _STREAMS, seconds)),
         await in_thread(lambda _: connected(at, seconds)),
         await in_thread(lambda _: latency(at, seconds)),
-        *(await _with_strangers(way, seconds) if way.server_port else ()),
     )
     for process in way.processes:
         process.require_running()
     return trial
 
 
-async def _with_strangers(way: Way, seconds: float) -> tuple[Latency, float]:
+async def _besieged(way: Way, seconds: float) -> Besieged:
     """The latency beside a stranger's hellos; and what one of them costs the server, which does nothing else then."""
     flood = asyncio.create_task(_flood(way, seconds))
     beside = await in_thread(lambda _: latency(way.entrance, seconds))
@@ -125,7 +130,7 @@ async def _with_strangers(way: Way, seconds: float) -> tuple[Latency, float]:
     hellos = await _flood(way, seconds)
     cost = 1e6 * (_server_seconds(way) - before) / max(1, hellos)
     log.info("strangers", extra={"fields": {"p99": f"{beside.p99:.0f}us", "hellos": hellos, "each": f"{cost:.0f}us"}})
-    return beside, cost
+    return Besieged(beside.p99, cost)
 
 
 async def _flood(way: Way, seconds: float) -> int:
@@ -170,22 +175,20 @@ def _shares(way: Way) -> Sequence[float]:
     return [memory(process.pid).share / _KIBIBYTE for process in way.processes]
 
 
-def _p99_beside_strangers(trials: Mapping[str, Trial], way: str) -> float:
-    beside = trials[way].beside_strangers
-    return beside.p99 if beside else math.nan
-
-
 def rows(
-    rounds: Sequence[Mapping[str, Trial]], our_idle: tuple[float, ...], their_idle: tuple[float, ...]
+    rounds: Sequence[Mapping[str, Trial]],
+    sieges: Mapping[str, Sequence[Besieged]],
+    our_idle: tuple[float, ...],
+    their_idle: tuple[float, ...],
 ) -> list[Row]:
-    """The medians of the rounds; what an idle connection costs where it costs more."""
+    """The medians of the rounds and of each way's sieges; what an idle connection costs where it costs more."""
 
     def row(name: str, unit: str, figure: Callable[[Mapping[str, Trial], str], float], peer: str) -> Row:
         ours, theirs = (statistics.median(figure(each, way) for each in rounds) for way in (_OURS, peer))
         return Row(name, unit, ours, peer, theirs)
 
-    beside = statistics.median(_p99_beside_strangers(each, _OURS) for each in rounds)
-    hello = statistics.median(each[_OURS].hello for each in rounds)
+    p99 = {way: statistics.median(siege.p99 for siege in own) for way, own in sieges.items()}
+    hello = {way: statistics.median(siege.hello for siege in own) for way, own in sieges.items()}
     rates: list[tuple[str, str, Callable[[Mapping[str, Trial], str], float]]] = [
         ("one stream", "MB/s", lambda each, way: each[way].one / 1e6),
         (f"{_STREAMS} streams", "MB/s", lambda each, way: each[way].several / 1e6),
@@ -195,10 +198,10 @@ def rows(
         *(row(name, unit, figure, peer) for name, unit, figure in rates for peer in (_THEIRS, _DIRECT)),
         row("added latency p50", "us", lambda e, way: e[way].latency.median - e[_DIRECT].latency.median, _THEIRS),
         row("added latency p99", "us", lambda e, way: e[way].latency.p99 - e[_DIRECT].latency.p99, _THEIRS),
-        row("p99 beside strangers", "us", _p99_beside_strangers, _THEIRS),
-        Row("p99 beside strangers", "us", beside, LIMIT, _STRANGERS_LIMIT),
-        row("a stranger's hello", "us of processor", lambda each, way: each[way].hello, _THEIRS),
-        Row("a stranger's hello", "us of processor", hello, LIMIT, _HELLO_LIMIT),
+        Row("p99 beside strangers", "us", p99[_OURS], _THEIRS, p99[_THEIRS]),
+        Row("p99 beside strangers", "us", p99[_OURS], LIMIT, _STRANGERS_LIMIT),
+        Row("a stranger's hello", "us of processor", hello[_OURS], _THEIRS, hello[_THEIRS]),
+        Row("a stranger's hello", "us of processor", hello[_OURS], LIMIT, _HELLO_LIMIT),
         Row("idle connection, destination", "KiB", our_idle[0], _THEIRS, their_idle[0]),
         Row("idle connection, source", "KiB", our_idle[1], _THEIRS, their_idle[1]),
         Row("idle connection, dearer side", "KiB", max(our_idle), LIMIT, _IDLE_LIMIT),
