@@ -71,13 +71,14 @@ class Establishing:
         await self._bound()
         for _ in range(_TRIES):
             topic = await self.look()
-            if fault := await self.fault(topic):
-                raise LinkRefused(fault)
-            if topic.link is not None:
-                return Established(topic.lanes, topic.generation, topic.memories[0].starts)
-            # Another start that makes the link at the same time fences this one, or is fenced.
-            with contextlib.suppress(Fenced):
-                await self._write_down(topic)
+            if topic.memories:  # otherwise the broker lags, and does not show it yet
+                if fault := await self.fault(topic):
+                    raise LinkRefused(fault)
+                if topic.link is not None:
+                    return Established(topic.lanes, topic.generation, topic.memories[0].starts)
+                # Another start that makes the link at the same time fences this one, or is fenced.
+                with contextlib.suppress(Fenced):
+                    await self._write_down(topic)
             await asyncio.sleep(_PAUSE * random.random())
         raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")
 

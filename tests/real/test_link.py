@@ -2,10 +2,13 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 
 from appliance.errors import LinkRefused
+from appliance.kafka.metadata import Metadata
+from appliance.replicator.establish import Establishing
 from appliance.replicator.lane import Lane
 from appliance.replicator.memory import Owner
 from appliance.replicator.memory_records import encode_position
@@ -85,6 +88,31 @@ async def test_two_first_starts_with_different_lanes_make_one_link(pair: Pair) -
         await other.assign()
         await other.copy_all()
     pair.compare(topic, 8)
+
+
+async def test_case_29_a_broker_that_does_not_show_the_positions_topic_yet_makes_no_link_without_lanes(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A link of no lanes was written down, and every later start refused it.
+    pair.topic("lagging", 2)
+    async with pair.engine() as engine:
+        ask, bound = engine.destination.metadata, Establishing._bound
+        lagging: list[str] = []
+
+        async def of_the_past(topics: Sequence[str] | None) -> Metadata:
+            answer = await ask(topics)
+            hidden = lagging.pop() if lagging and topics == lagging else ""
+            return dataclasses.replace(answer, topics={n: topic for n, topic in answer.topics.items() if n != hidden})
+
+        async def lag(establishing: Establishing) -> None:
+            await bound(establishing)
+            lagging.append(pair.naming.positions_topic)
+
+        monkeypatch.setattr(engine.destination, "metadata", of_the_past)
+        monkeypatch.setattr(Establishing, "_bound", lag)
+        await engine.establish()
+        assert engine.lanes == LANES
+        assert not lagging
 
 
 async def test_a_positions_topic_that_was_grown_is_refused_and_adopted_as_it_was(pair: Pair) -> None:  # invariant H
