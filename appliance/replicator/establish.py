@@ -70,15 +70,14 @@ class Establishing:
         await self.make_topic()
         await self._bound()
         for _ in range(_TRIES):
-            topic = await self.look()
-            if topic.memories:  # otherwise the broker lags, and does not show it yet
-                if fault := await self.fault(topic):
-                    raise LinkRefused(fault)
-                if topic.link is not None:
-                    return Established(topic.lanes, topic.generation, topic.memories[0].starts)
-                # Another start that makes the link at the same time fences this one, or is fenced.
-                with contextlib.suppress(Fenced):
-                    await self._write_down(topic)
+            topic = await self._look_at_made()
+            if fault := await self.fault(topic):
+                raise LinkRefused(fault)
+            if topic.link is not None:
+                return Established(topic.lanes, topic.generation, topic.memories[0].starts)
+            # Another start that makes the link at the same time fences this one, or is fenced.
+            with contextlib.suppress(Fenced):
+                await self._write_down(topic)
             await asyncio.sleep(_PAUSE * random.random())
         raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")
 
@@ -91,6 +90,20 @@ class Establishing:
         policy = (await self._settings_of(name)).get(POLICY)
         memories = await peek_memories(self.destination, name, len(known.leaders))
         return PositionsTopic(name, (policy and policy.value) or "", memories)
+
+    async def _look_at_made(self) -> PositionsTopic:
+        """The positions topic after ``make_topic``. A broker that lags may not show it at first.
+
+        Raises:
+            BrokerBusy: it is not shown for long.
+            Unreachable, BrokerRefused, PeerError: as everywhere.
+        """
+        for _ in range(_SHOWN_TRIES):
+            topic = await self.look()
+            if topic.memories:
+                return topic
+            await asyncio.sleep(_PAUSE)
+        raise BrokerBusy(f"{self.naming.positions_topic} was made and is not shown yet", "LEADER_NOT_AVAILABLE")
 
     async def _settings_of(self, topic: str) -> Mapping[str, Setting]:
         described, failures = await try_describe(self.destination, [topic])
@@ -150,11 +163,11 @@ class Establishing:
         if CHANGE in fault:
             raise LinkRefused(fault)
         await self.make_topic()
-        topic = await self.look()
+        topic = await self._look_at_made()
         done = await self._forget_misplaced(topic)
         link = await self._link_record(topic)
         await self._remember(topic, 0, [encode_link(link, link.made)])
-        if fault := await self.fault(await self.look()):
+        if fault := await self.fault(await self._look_at_made()):
             raise LinkRefused(fault)
         return [*done, f"{topic.name}: {link.partitions} partitions, {link.lanes} lanes, source {link.source_cluster}"]
 
@@ -222,7 +235,7 @@ class Establishing:
         return LinkRecord(source, topic.lanes, len(topic.memories), _now())
 
     async def _ends_now(self) -> Sequence[StartOffsets]:
-        """Where the partitions end that are there now; of one that does not tell, all is copied."""
+        """Return the current end of each source partition; -1, its first record, if the end is not known."""
         metadata: Metadata = await self.source.metadata(None)
         topics = [t for t in metadata.topics.values() if self.naming.copies(t.name, t.internal) and t.leaders]
         partitions = [(topic.name, number) for topic in topics for number in range(len(topic.leaders))]

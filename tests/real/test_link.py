@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from appliance.errors import LinkRefused
+from appliance.kafka.cluster import KafkaCluster
 from appliance.kafka.metadata import Metadata
 from appliance.replicator.establish import Establishing
 from appliance.replicator.lane import Lane
@@ -90,29 +91,45 @@ async def test_two_first_starts_with_different_lanes_make_one_link(pair: Pair) -
     pair.compare(topic, 8)
 
 
+@pytest.fixture
+def lagging(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Topics that the next answer hides: the positions topic, once it was made."""
+    hidden: list[str] = []
+    ask, make_topic = KafkaCluster.metadata, Establishing.make_topic
+
+    async def of_the_past(cluster: KafkaCluster, topics: Sequence[str] | None) -> Metadata:
+        answer = await ask(cluster, topics)
+        name = hidden.pop() if hidden and topics == hidden else ""
+        return dataclasses.replace(answer, topics={n: topic for n, topic in answer.topics.items() if n != name})
+
+    async def made(establishing: Establishing) -> None:
+        await make_topic(establishing)
+        hidden.append(pair.naming.positions_topic)
+
+    monkeypatch.setattr(KafkaCluster, "metadata", of_the_past)
+    monkeypatch.setattr(Establishing, "make_topic", made)
+    return hidden
+
+
 async def test_case_29_a_broker_that_does_not_show_the_positions_topic_yet_makes_no_link_without_lanes(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, lagging: list[str]
 ) -> None:
     # A link of no lanes was written down, and every later start refused it.
     pair.topic("lagging", 2)
     async with pair.engine() as engine:
-        ask, bound = engine.destination.metadata, Establishing._bound
-        lagging: list[str] = []
-
-        async def of_the_past(topics: Sequence[str] | None) -> Metadata:
-            answer = await ask(topics)
-            hidden = lagging.pop() if lagging and topics == lagging else ""
-            return dataclasses.replace(answer, topics={n: topic for n, topic in answer.topics.items() if n != hidden})
-
-        async def lag(establishing: Establishing) -> None:
-            await bound(establishing)
-            lagging.append(pair.naming.positions_topic)
-
-        monkeypatch.setattr(engine.destination, "metadata", of_the_past)
-        monkeypatch.setattr(Establishing, "_bound", lag)
         await engine.establish()
         assert engine.lanes == LANES
         assert not lagging
+
+
+async def test_case_29_nor_does_one_that_lags_when_positions_are_adopted(pair: Pair, lagging: list[str]) -> None:
+    topic = pair.topic("lagging", 2)
+    await write_and_copy(pair, topic, 2)
+    pair.delete_positions()
+    told: list[str] = []
+    assert await adopt_positions(pair.settings(), told.append) == 1
+    assert f"{LANES} partitions, {LANES} lanes" in told[-1]
+    assert not lagging
 
 
 async def test_a_positions_topic_that_was_grown_is_refused_and_adopted_as_it_was(pair: Pair) -> None:  # invariant H
