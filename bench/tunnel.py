@@ -50,7 +50,7 @@ class Trial:
     latency: Latency
 
 
-class Besieged(NamedTuple):
+class UnderFlood(NamedTuple):
     """One way while a stranger sends hellos to its server, in microseconds.
 
     ``p99`` is the latency of an echo, and ``hello`` the processor time that one of the hellos costs the server.
@@ -89,9 +89,9 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         for way in ways.values():
             await _trial(way, _WARMING_SECONDS)
         rounds = [await _round(ways, arguments.seconds) for _ in range(arguments.rounds)]
-        besieged = [await _besieged(ours, arguments.seconds) for _ in range(arguments.rounds)]
-        sieges = {_OURS: besieged, _THEIRS: [await _besieged(theirs, arguments.seconds)]}
-    return rows(rounds, sieges, costs[_OURS], costs[_THEIRS])
+        flooded = [await _under_flood(ours, arguments.seconds) for _ in range(arguments.rounds)]
+        floods = {_OURS: flooded, _THEIRS: [await _under_flood(theirs, arguments.seconds)]}
+    return rows(rounds, floods, costs[_OURS], costs[_THEIRS])
 
 
 def _allow_files() -> None:
@@ -121,7 +121,7 @@ async def _trial(way: Way, seconds: float) -> Trial:
     return trial
 
 
-async def _besieged(way: Way, seconds: float) -> Besieged:
+async def _under_flood(way: Way, seconds: float) -> UnderFlood:
     """The latency beside a stranger's hellos; and what one of them costs the server, which does nothing else then."""
     flood = asyncio.create_task(_flood(way, seconds))
     beside = await in_thread(lambda _: latency(way.entrance, seconds))
@@ -130,11 +130,11 @@ async def _besieged(way: Way, seconds: float) -> Besieged:
     hellos = await _flood(way, seconds)
     cost = 1e6 * (_server_seconds(way) - before) / max(1, hellos)
     log.info("strangers", extra={"fields": {"p99": f"{beside.p99:.0f}us", "hellos": hellos, "each": f"{cost:.0f}us"}})
-    return Besieged(beside.p99, cost)
+    return UnderFlood(beside.p99, cost)
 
 
 async def _flood(way: Way, seconds: float) -> int:
-    """How many hellos a stranger has sent."""
+    """Send a stranger's hellos as fast as possible, and return their number."""
     command = [sys.executable, "-m", "bench.tunnel_strangers", str(way.server_port), str(seconds)]
     stranger = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     sent, _ = await stranger.communicate()
@@ -157,7 +157,7 @@ def _told(trial: Trial) -> dict[str, str]:
 
 
 async def _idle_costs(way: Way, connections: int) -> tuple[float, ...]:
-    """What an idle connection costs each of the way's processes, in KiB."""
+    """Return the memory of an idle connection in each of the way's processes, in KiB."""
     await in_thread(lambda _: connected(way.entrance, _WARMING_SECONDS))
     before = _shares(way)
 
@@ -177,18 +177,18 @@ def _shares(way: Way) -> Sequence[float]:
 
 def rows(
     rounds: Sequence[Mapping[str, Trial]],
-    sieges: Mapping[str, Sequence[Besieged]],
+    floods: Mapping[str, Sequence[UnderFlood]],
     our_idle: tuple[float, ...],
     their_idle: tuple[float, ...],
 ) -> list[Row]:
-    """The medians of the rounds and of each way's sieges; what an idle connection costs where it costs more."""
+    """Return the medians of the rounds and of each way's floods, and the larger memory of an idle connection."""
 
     def row(name: str, unit: str, figure: Callable[[Mapping[str, Trial], str], float], peer: str) -> Row:
         ours, theirs = (statistics.median(figure(each, way) for each in rounds) for way in (_OURS, peer))
         return Row(name, unit, ours, peer, theirs)
 
-    p99 = {way: statistics.median(siege.p99 for siege in own) for way, own in sieges.items()}
-    hello = {way: statistics.median(siege.hello for siege in own) for way, own in sieges.items()}
+    p99 = {way: statistics.median(flood.p99 for flood in own) for way, own in floods.items()}
+    hello = {way: statistics.median(flood.hello for flood in own) for way, own in floods.items()}
     rates: list[tuple[str, str, Callable[[Mapping[str, Trial], str], float]]] = [
         ("one stream", "MB/s", lambda each, way: each[way].one / 1e6),
         (f"{_STREAMS} streams", "MB/s", lambda each, way: each[way].several / 1e6),

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -170,7 +170,7 @@ class Defective(KafkaCluster):
     looks = 0
     fetches = 0
 
-    async def metadata(self, topics: "list[str] | None") -> Metadata:  # type: ignore[override]
+    async def metadata(self, topics: Sequence[str] | None) -> Metadata:
         self.looks += bool(topics)
         if self.looks == 1 and topics:
             raise ZeroDivisionError("in the router")

@@ -62,5 +62,5 @@ async def test_a_peer_that_jams_all_connections_takes_no_more_memory_than_there_
                 writer.close()
         async with asyncio.timeout(PATIENCE):  # jammed connections are reset a second or two after they have filled up
             for pid in map(pid_of, ends):
-                while memory(pid).highest + kernel_memory(pid) > tunnel_memory(CONNECTIONS) * MEBIBYTE:
+                while memory(pid).highest + kernel_memory(pid) >= tunnel_memory(CONNECTIONS) * MEBIBYTE:
                     await asyncio.sleep(0.1)

@@ -10,7 +10,7 @@ from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.target import Target
 from bench.row import Row
-from bench.tunnel import Besieged, Trial, rows
+from bench.tunnel import Trial, UnderFlood, rows
 from bench.tunnel_load import Latency
 from bench.tunnel_ours import env_text
 from bench.tunnel_stunnel import End, stunnel_program, stunnel_text
@@ -27,8 +27,8 @@ def round_of(ours: float, direct_p99: float) -> Mapping[str, Trial]:
 
 def test_rates_are_medians_and_latency_is_counted_over_the_direct_one_of_the_same_round() -> None:
     rounds = [round_of(4, 60), round_of(6, 50), round_of(40, 200)]
-    sieges = {"our tunnel": [Besieged(1000 * ours, 100) for ours in (4, 6, 40)], "stunnel": [Besieged(9000, 800)]}
-    assert rows(rounds, sieges, (20, 30), (40, 10)) == [
+    floods = {"our tunnel": [UnderFlood(1000 * ours, 100) for ours in (4, 6, 40)], "stunnel": [UnderFlood(9000, 800)]}
+    assert rows(rounds, floods, (20, 30), (40, 10)) == [
         Row("one stream", "MB/s", 6, "stunnel", 5),
         Row("one stream", "MB/s", 6, "direct", 50),
         Row("8 streams", "MB/s", 12, "stunnel", 8),
