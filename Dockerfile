@@ -42,11 +42,11 @@ RUN unset PYTHONDONTWRITEBYTECODE \
     && printf '#!/bin/sh\nexec python -m appliance.cli "$@"\n' >/opt/venv/bin/appliance \
     && chmod 755 /opt/venv/bin/appliance
 COPY appliance /opt/appliance/appliance
-# The bill of materials is read from what is installed; what reads it stays here.
+COPY deploy/materials /build/deploy/materials
+# The bill of materials is read from what is installed; what reads it stays in this stage.
 RUN . /etc/os-release \
-    && /build/bin/python -m appliance.materials /opt/venv/lib/python3*/site-packages /build/wheels \
-        /build/files/requirements.lock /packages.txt "$VERSION_ID" >/opt/appliance/bom.json \
-    && rm -r /opt/appliance/appliance/materials
+    && PYTHONPATH=/opt/appliance:/build /build/bin/python -m deploy.materials /opt/venv/lib/python3*/site-packages /build/wheels \
+        /build/files/requirements.lock /packages.txt "$VERSION_ID" >/opt/appliance/bom.json
 RUN python -m compileall -q --invalidation-mode unchecked-hash /opt/appliance
 
 

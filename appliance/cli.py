@@ -8,8 +8,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from appliance import log
 from appliance.errors import ApplianceError
+from appliance.runtime import log
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings, Side
@@ -207,7 +207,7 @@ def _command(name: str) -> tuple[Command, Role]:
     if name == "resume":
         return _resume, Role.REPLICATOR
     if name == "status":
-        from appliance.console.command import run_status
+        from appliance.status.command import run_status
 
         return (
             lambda settings, parsed, stopping: run_status(settings, parsed.topic, parsed.json, parsed.watch, stopping),
@@ -226,8 +226,8 @@ async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
 async def _replicate(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """The replicator with its console beside it; Java, the slowest to start, starts while the rest is imported."""
     from appliance.replicator.bound import Bound
-    from appliance.replicator.machine import java_machine
-    from appliance.replicator.scratch import scratch
+    from appliance.replicator.spark.spark_jvm import java_machine
+    from appliance.replicator.spark.tempdir import scratch
 
     def bytes_per_second() -> int:
         return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
@@ -235,15 +235,15 @@ async def _replicate(settings: Settings, parsed: argparse.Namespace, stopping: a
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with scratch(settings.replicator) as directory:
         async with java_machine(settings.engine, settings.replicator, parsed.env_file.resolve(), directory) as machine:
-            from appliance.console.service import console
             from appliance.replicator.driver import run_replicator
+            from appliance.status.service import console
 
             async with console(settings, bound):
                 await run_replicator(settings, machine, stopping, bound)
 
 
 async def _spark(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
-    from appliance.replicator.standalone import Part, run_part
+    from appliance.replicator.spark.standalone import Part, run_part
 
     part = Part(parsed.part)
     return await run_part(settings.engine, part, parsed.cores, parsed.host, parsed.env_file.resolve(), stopping)

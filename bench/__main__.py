@@ -9,12 +9,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from appliance import log
 from appliance.errors import ApplianceError
+from appliance.runtime import log
 from appliance.settings.values import LogFormat, LogSettings
-from bench import backlog, batches, latency, plot, recovery, replicate, spark, start, topics, tunnel, wan
-from bench.row import Row, as_json, as_table
-from bench.setup import setup
+from bench.cases import backlog, batches, latency, recovery, replicate, spark, start, topics, tunnel, wan
+from bench.lib import plot
+from bench.lib.row import Row, as_json, as_table
+from bench.lib.setup import setup
 
 Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
 

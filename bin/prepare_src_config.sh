@@ -2,4 +2,4 @@
 # Prepares this VM as the source of the link: checks setenv.sh, writes docker-compose.yml, says what to open and to do next.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-exec "${PYTHON:-python3}" -I bin/environment.py requirements-prepare.lock appliance.prepare source "$@"
+exec "${PYTHON:-python3}" -I bin/environment.py requirements-prepare.lock deploy.prepare source "$@"

@@ -6,7 +6,7 @@ What it prints stands in docs/exactly-once.md; a test compares.
 import enum
 from collections.abc import Mapping
 
-from appliance.replicator.states import LANE, TRANSACTION
+from appliance.link.model.states import LANE, TRANSACTION
 
 
 def drawing(table: Mapping[enum.Enum, Mapping[enum.Enum, enum.Enum]]) -> str:

@@ -11,9 +11,9 @@ import dataclasses
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.dns.framing import framed, read_framed
-from appliance.dns.question import Question
-from appliance.dns.replies import is_reply_to
+from appliance.dns.messages.framing import framed, read_framed
+from appliance.dns.messages.question import Question
+from appliance.dns.messages.replies import is_reply_to
 from appliance.errors import Unreachable
 from appliance.settings.target import Target
 

@@ -5,10 +5,10 @@ import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
 
-from appliance.dns.answers import Dismissed, answer_mapped, decode, refuse, servfail, truncate
-from appliance.dns.question import Question
-from appliance.dns.replies import response_code
-from appliance.dns.tally import Outcome, Tally
+from appliance.dns.counters import Outcome, Tally
+from appliance.dns.messages.answers import Dismissed, answer_mapped, decode, refuse, servfail, truncate
+from appliance.dns.messages.question import Question
+from appliance.dns.messages.replies import response_code
 from appliance.dns.upstream import Upstream
 from appliance.errors import ApplianceError
 

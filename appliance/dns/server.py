@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine
 from typing import cast
 
 from appliance.dns.binding import bind, check
-from appliance.dns.framing import framed, read_framed
+from appliance.dns.counters import Outcome, Tally
+from appliance.dns.messages.framing import framed, read_framed
 from appliance.dns.responder import Lookup, Responder
-from appliance.dns.tally import Outcome, Tally
 from appliance.dns.upstream import Upstream
 from appliance.settings.values import DnsSettings
 

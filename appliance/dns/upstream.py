@@ -2,9 +2,9 @@
 
 import logging
 
-from appliance.dns.answers import servfail
 from appliance.dns.exchange import ask_by_tcp, ask_by_udp
-from appliance.dns.question import Question
+from appliance.dns.messages.answers import servfail
+from appliance.dns.messages.question import Question
 from appliance.errors import Unreachable
 from appliance.settings.target import Target
 

@@ -15,11 +15,11 @@ from appliance.errors import (
     PeerError,
     Unreachable,
 )
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.dial import Resolve, connect
-from appliance.kafka.login import agree_versions, authenticate, tls_context
-from appliance.kafka.versions import NEEDED
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.dial import Resolve, connect
+from appliance.kafka.client.login import agree_versions, authenticate, tls_context
+from appliance.kafka.protocol.versions import NEEDED
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings
 

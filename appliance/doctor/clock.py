@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from appliance.doctor.step import Finding, failed, passed, warning
-from appliance.tunnel.proof_check import TOLERANCE
+from appliance.tls.proof_check import TOLERANCE
 
 AHEAD_MAX = 120.0
 """Seconds by which the settings may have been written in the future."""

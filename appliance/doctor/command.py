@@ -11,18 +11,18 @@ from typing import Protocol, TypeVar
 
 from rich.console import Console
 
-from appliance import log
 from appliance.doctor import destination_side, source_side
 from appliance.doctor.destination_side import DestinationVm
 from appliance.doctor.report import Report
+from appliance.doctor.runner import blocked, walk
 from appliance.doctor.source_side import SourceVm
 from appliance.doctor.step import SETTINGS, Result, Step, failed, passed
-from appliance.doctor.walk import blocked, walk
 from appliance.errors import ApplianceError, SettingsError
+from appliance.runtime import log
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
-from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.model.timeouts import Deadlines
 
 _WIDTH = 1000
 """Of a table that no terminal shows: no line of it is broken."""

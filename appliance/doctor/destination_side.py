@@ -17,14 +17,14 @@ from appliance.doctor.step import SETTINGS, Finding, Step, skipped
 from appliance.doctor.tunnel import TunnelTrial
 from appliance.doctor.writing import Destination
 from appliance.errors import NameUnresolved, TargetRefused, Unreachable
-from appliance.gateway.brokers import why_refused
-from appliance.kafka.cluster import KafkaCluster
-from appliance.replicator.naming import Naming
-from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.gateway.model.brokers import why_refused
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.model.naming import Naming
 from appliance.settings.target import Target
 from appliance.settings.values import Route, Settings, Side
-from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.identity import Identity
+from appliance.tls.identity import Identity
+from appliance.tunnel.model.timeouts import Deadlines
 from appliance.tunnel.probe import TlsProbe
 
 _GATEWAY = "`appliance destination` on this VM"

@@ -9,11 +9,11 @@ from kio.schema.errors import ErrorCode
 
 from appliance.doctor.step import Finding, failed, passed, some
 from appliance.errors import BrokerRefused
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.configs import configs
-from appliance.kafka.fetch import FetchLimits, Wanted, fetch
-from appliance.kafka.metadata import NOBODY, Metadata, Topic
-from appliance.replicator.naming import Naming
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.configs import configs
+from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Topic
+from appliance.link.model.naming import Naming
 
 _BEYOND_ALL_LOGS = 2**62
 _ONE_BYTE = 1

@@ -17,16 +17,16 @@ from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
 from appliance.doctor.tunnel import TunnelTrial
 from appliance.errors import TargetRefused, Unreachable
 from appliance.gateway.source_side import broker_resolver
-from appliance.kafka.cluster import KafkaCluster
-from appliance.replicator.naming import Naming
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.model.naming import Naming
 from appliance.settings.target import Target
 from appliance.settings.values import Settings, Side, TunnelSettings
-from appliance.tunnel.access import check_target, dialable
-from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.dial import dial
-from appliance.tunnel.identity import Identity
+from appliance.tls.identity import Identity
+from appliance.tunnel.model.allowlist import check_target, dialable
+from appliance.tunnel.model.timeouts import Deadlines
 from appliance.tunnel.probe import TlsProbe
-from appliance.tunnel.tcp_channel import TcpChannel
+from appliance.tunnel.stream.dial import dial
+from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 
 class SourceVm:

@@ -18,8 +18,8 @@ from appliance.errors import (
 )
 from appliance.settings.target import Target
 from appliance.settings.values import Side, TunnelSettings
+from appliance.tls.identity import DAYS_WARNING, REMEDY, RENEWAL_REMEDY
 from appliance.tunnel.client import SSH_LINES
-from appliance.tunnel.identity import DAYS_WARNING, REMEDY, RENEWAL_REMEDY
 from appliance.tunnel.probe import TlsProbe
 
 _IN_A_CROWD = " (a tunnel server does that when too many strangers dial it: its log says so)"

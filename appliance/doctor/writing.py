@@ -18,17 +18,23 @@ from kio.schema.errors import ErrorCode
 from appliance.doctor.reading import SourceTopics, unreadable
 from appliance.doctor.step import Finding, failed, passed, skipped, some
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.config_filter import ConfigFilter, Made
-from appliance.kafka.configs import configs
-from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.metadata import Topic
-from appliance.kafka.topics import NewTopic
-from appliance.kafka.transactions import Producer, add_partitions, end_transaction, init_producer_id, try_partitions
-from appliance.replicator.configuration import task_count
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.config_filter import ConfigFilter, Made
+from appliance.kafka.client.configs import configs
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.topics import NewTopic
+from appliance.kafka.client.transactions import (
+    Producer,
+    add_partitions,
+    end_transaction,
+    init_producer_id,
+    try_partitions,
+)
+from appliance.kafka.protocol.metadata import Topic
+from appliance.link.model.naming import REGISTRY, Naming
+from appliance.link.model.topic_configs import missed, new_copies, positions_topic, registry_topic, told, unknown
 from appliance.replicator.discovery import hidden_topics
-from appliance.replicator.naming import REGISTRY, Naming
-from appliance.replicator.topic_configs import missed, new_copies, positions_topic, registry_topic, told, unknown
+from appliance.replicator.spark.configuration import task_count
 from appliance.settings.values import Settings
 
 TOPICS_MAX = 1000

@@ -8,20 +8,20 @@ from functools import partial
 
 from appliance.dns.addresses import AddressBook
 from appliance.dns.server import DnsServer
-from appliance.endless import beside
 from appliance.gateway.destination_status import DestinationStatus
 from appliance.gateway.endpoints import Endpoints
-from appliance.gateway.health import Keys
+from appliance.gateway.model.health import Keys
 from appliance.gateway.status import FAILURE, StatusPages, serving
 from appliance.gateway.watcher import BrokerWatcher, resolver
-from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.runtime.background import beside
 from appliance.settings.values import Settings, Side, TunnelSettings
-from appliance.tunnel import descriptors
+from appliance.tls.identity import Identity
+from appliance.tunnel.certificate_reload import Renewal
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.deadlines import DRAIN_SECONDS
-from appliance.tunnel.identity import Identity
-from appliance.tunnel.jams import reset_jammed
-from appliance.tunnel.renewal import Renewal
+from appliance.tunnel.limits import fd_limit as descriptors
+from appliance.tunnel.model.timeouts import DRAIN_SECONDS
+from appliance.tunnel.stream.jams import reset_jammed
 
 log = logging.getLogger("appliance.gateway")
 

@@ -7,8 +7,8 @@ from appliance.dns.server import DnsServer
 from appliance.dns.stub import StubResolver
 from appliance.errors import ApplianceError
 from appliance.gateway.endpoints import Endpoints
-from appliance.gateway.health import Answer, Keys, destination_health
-from appliance.gateway.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
+from appliance.gateway.model.health import Answer, Keys, destination_health
+from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.gateway.watcher import BrokerWatcher
 from appliance.settings.target import Target
 from appliance.settings.values import Settings, Side

@@ -4,18 +4,18 @@ import asyncio
 import logging
 
 from appliance.dns.stub import StubResolver, system_addresses
-from appliance.endless import beside
-from appliance.gateway.health import Answer, Keys, source_health
-from appliance.gateway.metrics import TunnelCollector, exposition
+from appliance.gateway.model.health import Answer, Keys, source_health
+from appliance.gateway.model.metrics import TunnelCollector, exposition
 from appliance.gateway.status import FAILURE, StatusPages, serving
+from appliance.runtime.background import beside
 from appliance.settings.values import Settings, Side, TunnelSettings
-from appliance.tunnel import descriptors
-from appliance.tunnel.deadlines import DRAIN_SECONDS
-from appliance.tunnel.identity import Identity
-from appliance.tunnel.jams import reset_jammed
-from appliance.tunnel.renewal import Renewal
+from appliance.tls.identity import Identity
+from appliance.tunnel.broker_dialer import Resolve
+from appliance.tunnel.certificate_reload import Renewal
+from appliance.tunnel.limits import fd_limit as descriptors
+from appliance.tunnel.model.timeouts import DRAIN_SECONDS
 from appliance.tunnel.server import TunnelServer
-from appliance.tunnel.targets import Resolve
+from appliance.tunnel.stream.jams import reset_jammed
 
 log = logging.getLogger("appliance.gateway")
 

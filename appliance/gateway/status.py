@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from appliance.endless import Work
-from appliance.gateway.health import Answer
-from appliance.http import TEXT, HttpServer, Page
+from appliance.gateway.model.health import Answer
+from appliance.runtime.background import Work
+from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.target import Target
 
 log = logging.getLogger("appliance.gateway")

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from appliance.errors import ApplianceError, NameUnresolved, SettingsError
-from appliance.gateway.brokers import VARIABLES, Change, Fault, Sight, Standing, compare, why_refused
 from appliance.gateway.endpoints import Endpoints
-from appliance.kafka.metadata import Metadata
+from appliance.gateway.model.brokers import VARIABLES, Change, Fault, Sight, Standing, compare, why_refused
+from appliance.kafka.protocol.metadata import Metadata
 from appliance.settings.target import AllowedTargets, Target
 
 PAUSE = 3.0

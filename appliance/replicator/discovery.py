@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 
 from kio.schema.errors import ErrorCode
 
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.config_filter import ConfigFilter
-from appliance.kafka.configs import set_on, try_describe
-from appliance.kafka.metadata import Metadata, Topic
-from appliance.kafka.topics import grow_topics
-from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Discovery, discover, too_small
-from appliance.replicator.recall import peek_memories
-from appliance.replicator.registry import Registry, belongs_to_another
-from appliance.replicator.topic_configs import config_changes, copied_configs, missed, new_copies, told, unknown
-from appliance.replicator.turns import Turns
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.configs import set_on, try_describe
+from appliance.kafka.client.topics import grow_topics
+from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.link.client.checkpoint_log import peek_memories
+from appliance.link.client.registry import Registry, belongs_to_another
+from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import Discovery, discover, too_small
+from appliance.link.model.topic_configs import config_changes, copied_configs, missed, new_copies, told, unknown
+from appliance.replicator.model.round_robin import Turns
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import TypeVar
 
 from appliance.errors import ApplianceError, Fenced, ProcessFailed, Superseded
-from appliance.kafka.cluster import KafkaCluster
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import Discovery, Replica, lanes_of, seats_of
 from appliance.replicator.bound import Bound
-from appliance.replicator.configuration import task_count
 from appliance.replicator.discovery import Scout
 from appliance.replicator.establish import Established, Establishing
-from appliance.replicator.machine import JavaMachine, driver_host
-from appliance.replicator.memory import StartOffsets
-from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Discovery, Replica, lanes_of, seats_of
-from appliance.replicator.portion import LedgerRow
-from appliance.replicator.reach import destination_cluster, source_cluster
-from appliance.replicator.seating import Notice, Seat
-from appliance.replicator.seats import SeatServer
-from appliance.replicator.spark import Spark
+from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.spark.configuration import task_count
+from appliance.replicator.spark.seating import Notice, Seat
+from appliance.replicator.spark.seats import SeatServer
+from appliance.replicator.spark.session import Spark
+from appliance.replicator.spark.spark_jvm import JavaMachine, driver_host
+from appliance.replicator.spark.worker import Invitation
 from appliance.replicator.trouble import Troubles
-from appliance.replicator.worker import Invitation
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
 

@@ -10,21 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import BrokerBusy, Fenced, LinkRefused
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.config_filter import ConfigFilter
-from appliance.kafka.configs import POLICY, Setting, try_describe
-from appliance.kafka.metadata import Metadata
-from appliance.kafka.offsets import Bound, Partition, try_offsets
-from appliance.kafka.records import Record
-from appliance.replicator.configuration import task_count
-from appliance.replicator.lane import Lane
-from appliance.replicator.link_check import CHANGE, PositionsTopic, link_fault, policy_fault
-from appliance.replicator.memory import LinkRecord, Owner, StartOffsets
-from appliance.replicator.memory_records import encode_forgotten, encode_link, encode_starts
-from appliance.replicator.naming import REGISTRY, Naming
-from appliance.replicator.recall import peek_memories
-from appliance.replicator.registry import Registry
-from appliance.replicator.topic_configs import positions_changes, positions_topic, told
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.configs import POLICY, Setting, try_describe
+from appliance.kafka.client.offsets import Bound, Partition, try_offsets
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.records.records import Record
+from appliance.link.client.checkpoint_log import peek_memories
+from appliance.link.client.registry import Registry
+from appliance.link.model.checkpoint import LinkRecord, Owner, StartOffsets
+from appliance.link.model.checkpoint_records import encode_forgotten, encode_link, encode_starts
+from appliance.link.model.link_check import CHANGE, PositionsTopic, link_fault, policy_fault
+from appliance.link.model.naming import REGISTRY, Naming
+from appliance.link.model.topic_configs import positions_changes, positions_topic, told
+from appliance.replicator.spark.configuration import task_count
+from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings, Start
 
 log = logging.getLogger("appliance.replicator")

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.errors import LinkRefused, SettingsError
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.registry import Claim, Registry, belongs_to_another
+from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
+from appliance.link.model.naming import Naming
+from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
+from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.replicator.establish import Establishing
-from appliance.replicator.lane import Lane
-from appliance.replicator.memory import OPERATOR, Gap, Owner
-from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Replica, discover, lanes_of
-from appliance.replicator.position import LOST, UNACCOUNTED, UNKNOWN, Position
-from appliance.replicator.reach import destination_cluster, source_cluster
-from appliance.replicator.registry import Claim, Registry, belongs_to_another
+from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
 RETRY = "retry"

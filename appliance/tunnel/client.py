@@ -30,22 +30,22 @@ from appliance.errors import (
 )
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.asking import ask
-from appliance.tunnel.breaker import Breaker
-from appliance.tunnel.channel import Channel
+from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
+from appliance.tunnel.connect_request import ask
 from appliance.tunnel.connections import Connections
-from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.descriptors import REMEDY as DESCRIPTORS_REMEDY
 from appliance.tunnel.dialler import dialler
-from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
-from appliance.tunnel.listen import Listener, listen
-from appliance.tunnel.relay import relay
+from appliance.tunnel.limits.breaker import Breaker
+from appliance.tunnel.limits.connection_limit import Slots
+from appliance.tunnel.limits.fd_limit import REMEDY as DESCRIPTORS_REMEDY
+from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
+from appliance.tunnel.model.counters import Refusal, Tally
+from appliance.tunnel.model.timeouts import Deadlines
 from appliance.tunnel.report import Report
-from appliance.tunnel.slots import Slots
-from appliance.tunnel.strangers import HANDSHAKES_AT_ONCE
-from appliance.tunnel.tally import Refusal, Tally
-from appliance.tunnel.tcp_channel import TcpChannel
-from appliance.tunnel.tls_channel import TlsChannel, client_channel
+from appliance.tunnel.stream.channel import Channel
+from appliance.tunnel.stream.listen import Listener, listen
+from appliance.tunnel.stream.relay import relay
+from appliance.tunnel.stream.tcp_channel import TcpChannel
+from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 
 log = logging.getLogger("appliance.tunnel")
 

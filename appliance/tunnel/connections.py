@@ -4,8 +4,8 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
-from appliance.tunnel.channel import Channel
-from appliance.tunnel.tally import Tally
+from appliance.tunnel.model.counters import Tally
+from appliance.tunnel.stream.channel import Channel
 
 log = logging.getLogger("appliance.tunnel")
 

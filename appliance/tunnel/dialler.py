@@ -5,9 +5,9 @@ from typing import Protocol, TypeVar
 
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.dial import dial
-from appliance.tunnel.tcp_channel import TcpChannel
+from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.stream.dial import dial
+from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 _Kind = TypeVar("_Kind", bound=TcpChannel)
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import cast
 
 from appliance.errors import ApplianceError, IdentityRefused, TimedOut, Unreachable
-from appliance.tunnel.first_flight import Proof
-from appliance.tunnel.proof_check import ProofCheck
-from appliance.tunnel.strangers import Room, Strangers
-from appliance.tunnel.tcp_channel import FIRST_READ_SIZE, READ_BUFFER
+from appliance.tls.first_flight import Proof
+from appliance.tls.proof_check import ProofCheck
+from appliance.tunnel.limits.pending_handshakes import Room, Strangers
+from appliance.tunnel.stream.tcp_channel import FIRST_READ_SIZE, READ_BUFFER
 
 READS_MAX = 8
 """Pieces in which a first flight may come: it fits into three packets, and each piece costs the server a turn."""

@@ -15,13 +15,13 @@ from cryptography import x509
 from appliance.errors import ApplianceError, HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side, TunnelSettings
-from appliance.tunnel.asking import ask
-from appliance.tunnel.certificates import days_left
-from appliance.tunnel.deadlines import Deadlines
+from appliance.tls.certificates import days_left
+from appliance.tls.identity import Identity, Known
+from appliance.tls.proof_check import TOLERANCE
+from appliance.tunnel.connect_request import ask
 from appliance.tunnel.dialler import dialler
-from appliance.tunnel.identity import Identity, Known
-from appliance.tunnel.proof_check import TOLERANCE
-from appliance.tunnel.tls_channel import TlsChannel, client_channel
+from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 
 _SKEWS = (*(2 * TOLERANCE * steps for steps in range(1, 16)), *(900.0 * quarters for quarters in range(5, 57)))
 """Seconds by which a clock may be wrong: any number up to an hour, then about quarters of hours up to 14 hours, as of

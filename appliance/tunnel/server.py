@@ -13,20 +13,20 @@ from typing import Self
 from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, PeerError, TargetRefused, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.connect import CONNECTED, Answer, ConnectServer
+from appliance.tls.first_flight import Proof, ServerWire
+from appliance.tls.identity import CLOCK_REMEDY, REMEDY, Identity
+from appliance.tls.proof_check import ProofCheck
+from appliance.tunnel.broker_dialer import Resolve, Targets
 from appliance.tunnel.connections import Connections
-from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.first_flight import Proof, ServerWire
 from appliance.tunnel.first_flight_reader import FirstFlights
-from appliance.tunnel.identity import CLOCK_REMEDY, REMEDY, Identity
-from appliance.tunnel.listen import Listener, listen
-from appliance.tunnel.proof_check import ProofCheck
+from appliance.tunnel.limits.connection_limit import Slots
+from appliance.tunnel.limits.pending_handshakes import Strangers
+from appliance.tunnel.model.connect import CONNECTED, Answer, ConnectServer
+from appliance.tunnel.model.counters import Tally
+from appliance.tunnel.model.timeouts import Deadlines
 from appliance.tunnel.report import Report
-from appliance.tunnel.slots import Slots
-from appliance.tunnel.strangers import Strangers
-from appliance.tunnel.tally import Tally
-from appliance.tunnel.targets import Resolve, Targets
-from appliance.tunnel.tls_channel import TlsChannel
+from appliance.tunnel.stream.listen import Listener, listen
+from appliance.tunnel.stream.tls_channel import TlsChannel
 
 log = logging.getLogger("appliance.tunnel")
 

@@ -6,8 +6,8 @@ retention, the destination to its own, or to REPLICA_TOPICS_START=latest, which 
 
 from dataclasses import dataclass
 
+from appliance.verify.model.verdict import State, counted
 from appliance.verify.side import Side
-from appliance.verify.verdict import State, counted
 
 
 @dataclass(frozen=True, slots=True)

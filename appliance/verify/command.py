@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from appliance.errors import ApplianceError
-from appliance.replicator.naming import Naming
-from appliance.replicator.reach import destination_cluster, source_cluster
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.model.naming import Naming
 from appliance.settings.values import Settings, Start
 from appliance.verify import verification
-from appliance.verify.report import Report
+from appliance.verify.model.report import Report
 
 _WIDTH = 1000
 """Of a table that no terminal shows: no line of it is broken."""

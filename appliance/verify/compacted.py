@@ -4,12 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from appliance.kafka.records import Record, unpack
-from appliance.replicator.plan import Replica
-from appliance.verify.newest import ALL_KEYS, NewestRecords, Tally
+from appliance.kafka.records.records import Record, unpack
+from appliance.link.model.replicas import Replica
+from appliance.verify.model.newest import ALL_KEYS, NewestRecords, Tally
+from appliance.verify.model.verdict import NEWEST_RECORDS, Span, State, Verdict, counted
 from appliance.verify.partition import Reached, Terms
 from appliance.verify.reader import Reader
-from appliance.verify.verdict import NEWEST_RECORDS, Span, State, Verdict, counted
 
 _PAUSE = 0.2
 

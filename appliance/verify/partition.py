@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from appliance.replicator.plan import Replica
+from appliance.link.model.replicas import Replica
 from appliance.verify.beginning import Beginning, begin
-from appliance.verify.comparison import Comparison, Difference
+from appliance.verify.model.comparison import Comparison, Difference
+from appliance.verify.model.verdict import Span, State, Verdict, counted
 from appliance.verify.side import Side
-from appliance.verify.verdict import Span, State, Verdict, counted
 
 Reached = Callable[[int], None]
 """Told up to which source offset a partition has been compared."""

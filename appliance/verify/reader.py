@@ -8,14 +8,14 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, Unreachable
-from appliance.kafka import batch
-from appliance.kafka.answer import check
-from appliance.kafka.batch import Batch
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.committed import committed
-from appliance.kafka.fetch import Fetched, FetchLimits, Wanted, fetch
-from appliance.kafka.metadata import NOWHERE, Metadata
-from appliance.kafka.offsets import Partition, offset_at
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.offsets import Partition, offset_at
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata
+from appliance.kafka.records import batch
+from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.committed import committed
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _BACKOFF = 0.2

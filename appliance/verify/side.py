@@ -4,12 +4,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from appliance.kafka.batch import Batch
-from appliance.kafka.records import unpack
-from appliance.verify.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
+from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.records import unpack
+from appliance.verify.model.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
+from appliance.verify.model.stream import Stream
+from appliance.verify.model.verdict import Span
 from appliance.verify.reader import Reader
-from appliance.verify.stream import Stream
-from appliance.verify.verdict import Span
 
 _WAIT = 0.5
 _ANCHOR_BYTES = 16 * 1024 * 1024

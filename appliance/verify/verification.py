@@ -7,17 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from appliance.errors import ApplianceError, SettingsError
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.configs import configs
-from appliance.kafka.metadata import Metadata, Topic
-from appliance.kafka.offsets import Bound, Partition, list_offsets
-from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Replica, discover
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.configs import configs
+from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import Replica, discover
 from appliance.verify.compacted import verify_newest_records
+from appliance.verify.model.verdict import Span, State, Verdict, counted
 from appliance.verify.partition import Terms, verify_every_record
 from appliance.verify.reader import Reader
 from appliance.verify.side import Side
-from appliance.verify.verdict import Span, State, Verdict, counted
 
 _WORKERS = 4
 """Partitions at once: each holds up to a Fetch of either side, and what of it is decoded."""

@@ -5,8 +5,8 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from appliance.demo import jars
-from appliance.demo.java import java
+from testbed import jars
+from testbed.java import java
 from tests.support.patience import PATIENCE
 
 SETTING = ("create.topic.policy.class.name", "SegmentPolicy")

@@ -9,7 +9,7 @@ import pytest_asyncio
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from appliance.demo.cluster import Cluster
+from testbed.cluster import Cluster
 from tests.brokers.policy import LEAST, SETTING, compiled_policy
 from tests.brokers.versions import LIVE, NEWEST, Versions, plan
 from tests.brokers.way import Way

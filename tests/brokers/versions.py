@@ -9,14 +9,14 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
 
-from appliance.demo.cluster import Cluster
-from appliance.demo.input import RECORDS_MIN, Input
-from appliance.demo.jars import KAFKA_VERSION
-from appliance.demo.plan import ApiKey, ClusterPlan
-from appliance.demo.producing import produce
-from appliance.demo.topics import make_topics
 from appliance.settings.secret import Secret
 from appliance.settings.values import SecurityProtocol
+from demo.input import RECORDS_MIN, Input
+from demo.producing import produce
+from demo.topics import make_topics
+from testbed.cluster import Cluster
+from testbed.jars import KAFKA_VERSION
+from testbed.plan import ApiKey, ClusterPlan
 from tests.support.administration import make_topic
 
 NEWEST = KAFKA_VERSION

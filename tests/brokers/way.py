@@ -13,11 +13,11 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME
 
-from appliance.demo.arrivals import Arrivals, follow
-from appliance.demo.cluster import Cluster
-from appliance.demo.input import COPIED
-from appliance.demo.process import OwnedProcess
-from appliance.demo.tasks import end, in_thread
+from demo.arrivals import Arrivals, follow
+from demo.input import COPIED
+from testbed.cluster import Cluster
+from testbed.process import OwnedProcess
+from testbed.tasks import end, in_thread
 from tests.brokers.versions import KEY, LIVE, LIVE_PARTITIONS
 from tests.faults.workload import Workload
 from tests.support.patience import PATIENCE

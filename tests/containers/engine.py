@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from appliance.demo.process import OwnedProcess
+from testbed.process import OwnedProcess
 from tests.support.namespace import Namespace
 
 _KEPT_IN = Path("/var/tmp")

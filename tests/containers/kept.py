@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from appliance.demo.jars import cache_directory
+from testbed.jars import cache_directory
 
 
 def kept(name: str, made_from: str, make: Callable[[Path], None]) -> Path:

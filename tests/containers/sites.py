@@ -11,10 +11,10 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from appliance.demo.plan import ApiKey, ClusterPlan, Node
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import SecurityProtocol
+from testbed.plan import ApiKey, ClusterPlan, Node
 from tests.support.namespace import Namespace, namespaces
 
 

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.demo.client import client_configuration
-from appliance.demo.process import OwnedProcess
-from appliance.demo.rehearsal import kafka_installation
-from appliance.demo.setenv import process_environment
+from demo.setenv import process_environment
+from testbed.client import client_configuration
+from testbed.process import OwnedProcess
+from testbed.rehearsal import kafka_installation
 from tests.containers.engine import Engine, engine
 from tests.containers.sites import SIDES, Machines, Side, machines
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.replicator.naming import REGISTRY
+from appliance.link.model.naming import REGISTRY
 from tests.containers.image import adapt
 from tests.containers.link import COPY, Link
 from tests.containers.programs.vpc import TOPIC

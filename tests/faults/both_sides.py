@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from appliance.demo.cluster import Cluster
+from testbed.cluster import Cluster
 from tests.faults.checker import Violation, violations_of_records
 from tests.faults.history import History, Place
 from tests.faults.observer import Observer

@@ -20,7 +20,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from appliance.demo.comparison import Track, compare
+from testbed.comparison import Track, compare
 from tests.faults.history import History, Place, Progress
 
 

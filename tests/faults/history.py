@@ -1,9 +1,9 @@
-"""What a run left behind, as the checker sees it; records are fingerprints (see ``appliance.demo.fingerprint``)."""
+"""What a run left behind, as the checker sees it; records are fingerprints (see ``testbed.fingerprint``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from appliance.demo.comparison import Track
+from testbed.comparison import Track
 
 Place = tuple[str, int]
 """A source topic and one of its partitions; its copy goes by the same name here."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from confluent_kafka import ElectionType, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from appliance.demo.cluster import Cluster
+from testbed.cluster import Cluster
 from tests.faults import loss, rivals
 from tests.faults.injection.switches import CrashPoint, arm
 from tests.faults.kafka_proxy import Api, Moment

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
 
-from appliance.demo.cluster import Cluster
-from appliance.demo.plan import ClusterPlan, Node
 from appliance.settings.target import Target
 from appliance.settings.values import SecurityProtocol
-from bench.loopback import OWN_ADDRESS
+from bench.lib.loopback import OWN_ADDRESS
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan, Node
 from tests.faults.kafka_proxy import KafkaProxy, Tripwire
 from tests.faults.proxy import Proxy, Tls
 from tests.faults.supervised import Supervised

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from appliance.demo.comparison import Track
-from appliance.demo.fingerprint import fingerprint
+from testbed.comparison import Track
+from testbed.fingerprint import fingerprint
 from tests.faults.history import Place, Progress
 from tests.faults.thread import in_own_thread
 

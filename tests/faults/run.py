@@ -10,7 +10,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import NewTopic
 
-from appliance.demo.process import OwnedProcess
+from testbed.process import OwnedProcess
 from tests.faults.checker import Violation, violations, violations_so_far
 from tests.faults.history import History, Place
 from tests.faults.injection.switches import injected

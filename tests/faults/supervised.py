@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 
 import psutil
 
-from appliance.demo.process import OwnedProcess
 from appliance.errors import ProcessFailed
+from testbed.process import OwnedProcess
 from tests.support.processes import family, runs
 
 _PAUSE = 0.2
 _A_LONG_TIME = 24 * 60 * 60.0
-_EXECUTOR = "appliance.replicator.daemon"
+_EXECUTOR = "appliance.replicator.spark.daemon"
 _UNCAUGHT = ("Traceback (most recent call last)", "was never retrieved", "was never awaited")
 
 

@@ -15,11 +15,11 @@ import pytest
 import pytest_asyncio
 from confluent_kafka.admin import NewTopic
 
-from appliance.demo.cluster import Cluster
-from appliance.demo.plan import ClusterPlan, Node
 from appliance.errors import LinkRefused
 from appliance.replicator.resume import Choice, adopt_positions, resume
 from appliance.settings.values import SecurityProtocol
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan, Node
 from tests.faults.both_sides import compared
 from tests.faults.checker import Kind
 from tests.faults.injection.mutations import mutated

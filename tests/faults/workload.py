@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from appliance.demo.fingerprint import fingerprint
+from testbed.fingerprint import fingerprint
 from tests.faults.history import Place
 from tests.faults.thread import in_own_thread
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from appliance.demo import jars
-from appliance.demo.java import java
-from appliance.demo.plan import ApiKey
 from appliance.settings.target import Target
+from testbed import jars
+from testbed.java import java
+from testbed.plan import ApiKey
 from tests.networks.clusters import GRAPE, ORANGE, USERS, bootstrap
 from tests.networks.stage import Stage
 from tests.support.namespace import Namespace

@@ -1,9 +1,9 @@
 """The clusters of both VPCs: their names, addresses, users and topics."""
 
-from appliance.demo.plan import ApiKey, ClusterPlan, Node
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import SecurityProtocol
+from testbed.plan import ApiKey, ClusterPlan, Node
 
 PLAIN_USER = ApiKey("PLAIN_USER", Secret("plain-api-secret"))
 SCRAM_USER = ApiKey("SCRAM_USER", Secret("scram-api-secret"))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from appliance.demo import jars
-from appliance.demo.process import OwnedProcess
-from appliance.demo.rehearsal import kafka_installation
+from testbed import jars
+from testbed.process import OwnedProcess
+from testbed.rehearsal import kafka_installation
 from tests.networks.clients import Kcat, in_destination_vpc
 from tests.networks.clusters import COPY
 from tests.networks.requirements import missing

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from appliance.demo.process import OwnedProcess
-from appliance.demo.setenv import process_environment
+from demo.setenv import process_environment
+from testbed.process import OwnedProcess
 from tests.networks.clusters import GRAPE, GRAPE_DNS, ORANGE, PLAIN_USER, REPLICATED, SCRAM_USER, bootstrap
 from tests.networks.topology import (
     BASTION,
@@ -88,7 +88,7 @@ class Stage:
     def open_firewall(self, **changed: str) -> None:
         """Make the source VM's firewall of the rules that ``prepare`` prints, their blanks filled in."""
         env_file = self._env_file("firewall", self.variables() | changed)
-        prepare = (sys.executable, "-m", "appliance.prepare", "source", "--env-file", env_file)
+        prepare = (sys.executable, "-m", "deploy.prepare", "source", "--env-file", env_file)
         vm = self.machines.source_vm
         printed = vm.say(*prepare, "--firewall", "nftables", environment=self.environment)
         close(vm)

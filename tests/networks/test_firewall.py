@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from appliance.render.firewall import ready
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import Side
+from deploy.render.firewall import ready
 from tests.support.namespace import Namespace, namespaces
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED

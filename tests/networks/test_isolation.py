@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from appliance.demo.plan import Node
+from testbed.plan import Node
 from tests.networks.clients import Kcat, through_tunnel
 from tests.networks.clusters import BROKERS, ORANGE
 from tests.networks.dig import dig

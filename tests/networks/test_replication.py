@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from appliance.demo.process import OwnedProcess
+from testbed.process import OwnedProcess
 from tests.networks.clients import Kcat, in_destination_vpc, in_source_vpc
 from tests.networks.clusters import COPY, REPLICATED
 from tests.networks.stage import Stage

@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 import uvloop
 
-from appliance.demo.cluster import Cluster
-from appliance.demo.plan import ClusterPlan
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan
 from tests.support.engine import Pair
 from tests.support.ssh import MakeServer, asyncssh_server, inside_ssh
 from tests.support.stalling import stalling

@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from appliance.demo.cluster import Cluster
-from appliance.demo.plan import ApiKey
+from testbed.cluster import Cluster
+from testbed.plan import ApiKey
 from tests.support.patience import PATIENCE
 
 

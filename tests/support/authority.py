@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from appliance.settings.values import CertificateFiles, Side
-from appliance.tunnel.certificates import Credentials, peer_name
+from appliance.tls.certificates import Credentials, peer_name
 from tests.support.tunnel import LINK
 
 DAY = datetime.timedelta(days=1)

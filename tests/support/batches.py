@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import crc32c
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from appliance.kafka.batch import HEADER, Batch, Header, restamp, split
+from appliance.kafka.records.batch import HEADER, Batch, Header, restamp, split
 
 Written = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
 """Timestamp, key, value, headers."""

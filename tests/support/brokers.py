@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from appliance.errors import ApplianceError
-from appliance.gateway.brokers import Fault, Sight, Standing
-from appliance.kafka.metadata import Metadata
+from appliance.gateway.model.brokers import Fault, Sight, Standing
+from appliance.kafka.protocol.metadata import Metadata
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 
 B0, B1, B2 = (Target(f"b{node}.orange.example", 9092 + node) for node in range(3))

@@ -7,7 +7,7 @@ from appliance.doctor.command import examine
 from appliance.doctor.report import Report
 from appliance.doctor.step import Finding, Verdict
 from appliance.settings.values import Side
-from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.model.timeouts import Deadlines
 from tests.support.settings import write_settings
 
 

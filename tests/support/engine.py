@@ -13,22 +13,21 @@ from typing import Any, TypeVar
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from appliance.demo.cluster import Cluster
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.connection import TIMEOUTS, Timeouts
-from appliance.kafka.dial import Resolve
-from appliance.kafka.offsets import Bound, Partition, list_offsets
-from appliance.replicator.copy import Copier
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.connection import TIMEOUTS, Timeouts
+from appliance.kafka.client.dial import Resolve
+from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.link.client.checkpoint_log import peek_memory
+from appliance.link.model.checkpoint import Gap, Memory, Owner, StartOffsets
+from appliance.link.model.naming import Naming
+from appliance.link.model.position import Position
+from appliance.link.model.replicas import Replica, lanes_of
 from appliance.replicator.discovery import Scout
 from appliance.replicator.establish import Establishing
-from appliance.replicator.intake import Intake
-from appliance.replicator.lane import Lane
-from appliance.replicator.memory import Gap, Memory, Owner, StartOffsets
-from appliance.replicator.naming import Naming
-from appliance.replicator.plan import Replica, lanes_of
-from appliance.replicator.position import Position
-from appliance.replicator.recall import peek_memory
+from appliance.replicator.read.source_reader import Intake
+from appliance.replicator.write.lane import Lane
+from appliance.replicator.write.lane_runner import Copier
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
@@ -44,6 +43,7 @@ from appliance.settings.values import (
     Start,
     TopicSettings,
 )
+from testbed.cluster import Cluster
 from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
 from tests.support.rows import Row, end, read_rows

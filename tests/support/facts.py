@@ -4,17 +4,17 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from appliance.console.compose import compose
-from appliance.console.facts import DestinationFacts, Log, SourceFacts, Told
-from appliance.console.snapshot import PartitionStatus, Snapshot
-from appliance.kafka.metadata import Metadata, Topic
-from appliance.kafka.offsets import Partition
-from appliance.replicator.link_check import PositionsTopic
-from appliance.replicator.memory import LinkRecord, Memory, Owner
-from appliance.replicator.position import Position
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.link.model.checkpoint import LinkRecord, Memory, Owner
+from appliance.link.model.link_check import PositionsTopic
+from appliance.link.model.position import Position
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE
 from appliance.settings.values import Settings
+from appliance.status.model.compose import compose
+from appliance.status.model.facts import DestinationFacts, Log, SourceFacts, Told
+from appliance.status.model.snapshot import PartitionStatus, Snapshot
 from tests.support.settings import REQUIRED
 
 NOW = 1_800_000_000_000

@@ -22,7 +22,7 @@ from kio.serial import entity_reader
 from kio.static.primitive import i32
 from kio.static.protocol import ResponsePayload
 
-from appliance.kafka.transactions import milliseconds
+from appliance.kafka.client.transactions import milliseconds
 from appliance.settings.target import Target
 from tests.support.batches import made, patched
 from tests.support.scripted_broker import framed, versions

@@ -8,8 +8,8 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from appliance.demo.process import OwnedProcess
-from bench.loopback import OWN_ADDRESS
+from bench.lib.loopback import OWN_ADDRESS
+from testbed.process import OwnedProcess
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED
 from tests.support.tunnel import HOST, SECRET

@@ -4,11 +4,11 @@ import contextlib
 import socket
 from pathlib import Path
 
-from appliance.demo.broker import Broker
-from appliance.demo.cluster import Cluster
-from appliance.demo.plan import Node
-from appliance.demo.rehearsal import kafka_installation
 from appliance.settings.target import Target
+from testbed.broker import Broker
+from testbed.cluster import Cluster
+from testbed.plan import Node
+from testbed.rehearsal import kafka_installation
 
 _SECONDS = 30.0
 

@@ -14,12 +14,12 @@ from kio.schema.alter_partition_reassignments.v0.request import ReassignablePart
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
-from appliance.demo.cluster import Cluster
-from appliance.kafka.answer import check
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.offsets import Partition
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.answer import check
 from appliance.settings.secret import Secret
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
+from testbed.cluster import Cluster
 from tests.support.patience import PATIENCE
 
 Replicas = Mapping[Partition, Sequence[int]]

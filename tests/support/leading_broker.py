@@ -15,9 +15,9 @@ from kio.serial import entity_reader
 from kio.static.primitive import i32, i64
 from kio.static.protocol import ResponsePayload
 
-from appliance.kafka.fetch import EpochEnd
-from appliance.kafka.offsets import Bound
-from appliance.kafka.transactions import milliseconds
+from appliance.kafka.client.fetch import EpochEnd
+from appliance.kafka.client.offsets import Bound
+from appliance.kafka.client.transactions import milliseconds
 from tests.support.batches import made, patched
 from tests.support.fetching_broker import FetchingBroker
 from tests.support.scripted_broker import versions

@@ -14,14 +14,14 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from appliance.demo.cluster import Cluster
-from appliance.demo.plan import ApiKey, ClusterPlan
-from appliance.demo.process import OwnedProcess
 from appliance.dns.server import DnsServer
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, normal_host
 from appliance.settings.values import DnsSettings
-from bench.loopback import OWN_ADDRESS, free_port
+from bench.lib.loopback import OWN_ADDRESS, free_port
+from testbed.cluster import Cluster
+from testbed.plan import ApiKey, ClusterPlan
+from testbed.process import OwnedProcess
 from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
 from tests.support.processes import family

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from appliance.kafka.batch import Batch
-from appliance.kafka.records import unpack
-from appliance.verify.verdict import Span
+from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.records import unpack
+from appliance.verify.model.verdict import Span
 from tests.support.batches import Written, made, only, stamped
 
 NOW = 1_700_000_000_000

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.owned import owned
+from appliance.runtime.child_process import owned
 
 SECONDS = 60.0
 """For any one command."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.owned import owned
+from appliance.runtime.child_process import owned
 from appliance.settings.values import KeyFiles
 from tests.support.patience import PATIENCE
 from tests.support.ssh import write_keys

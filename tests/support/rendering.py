@@ -6,11 +6,11 @@ from typing import Any
 
 import yaml
 
-from appliance.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, rendered
-from appliance.render.place import Place
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.target import Target
+from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, rendered
+from deploy.render.vm import Place
 from tests.support.settings import REQUIRED
 
 PLACE = Place(1000, 1001, cores=2, folder=Path("/srv/link"), resolver=Target("10.0.0.2", 53), salt="5a17")

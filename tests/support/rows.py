@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from appliance.demo.cluster import Cluster
+from testbed.cluster import Cluster
 from tests.support.patience import PATIENCE
 
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]

@@ -16,8 +16,8 @@ from kio.serial import entity_writer
 from kio.static.primitive import i16, i32
 from kio.static.protocol import ResponsePayload
 
-from appliance.kafka.transactions import milliseconds
-from appliance.kafka.versions import OLDEST
+from appliance.kafka.client.transactions import milliseconds
+from appliance.kafka.protocol.versions import OLDEST
 from appliance.settings.target import Target
 
 _HEAD = struct.Struct(">ihhi")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from appliance.demo.process import OwnedProcess
-from bench.loopback import OWN_ADDRESS, free_port
+from bench.lib.loopback import OWN_ADDRESS, free_port
+from testbed.process import OwnedProcess
 from tests.support.link import Link
 from tests.support.patience import PATIENCE
 from tests.support.processes import runs
@@ -19,7 +19,7 @@ ENDPOINTS = {"127.0.0.2": "127.65.0.0/16", "127.0.0.3": "127.66.0.0/16"}
 """Each host, and the network in which its own gateway gives the source's brokers their addresses."""
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-DAEMON = "appliance.replicator.daemon"
+DAEMON = "appliance.replicator.spark.daemon"
 
 
 @dataclass(slots=True)

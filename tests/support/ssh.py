@@ -18,9 +18,9 @@ import asyncssh
 from appliance.settings.login import Login
 from appliance.settings.target import Target
 from appliance.settings.values import KeyFiles, SshSettings
+from appliance.tls.identity import Identity
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.identity import Identity
+from appliance.tunnel.model.timeouts import Deadlines
 from appliance.tunnel.ssh import windows
 from tests.support.tls import identity
 from tests.support.tunnel import Ends

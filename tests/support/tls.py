@@ -10,11 +10,11 @@ from cryptography import x509
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side
-from appliance.tunnel.certificates import Credentials, make_credentials
-from appliance.tunnel.first_flight import TokenKeys
-from appliance.tunnel.identity import Identity, Known, tls_context
-from appliance.tunnel.link_key import link_key
-from appliance.tunnel.tls_channel import TlsChannel, client_channel
+from appliance.tls.certificates import Credentials, make_credentials
+from appliance.tls.first_flight import TokenKeys
+from appliance.tls.identity import Identity, Known, tls_context
+from appliance.tls.kdf import link_key
+from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 from tests.support.patience import PATIENCE
 from tests.support.tunnel import IDS, LINK, SECRET, Ends
 

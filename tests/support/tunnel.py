@@ -11,11 +11,11 @@ from appliance.errors import NameUnresolved
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side, TunnelSettings
+from appliance.tls.identity import Identity
+from appliance.tunnel.broker_dialer import Resolve
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.deadlines import Deadlines
-from appliance.tunnel.identity import Identity
+from appliance.tunnel.model.timeouts import Deadlines
 from appliance.tunnel.server import TunnelServer
-from appliance.tunnel.targets import Resolve
 from tests.support.patience import PATIENCE
 
 SECRET = "loopback-uYw0kTq3sVxG8mJb2nRz5cEa"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.states import LANE, TRANSACTION
+from appliance.link.model.states import LANE, TRANSACTION
 from appliance.settings.variables import NAMES
 
 ROOT = Path(__file__).parent.parent.parent

@@ -12,12 +12,12 @@ import asyncssh
 from appliance.errors import SshUnreachable, TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import SshSettings
-from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.model.timeouts import Deadlines
 from appliance.tunnel.ssh.errors import channel_error, connection_error, one_line
 from appliance.tunnel.ssh.options import client_options
 from appliance.tunnel.ssh.transport import ChannelSession
 from appliance.tunnel.ssh.windows import Windows
-from appliance.tunnel.tcp_channel import TcpChannel
+from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 log = logging.getLogger("appliance.tunnel")
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from appliance.errors import SettingsError
 from appliance.settings.key_files import read_private_key, read_public_keys
 from appliance.settings.values import SshSettings
-from appliance.tunnel.deadlines import Deadlines
+from appliance.tunnel.model.timeouts import Deadlines
 
 KEEPALIVE_SECONDS = 15
 """Silence after which the server is asked for a sign of life."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 from dnslib import QTYPE, DNSRecord
 
-from appliance.demo.cluster import Cluster
+from testbed.cluster import Cluster
 from tests.containers.sites import SIDES, Side
 from tests.support.dns import Script, answer, scripted_server
 

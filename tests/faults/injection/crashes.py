@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable
 
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.offsets import Partition
-from appliance.kafka.produce import Copy
-from appliance.kafka.transactions import Producer
-from appliance.replicator import writer
-from appliance.replicator.naming import REGISTRY
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.client.produce import Copy
+from appliance.kafka.client.transactions import Producer
+from appliance.link.client import writer
+from appliance.link.model.naming import REGISTRY
 from tests.faults.injection.switches import CrashPoint, armed, reached
 
 _add_partitions = writer.add_partitions

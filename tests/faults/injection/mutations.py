@@ -8,23 +8,26 @@ from typing import Any
 from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.errors import BrokerBusy, Unreachable
-from appliance.kafka.batch import Batch
-from appliance.kafka.cluster import KafkaCluster
-from appliance.kafka.committed import Aborted
-from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.metadata import Metadata
-from appliance.kafka.offsets import Bound, Partition
-from appliance.kafka.produce import Copy
-from appliance.kafka.transactions import Producer
-from appliance.replicator import admission, buffer, copies, establish, lane, writer
-from appliance.replicator.copies import CopyEnds
-from appliance.replicator.link_check import PositionsTopic
-from appliance.replicator.memory import Memory
-from appliance.replicator.plan import Replica
-from appliance.replicator.position import CopyEnd, Position
-from appliance.replicator.recall import peek_memory
-from appliance.replicator.registry import Registry
-from appliance.replicator.states import LANE, Machine
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.offsets import Bound, Partition
+from appliance.kafka.client.produce import Copy
+from appliance.kafka.client.transactions import Producer
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.committed import Aborted
+from appliance.link.client import writer
+from appliance.link.client.checkpoint_log import peek_memory
+from appliance.link.client.registry import Registry
+from appliance.link.model.checkpoint import Memory
+from appliance.link.model.link_check import PositionsTopic
+from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.replicas import Replica
+from appliance.link.model.states import LANE, Machine
+from appliance.replicator import establish
+from appliance.replicator.read import buffer
+from appliance.replicator.write import admission, copies, lane
+from appliance.replicator.write.copies import CopyEnds
 from tests.faults.injection import switches
 from tests.faults.injection.crashes import is_positions
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from appliance.demo.cluster import Cluster
+from testbed.cluster import Cluster
 from tests.networks.clusters import PARTITIONS, PLANS, SCRAM_USER, TOPICS
 
 _SECONDS = 30.0

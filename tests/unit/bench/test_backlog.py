@@ -3,9 +3,9 @@
 import pytest
 
 from appliance.errors import ProcessFailed
-from bench.backlog import rows
-from bench.row import Row
-from bench.sampling import Course, Sample
+from bench.cases.backlog import rows
+from bench.lib.row import Row
+from bench.lib.sampling import Course, Sample
 
 SAMPLES = [Sample(at, size) for at, size in enumerate([10, 200, 210, 205, 230, 220, 215, 220, 216, 10])]
 

@@ -3,8 +3,8 @@
 from kio.schema.produce.v9 import ProduceRequest
 from kio.serial import entity_reader
 
-from appliance.kafka.batch import verify
-from bench.bare import BareProduce, without_producer
+from appliance.kafka.records.batch import verify
+from bench.lib.bare import BareProduce, without_producer
 from tests.support.batches import Written, made, only
 
 RECORDS: list[Written] = [(1_700_000_000_000, b"k", b"v%d" % number, []) for number in range(3)]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from bench.events import events
+from bench.lib.events import events
 
 
 def test_events_are_json_of_their_size_and_no_two_are_the_same() -> None:

@@ -3,8 +3,8 @@
 import dataclasses
 import itertools
 
-from bench import compacting, interleaving
-from bench.filling import Load
+from bench.lib import compacting, interleaving
+from bench.lib.filling import Load
 
 
 def test_all_records_are_visible_where_nothing_is_aborted_or_compacted() -> None:

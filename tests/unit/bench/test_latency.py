@@ -4,11 +4,11 @@ from array import array
 
 import pytest
 
-from bench.latency import rows
-from bench.latency_figures import Figures, Sample, percentile, samples_of, slice_ends
-from bench.latency_receiver import Received
-from bench.latency_record import Stamp
-from bench.row import Row
+from bench.cases.latency import rows
+from bench.lib.latency_figures import Figures, Sample, percentile, samples_of, slice_ends
+from bench.lib.latency_receiver import Received
+from bench.lib.latency_record import Stamp
+from bench.lib.row import Row
 
 LOG = """\
 2026-11-21T12:00:00.000Z INFO  replicator: topics to copy topics=1 partitions=4

@@ -1,7 +1,7 @@
 """The properties that MirrorMaker 2 is given."""
 
-from bench.filling import Load
-from bench.mirror_maker import properties
+from bench.lib.filling import Load
+from bench.lib.mirror_maker import properties
 
 LOAD = Load(records=1000, topic="measured", partitions=6)
 

@@ -7,8 +7,8 @@ import pytest
 
 from appliance.errors import ProcessFailed, ToolMissing
 from bench.__main__ import main
-from bench.plot import Line, draw, lines, require
-from bench.row import Row, as_json
+from bench.lib.plot import Line, draw, lines, require
+from bench.lib.row import Row, as_json
 
 ROWS = [
     Row("speed", "records/s", 1000, "MirrorMaker 2", 100, 12.0),

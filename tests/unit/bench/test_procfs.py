@@ -1,6 +1,6 @@
 """What proc's files say."""
 
-from bench.procfs import Memory, Process, family, parse_sizes, parse_stat
+from bench.lib.procfs import Memory, Process, family, parse_sizes, parse_stat
 
 STAT = "4385 (java) S 77 4385 4385 0 -1 4194304 153011 35408 98 27 3462 1435 112 42 20 0 108 0 90481 6477623296 134049"
 STATUS = "Name:\tpython\nVmHWM:\t   97656 kB\nVmRSS:\t   80000 kB\nThreads:\t3\n"

@@ -1,8 +1,8 @@
 import pytest
 
 from appliance.errors import ProcessFailed
-from bench.procfs import Process
-from bench.recovery import busiest_worker, rows
+from bench.cases.recovery import busiest_worker, rows
+from bench.lib.procfs import Process
 
 DRIVER = Process(10, 1, "python", 50.0)
 JAVA = Process(11, 10, "java", 40.0)

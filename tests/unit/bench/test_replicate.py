@@ -4,11 +4,11 @@ import pytest
 
 from appliance.errors import ProcessFailed
 from bench.__main__ import main
-from bench.filling import Load
-from bench.footprint import Cost, Footprint
-from bench.replicate import Trial, Turn, costs, speeds, taken, turns
-from bench.row import Row
-from bench.workloads import WORKLOADS, Workload
+from bench.cases.replicate import Trial, Turn, costs, speeds, taken, turns
+from bench.lib.filling import Load
+from bench.lib.footprint import Cost, Footprint
+from bench.lib.row import Row
+from bench.lib.workloads import WORKLOADS, Workload
 
 
 def trial(rate: float, java: Cost, others: Cost) -> Trial:

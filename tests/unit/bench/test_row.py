@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from bench.row import Row, as_json, as_table, from_json
+from bench.lib.row import Row, as_json, as_table, from_json
 
 SPEED = Row("speed", "records/s", 1_234_567.0, "MirrorMaker 2", 100_000.0, goal=12.0)
 IDLE = Row("idle Python", "% of a core", 1.25, "limit", 5.0)

@@ -1,4 +1,4 @@
-from bench.setup import setup
+from bench.lib.setup import setup
 
 
 def test_it_names_the_command_the_machine_the_versions_and_the_brokers_options() -> None:

@@ -1,7 +1,7 @@
 """From the rates to the rows."""
 
-from bench.row import Row
-from bench.spark import rows
+from bench.cases.spark import rows
+from bench.lib.row import Row
 
 
 def test_each_way_is_beside_two_tasks_in_local_mode() -> None:

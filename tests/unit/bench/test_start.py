@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from appliance.kafka.batch import CONTROL, Batch, split, verify
-from appliance.kafka.committed import committed
-from appliance.kafka.records import unpack
-from appliance.replicator.memory_records import newest
-from bench import positions_log
+from appliance.kafka.records.batch import CONTROL, Batch, split, verify
+from appliance.kafka.records.committed import committed
+from appliance.kafka.records.records import unpack
+from appliance.link.model.checkpoint_records import newest
 from bench.__main__ import main
-from bench.row import Row
-from bench.start import Taken, Trial, naming, rows
+from bench.cases.start import Taken, Trial, naming, rows
+from bench.lib import positions_log
+from bench.lib.row import Row
 
 
 def batches(directory: Path) -> list[Batch]:

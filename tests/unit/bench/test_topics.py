@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from bench.__main__ import main
-from bench.footprint import Cost, Footprint
-from bench.row import Row
-from bench.topics import Trial, rows
+from bench.cases.topics import Trial, rows
+from bench.lib.footprint import Cost, Footprint
+from bench.lib.row import Row
 
 FEW = Trial(
     100, 6, 3, Footprint(Cost(300, 1), Cost(200, 2)), Footprint(Cost(300, 2), Cost(210, 30)), [0.03, 0.02, 0.09]

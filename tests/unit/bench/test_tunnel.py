@@ -9,12 +9,12 @@ from appliance.errors import ToolMissing
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.target import Target
-from bench.row import Row
-from bench.tunnel import Trial, UnderFlood, rows
-from bench.tunnel_load import Latency
-from bench.tunnel_ours import env_text
-from bench.tunnel_stunnel import End, stunnel_program, stunnel_text
-from bench.tunnel_ways import Cipher
+from bench.cases.tunnel import Trial, UnderFlood, rows
+from bench.lib.row import Row
+from bench.lib.tunnel_load import Latency
+from bench.lib.tunnel_ours import env_text
+from bench.lib.tunnel_stunnel import End, stunnel_program, stunnel_text
+from bench.lib.tunnel_ways import Cipher
 
 
 def round_of(ours: float, direct_p99: float) -> Mapping[str, Trial]:

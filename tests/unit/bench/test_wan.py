@@ -3,9 +3,9 @@
 import pytest
 
 from appliance.settings.target import Target
-from bench.row import Row
-from bench.wan import Trial, Workload, rows
-from bench.wan_proxy import Route
+from bench.cases.wan import Trial, Workload, rows
+from bench.lib.row import Row
+from bench.lib.wan_proxy import Route
 
 
 def test_rates_are_medians_beside_the_peers_and_beside_what_the_line_carries() -> None:

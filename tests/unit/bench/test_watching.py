@@ -1,6 +1,6 @@
 """The stopwatch, fed with looks."""
 
-from bench.watching import Timeline
+from bench.lib.watching import Timeline
 
 
 def looked(*looks: tuple[float, int]) -> Timeline:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.demo.__main__ import main
+from demo.__main__ import main
 
 
 @pytest.mark.parametrize("arguments", [["--records", "999"], ["--records", "many"], ["--records", "-5"], ["--fast"]])

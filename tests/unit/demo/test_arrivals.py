@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.demo.arrivals import Arrivals
+from demo.arrivals import Arrivals
 
 
 def arrivals(*batches: tuple[float, int]) -> Arrivals:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from appliance.demo.display import Bars, Lines, display
+from demo.display import Bars, Lines, display
 
 
 class Terminal(io.StringIO):

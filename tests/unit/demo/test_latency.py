@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.demo.latency import Latency
+from demo.latency import Latency
 
 
 @pytest.mark.parametrize(

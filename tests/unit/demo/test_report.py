@@ -7,8 +7,8 @@ import json
 import pytest
 from rich.console import Console
 
-from appliance.demo.comparison import Difference, Differences, Kind
-from appliance.demo.report import Report
+from demo.report import Report
+from testbed.comparison import Difference, Differences, Kind
 
 CLEAN = Report(20_000, 8_779_058, 1, 50_142.4, 23.04, 94.26, 49.87, Differences())
 EXAMPLE = Difference(Kind.LOST, "orders.bulk", 3, 17, None)

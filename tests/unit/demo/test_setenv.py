@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from appliance.demo.input import REGEX, SUFFIX
-from appliance.demo.plan import ApiKey
-from appliance.demo.setenv import ClusterAccess, LinkAddresses, process_environment, setenv_text
 from appliance.settings import variables
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Route, SecurityProtocol, Settings
+from demo.input import REGEX, SUFFIX
+from demo.setenv import ClusterAccess, LinkAddresses, process_environment, setenv_text
+from testbed.plan import ApiKey
 
 DOMAIN = "orange.vpc-1a2b3c.example"
 ORANGE = tuple(Target(f"b{number}.{DOMAIN}", 9093) for number in range(3))

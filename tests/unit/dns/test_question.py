@@ -1,9 +1,9 @@
 import pytest
 from dnslib import QTYPE, DNSRecord
 
-from appliance.dns.answers import decode
-from appliance.dns.question import Edns, Question
-from appliance.dns.wire import Flag
+from appliance.dns.messages.answers import decode
+from appliance.dns.messages.question import Edns, Question
+from appliance.dns.messages.wire import Flag
 from tests.support.dns import query
 
 

@@ -3,8 +3,8 @@ import dataclasses
 import pytest
 from dnslib import CNAME, QTYPE, RR, TXT, A, DNSRecord
 
-from appliance.dns.answers import decode
-from appliance.dns.replies import addresses_in, is_reply_to, is_truncated, response_code
+from appliance.dns.messages.answers import decode
+from appliance.dns.messages.replies import addresses_in, is_reply_to, is_truncated, response_code
 from appliance.errors import PeerError
 from tests.support.dns import answer, query
 

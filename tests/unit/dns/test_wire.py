@@ -1,7 +1,7 @@
 import pytest
 from dnslib import QTYPE, RR, TXT, A, DNSRecord
 
-from appliance.dns.wire import read_head, read_sections
+from appliance.dns.messages.wire import read_head, read_sections
 from appliance.errors import PeerError
 from tests.support.dns import answer, query
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from appliance.doctor.runner import blocked, walk
 from appliance.doctor.step import SETTINGS, Finding, Result, Step, Verdict, failed, passed, skipped, some, warning
-from appliance.doctor.walk import blocked, walk
 from appliance.errors import Unreachable
 
 A, B, C, OTHER = "a", "b", "c", "other"

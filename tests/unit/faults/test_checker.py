@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.demo.comparison import Track
+from testbed.comparison import Track
 from tests.faults.checker import Kind, violations, violations_so_far
 from tests.faults.history import History, Place, Progress
 

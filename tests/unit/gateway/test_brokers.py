@@ -10,8 +10,8 @@ from appliance.errors import (
     SettingsError,
     TimedOut,
 )
-from appliance.gateway import brokers as brokers_module
-from appliance.gateway.brokers import Fault, compare, why_refused
+from appliance.gateway.model import brokers as brokers_module
+from appliance.gateway.model.brokers import Fault, compare, why_refused
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from tests.support.brokers import ALLOWED, B0, B1, B2, BY_ADDRESS, OTHER_NAME, OTHER_PORT
 

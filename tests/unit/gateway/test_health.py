@@ -1,8 +1,8 @@
 from dataclasses import replace
 
-from appliance.gateway.brokers import Sight, Standing
-from appliance.gateway.health import Answer, Keys, destination_health, source_health
-from appliance.tunnel.tally import Tally
+from appliance.gateway.model.brokers import Sight, Standing
+from appliance.gateway.model.health import Answer, Keys, destination_health, source_health
+from appliance.tunnel.model.counters import Tally
 from tests.support.brokers import ALLOWED, B0, NOW, REFUSED_KEY, SEEN, WELL
 
 KEYS = Keys(90.5, previous_secret=False)

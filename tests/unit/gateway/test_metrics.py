@@ -5,13 +5,13 @@ from pathlib import Path
 
 from prometheus_client.registry import Collector
 
-from appliance.dns.tally import Outcome
-from appliance.gateway.brokers import Fault, Sight, Standing
-from appliance.gateway.health import Keys
-from appliance.gateway.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
+from appliance.dns.counters import Outcome
+from appliance.gateway.model.brokers import Fault, Sight, Standing
+from appliance.gateway.model.health import Keys
+from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.settings.values import Side
-from appliance.tunnel.relay import End
-from appliance.tunnel.tally import Refusal, Tally
+from appliance.tunnel.model.counters import Refusal, Tally
+from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 from tests.support.brokers import REFUSED_KEY, SEEN
 from tests.support.exposition import Samples, samples

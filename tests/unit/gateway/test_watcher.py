@@ -7,8 +7,8 @@ import pytest
 from appliance.dns.addresses import AddressBook
 from appliance.errors import CredentialsRefused, NameUnresolved, SettingsError, Unreachable
 from appliance.gateway import watcher as watcher_module
-from appliance.gateway.brokers import Fault, Standing
 from appliance.gateway.endpoints import Endpoints
+from appliance.gateway.model.brokers import Fault, Standing
 from appliance.gateway.watcher import BrokerWatcher, resolver
 from tests.support.brokers import ALLOWED, B0, B1, OTHER_NAME, OTHER_PORT, ScriptedCluster
 from tests.unit.gateway.test_endpoints import Client

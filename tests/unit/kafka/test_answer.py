@@ -2,7 +2,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced
-from appliance.kafka.answer import check
+from appliance.kafka.protocol.answer import check
 
 
 def test_none_is_no_error() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka import batch
+from appliance.kafka.records import batch
 from tests.support.batches import made, only, patched, stamped
 
 THREE = [(1_700_000_000_000 + n, b"key", b"value %d" % n, [("h", b"x")]) for n in range(3)]

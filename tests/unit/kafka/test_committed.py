@@ -1,8 +1,8 @@
 import pytest
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.batch import split
-from appliance.kafka.committed import Aborted, committed, visible
+from appliance.kafka.records.batch import split
+from appliance.kafka.records.committed import Aborted, committed, visible
 from tests.support.batches import control, made, patched
 
 ONE = [(1_700_000_000_000, None, b"v", [])]

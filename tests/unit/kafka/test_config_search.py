@@ -2,7 +2,7 @@ from collections.abc import Collection
 
 import pytest
 
-from appliance.kafka.config_search import Ask, Refused, Settled, next_step
+from appliance.kafka.protocol.config_search import Ask, Refused, Settled, next_step
 
 WANTED = ("cleanup.policy", "segment.bytes", "retention.ms", "confluent.tier")
 

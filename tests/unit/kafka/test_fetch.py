@@ -18,9 +18,9 @@ from kio.schema.response_header.v1 import ResponseHeader
 from kio.serial import entity_reader, entity_writer
 
 from appliance.errors import ApplianceError, BrokerRefused, PeerError
-from appliance.kafka.committed import Aborted
-from appliance.kafka.fetch import Fetched, FetchExchange, FetchLimits, Session, Wanted, topic_names
-from appliance.kafka.transactions import milliseconds
+from appliance.kafka.client.fetch import Fetched, FetchExchange, FetchLimits, Session, Wanted, topic_names
+from appliance.kafka.client.transactions import milliseconds
+from appliance.kafka.records.committed import Aborted
 
 LIMITS = FetchLimits(8_000_000, 0.25)
 A, B = uuid.uuid4(), uuid.uuid4()

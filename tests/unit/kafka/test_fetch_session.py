@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.kafka.fetch import FetchExchange, FetchLimits, Wanted
-from appliance.kafka.fetch_session import LOST, FetchSession
-from appliance.kafka.metadata import NOWHERE
-from appliance.kafka.offsets import Partition
+from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Wanted
+from appliance.kafka.client.fetch_session import LOST, FetchSession
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import NOWHERE
 
 LIMITS = FetchLimits(8_000_000, 0.5)
 IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in "abc"}

@@ -4,10 +4,10 @@ import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.batch import split
-from appliance.kafka.legacy import convert
-from appliance.kafka.outgoing import outgoing
-from appliance.kafka.records import key_and_value, unpack
+from appliance.kafka.records.batch import split
+from appliance.kafka.records.legacy import convert
+from appliance.kafka.records.outgoing import outgoing
+from appliance.kafka.records.records import key_and_value, unpack
 
 NOW = 1_700_000_000_000
 

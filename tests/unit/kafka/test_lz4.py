@@ -8,10 +8,10 @@ from aiokafka import codec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.kafka.batch import HEADER, Batch, Header
-from appliance.kafka.lz4 import BLOCK_BYTES, without_codec
-from appliance.kafka.lz4 import frame as written
-from appliance.kafka.records import unpack
+from appliance.kafka.records.batch import HEADER, Batch, Header
+from appliance.kafka.records.lz4 import BLOCK_BYTES, without_codec
+from appliance.kafka.records.lz4 import frame as written
+from appliance.kafka.records.records import unpack
 from tests.support.batches import made, only, patched
 
 MAGIC = b"\x04\x22\x4d\x18"

@@ -11,9 +11,9 @@ from kio.serial import entity_writer
 from kio.static.primitive import i32
 
 from appliance.errors import PeerError
-from appliance.kafka.metadata import Everything, Metadata, Repeated, request
-from appliance.kafka.transactions import milliseconds
-from appliance.kafka.wire import Typed
+from appliance.kafka.client.transactions import milliseconds
+from appliance.kafka.protocol.metadata import Everything, Metadata, Repeated, request
+from appliance.kafka.protocol.wire import Typed
 
 
 def response(correlation: int, *leaders: int) -> bytearray:

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import ApplianceError, BatchCorrupt
-from appliance.kafka import batch
-from appliance.kafka.outgoing import Outgoing, outgoing
-from appliance.kafka.records import Record, key_and_value, unpack
+from appliance.kafka.records import batch
+from appliance.kafka.records.outgoing import Outgoing, outgoing
+from appliance.kafka.records.records import Record, key_and_value, unpack
 from tests.support.batches import made, only, patched, stamped, with_holes
 
 NOW = 1_700_000_000_000

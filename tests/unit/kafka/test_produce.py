@@ -12,10 +12,10 @@ from kio.serial import entity_reader
 from kio.static.primitive import i32Timedelta
 
 from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced
-from appliance.kafka import batch
-from appliance.kafka.older import as_type, of_version
-from appliance.kafka.produce import Copy, ProduceExchange, check_produced
-from appliance.kafka.transactions import Producer, milliseconds
+from appliance.kafka.client.produce import Copy, ProduceExchange, check_produced
+from appliance.kafka.client.transactions import Producer, milliseconds
+from appliance.kafka.protocol.older import as_type, of_version
+from appliance.kafka.records import batch
 from tests.support.batches import made, only
 
 PRODUCER = Producer("link.lane-3", 4000, 9)

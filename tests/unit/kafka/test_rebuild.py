@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.kafka import rebuild
-from appliance.kafka.records import Record, pack, unpack
+from appliance.kafka.records import rebuild
+from appliance.kafka.records.records import Record, pack, unpack
 from tests.support.batches import made, only, patched, stamped
 
 NOW = 1_700_000_000_000

@@ -3,7 +3,7 @@ import base64
 import pytest
 
 from appliance.errors import CredentialsRefused, PeerError
-from appliance.kafka import sasl
+from appliance.kafka.protocol import sasl
 from appliance.settings.secret import Secret
 from appliance.settings.values import SaslMechanism
 

@@ -15,11 +15,11 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from appliance.errors import Unreachable
-from appliance.kafka.connection import BrokerConnection
-from appliance.kafka.fetch import FetchExchange, FetchLimits
-from appliance.kafka.metadata import Everything, Repeated, request
-from appliance.kafka.transactions import milliseconds
-from appliance.kafka.wire import Typed, throttle_seconds
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.fetch import FetchExchange, FetchLimits
+from appliance.kafka.client.transactions import milliseconds
+from appliance.kafka.protocol.metadata import Everything, Repeated, request
+from appliance.kafka.protocol.wire import Typed, throttle_seconds
 from appliance.settings.target import Target
 from tests.support.scripted_broker import framed, metadata_answer
 from tests.support.virtual_time import run

@@ -1,4 +1,4 @@
-from appliance.kafka.topics import pieces
+from appliance.kafka.client.topics import pieces
 
 
 def test_no_request_asks_for_more_than_the_limit_unless_one_topic_alone_does() -> None:

@@ -21,11 +21,11 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 
-from appliance.kafka import versions
-from appliance.kafka.metadata import NOWHERE, parse, request
-from appliance.kafka.older import as_type, exchange, of_version
-from appliance.kafka.transactions import milliseconds
-from appliance.kafka.wire import Typed
+from appliance.kafka.client.transactions import milliseconds
+from appliance.kafka.protocol import versions
+from appliance.kafka.protocol.metadata import NOWHERE, parse, request
+from appliance.kafka.protocol.older import as_type, exchange, of_version
+from appliance.kafka.protocol.wire import Typed
 from appliance.settings.values import Side
 from tests.support.scripted_broker import framed
 

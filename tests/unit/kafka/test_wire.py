@@ -7,7 +7,7 @@ from kio.schema.api_versions.v3 import ApiVersionsRequest
 from kio.schema.end_txn.v3 import EndTxnResponse
 
 from appliance.errors import PeerError
-from appliance.kafka.wire import decode, encode
+from appliance.kafka.protocol.wire import decode, encode
 
 
 def test_a_frame_begins_with_its_size_api_version_and_correlation() -> None:

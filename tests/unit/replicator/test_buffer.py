@@ -7,12 +7,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import PartitionStopped
-from appliance.kafka.committed import Aborted
-from appliance.kafka.fetch import Fetched
-from appliance.replicator.buffer import Arrivals, Buffer, Limits
-from appliance.replicator.plan import Replica
-from appliance.replicator.portion import Portion
-from appliance.replicator.read_ahead import LEAST, ReadAhead
+from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.records.committed import Aborted
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.chunk import Portion
+from appliance.replicator.read.buffer import Arrivals, Buffer, Limits
+from appliance.replicator.read.buffer_budget import LEAST, ReadAhead
 from tests.support.batches import control, made
 
 MEBIBYTE = 1024 * 1024

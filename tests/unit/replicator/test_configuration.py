@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.configuration import authentication, configuration, properties_text, task_count
+from appliance.replicator.spark.configuration import authentication, configuration, properties_text, task_count
 from appliance.settings.secret import Secret
 from tests.support.engine import ENGINE
 

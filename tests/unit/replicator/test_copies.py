@@ -6,10 +6,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import BrokerBusy
-from appliance.kafka.committed import Aborted
-from appliance.kafka.fetch import Fetched
-from appliance.replicator.copies import is_intact
-from appliance.replicator.position import CopyEnd
+from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.records.committed import Aborted
+from appliance.link.model.position import CopyEnd
+from appliance.replicator.write.copies import is_intact
 from tests.support.batches import control, made
 
 ABORT, COMMIT = 0, 1

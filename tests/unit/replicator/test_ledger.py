@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from appliance.replicator.ledger import Ledger
-from appliance.replicator.portion import LedgerRow
+from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.model.ledger import Ledger
 
 ROW = LedgerRow("orders", 4, 1, 100, 110, 10, 900, 2, 1, 1_700_000_000_000)
 

@@ -3,10 +3,10 @@ import uuid
 import pytest
 
 from appliance.errors import PeerError
-from appliance.replicator import seating
-from appliance.replicator.memory import StartOffsets
-from appliance.replicator.plan import Replica
-from appliance.replicator.seating import Hello, Notice, Seat, seat_for
+from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.replicas import Replica
+from appliance.replicator.spark import seating
+from appliance.replicator.spark.seating import Hello, Notice, Seat, seat_for
 
 STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (100, -1))}
 SEAT = Seat(3, STARTS, {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)),)})

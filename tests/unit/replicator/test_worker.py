@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import PeerError, SettingsError
-from appliance.replicator.worker import Worker, work
+from appliance.replicator.spark.worker import Worker, work
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.version import VERSION

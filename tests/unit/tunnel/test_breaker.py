@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.tunnel.breaker import FIRST_DELAY, LONGEST_DELAY, Breaker, State
+from appliance.tunnel.limits.breaker import FIRST_DELAY, LONGEST_DELAY, Breaker, State
 
 
 def no_jitter():

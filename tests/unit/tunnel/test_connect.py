@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from appliance.errors import ApplianceError, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target
-from appliance.tunnel.connect import CONNECTED, HEAD_SIZE_MAX, Answer, ConnectClient, ConnectServer
+from appliance.tunnel.model.connect import CONNECTED, HEAD_SIZE_MAX, Answer, ConnectClient, ConnectServer
 
 TARGET = Target("b0.orange.example", 9093)
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.tunnel.jams import HELD_MAX, Held, jammed
+from appliance.tunnel.stream.jams import HELD_MAX, Held, jammed
 
 MEBIBYTE = 2**20
 EACH = 64 * MEBIBYTE

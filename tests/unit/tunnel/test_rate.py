@@ -1,6 +1,6 @@
-from appliance.tunnel.rate import RateLimit
-from appliance.tunnel.strangers import EXPECTED_A_SECOND, STRANGERS_MAX, Strangers
-from appliance.tunnel.tally import Tally
+from appliance.tunnel.limits.pending_handshakes import EXPECTED_A_SECOND, STRANGERS_MAX, Strangers
+from appliance.tunnel.limits.rate import RateLimit
+from appliance.tunnel.model.counters import Tally
 
 PEER = "198.51.100.9"
 

@@ -4,7 +4,7 @@ import pytest
 
 from appliance.errors import ApplianceError, Unreachable
 from appliance.verify.command import unless_stopped
-from appliance.verify.report import Report
+from appliance.verify.model.report import Report
 
 REPORT = Report("orange", "grape", "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z", ())
 

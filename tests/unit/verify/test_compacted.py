@@ -2,10 +2,10 @@
 
 import uuid
 
-from appliance.replicator.plan import Replica
+from appliance.link.model.replicas import Replica
 from appliance.verify.compacted import verify_newest_records
+from appliance.verify.model.verdict import NEWEST_RECORDS, Span, State, Verdict
 from appliance.verify.partition import Terms
-from appliance.verify.verdict import NEWEST_RECORDS, Span, State, Verdict
 from tests.support.batches import Written
 from tests.support.logs import NOW, LogReader, end, log
 

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.batch import Batch
-from appliance.kafka.outgoing import outgoing
-from appliance.verify import comparison
-from appliance.verify.comparison import Comparison, Difference
-from appliance.verify.stream import Stream
+from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.outgoing import outgoing
+from appliance.verify.model import comparison
+from appliance.verify.model.comparison import Comparison, Difference
+from appliance.verify.model.stream import Stream
 from tests.support.batches import Written, made, only, patched, with_holes
 from tests.support.logs import NOW, log, raw_copy, rows
 

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.kafka.records import Record, body
-from appliance.verify.newest import ALL_KEYS, NewestRecords, Tally
+from appliance.kafka.records.records import Record, body
+from appliance.verify.model.newest import ALL_KEYS, NewestRecords, Tally
 
 Change = tuple[int, int | None]
 """A key, and its value or None for a tombstone."""

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.kafka.batch import Batch
-from appliance.replicator.plan import Replica
+from appliance.kafka.records.batch import Batch
+from appliance.link.model.replicas import Replica
+from appliance.verify.model.verdict import Span, State, Verdict
 from appliance.verify.partition import Terms, verify_every_record
 from appliance.verify.side import Side
-from appliance.verify.verdict import Span, State, Verdict
 from tests.support.batches import Written
 from tests.support.logs import NOW, LogReader, end, log, raw_copy, rows
 

@@ -2,8 +2,8 @@ import json
 
 from rich.console import Console
 
-from appliance.verify.report import Report
-from appliance.verify.verdict import NEWEST_RECORDS, Span, State, Verdict
+from appliance.verify.model.report import Report
+from appliance.verify.model.verdict import NEWEST_RECORDS, Span, State, Verdict
 
 EQUAL = Verdict(
     "orders",

@@ -1,0 +1,118 @@
+"""What the source cluster says of its brokers, held against the allow-list; pure.
+
+    (allowed, brokers known, brokers listed) -> Change: endpoints to be open, brokers refused, what is new
+
+The endpoint of a broker that left stays open. Brokers leave the metadata at each of their restarts, and whoever
+connects meanwhile is told through the tunnel that nobody is there; closing it would say no more, and would refuse those
+who connect in the moment of its return. One listening socket for each name and port that the cluster has ever had since
+the start is a small price.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from appliance.errors import ApplianceError, CredentialsRefused, IdentityRefused, PeerError, SettingsError, Unreachable
+from appliance.settings.target import AllowedTargets, Target, is_ip_literal
+
+BROKERS_MAX = 1000
+"""Brokers that are believed in, at most; those with the lowest node ids."""
+
+VARIABLES = "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN"
+
+Brokers = Mapping[int, Target]
+"""The brokers by node id."""
+
+
+class Standing(enum.StrEnum):
+    """What a broker of the cluster is here."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    REFUSED = "refused"
+
+
+class Fault(enum.StrEnum):
+    """Why the cluster did not tell its brokers."""
+
+    UNREACHABLE = "unreachable"
+    CREDENTIALS = "credentials"
+    IDENTITY = "identity"
+    PROTOCOL = "protocol"
+    SETTINGS = "settings"
+    OTHER = "other"
+
+    @classmethod
+    def of(cls, error: ApplianceError) -> "Fault":
+        """The fault that an error is."""
+        return next((fault for kind, fault in _FAULTS if isinstance(error, kind)), cls.OTHER)
+
+
+_FAULTS = (
+    (Unreachable, Fault.UNREACHABLE),
+    (CredentialsRefused, Fault.CREDENTIALS),
+    (IdentityRefused, Fault.IDENTITY),
+    (PeerError, Fault.PROTOCOL),
+    (SettingsError, Fault.SETTINGS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a new list of brokers asks for: all that have to be ``open``, all ``refused``, and what is new about it."""
+
+    known: Brokers
+    open: tuple[Target, ...]
+    refused: tuple[Target, ...]
+    joined: tuple[Target, ...]
+    moved: tuple[tuple[Target, Target], ...]
+    left: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is known of the source's brokers.
+
+    ``at`` is when the cluster told it, in seconds since 1970, None before the first time; ``fault`` and ``cause`` say
+    why it does not now, the one None and the other empty when it does.
+    """
+
+    at: float | None = None
+    known: Brokers = field(default_factory=dict)
+    standing: Mapping[Target, Standing] = field(default_factory=dict)
+    fault: Fault | None = None
+    cause: str = ""
+
+    def those(self, standing: Standing) -> tuple[Target, ...]:
+        """The brokers that are so, in order."""
+        return tuple(sorted(target for target, own in self.standing.items() if own is standing))
+
+
+def compare(allowed: AllowedTargets, known: Brokers, listed: Brokers) -> Change:
+    """What is to be done now that the cluster lists these brokers."""
+    now = {node: listed[node] for node in sorted(listed)[:BROKERS_MAX]}
+    targets = dict.fromkeys(now.values())
+    return Change(
+        known=now,
+        open=tuple(target for target in targets if allowed.allows(target)),
+        refused=tuple(target for target in targets if not allowed.allows(target)),
+        joined=tuple(target for node, target in now.items() if node not in known),
+        moved=tuple((known[node], target) for node, target in now.items() if known.get(node, target) != target),
+        left=tuple(target for node, target in known.items() if node not in now),
+    )
+
+
+def why_refused(allowed: AllowedTargets, target: Target) -> str:
+    """What about a broker is not on the allow-list."""
+    if is_ip_literal(target.host):
+        return "it calls itself by an address, and the tunnel goes to names only"
+    ports = allowed.ports_of(target.host)
+    return f"its name is allowed on other ports only: {_spans(ports)}" if ports else "its name is not allowed"
+
+
+def _spans(ports: tuple[int, ...]) -> str:
+    firsts = [port for port in ports if port - 1 not in ports]
+    lasts = [port for port in ports if port + 1 not in ports]
+    return ", ".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True)
+    )

@@ -1,0 +1,112 @@
+"""Whether somebody has to come to one end of the tunnel: the answers of its health endpoint; pure.
+
+An answer is a JSON object; all is well when its ``troubles`` are empty. Its ``remarks`` can wait for some days.
+"""
+
+import math
+from dataclasses import dataclass
+
+from appliance.gateway.model.brokers import VARIABLES, Sight, Standing, why_refused
+from appliance.settings.target import AllowedTargets
+from appliance.settings.values import Side
+from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY
+from appliance.tunnel.model.counters import Tally
+
+STALE_SECONDS = 30.0
+"""Metadata that is older says nothing about now."""
+
+Answer = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What an end proves its identity by: the days that its certificate has left; True with SHARED_SECRET_PREVIOUS."""
+
+    days_left: float
+    previous_secret: bool
+
+
+def source_health(link: str, listening: bool, tally: Tally, keys: Keys) -> Answer:
+    """The source VM's end: it can do no more than wait for the other one."""
+    troubles = [] if listening else ["the tunnel does not listen"]
+    return {
+        "side": Side.SOURCE,
+        "link": link,
+        "troubles": troubles,
+        "remarks": _remarks(keys),
+        "tunnel": _tunnel(tally, keys),
+    }
+
+
+def destination_health(
+    link: str, allowed: AllowedTargets, shim_fault: str, tally: Tally, keys: Keys, sight: Sight, now: float
+) -> Answer:
+    """The destination VM's end.
+
+    Args:
+        link: its name.
+        allowed: the allow-list.
+        shim_fault: why the DNS shim does not answer; empty: it does.
+        tally: the tunnel's client's.
+        keys: this end's.
+        sight: what is known of the brokers.
+        now: in seconds since 1970.
+    """
+    troubles = [f"the DNS shim does not answer: {shim_fault}"] if shim_fault else []
+    if tally.server_fault:
+        troubles.append(f"the tunnel server was not reached at the last attempt: {tally.server_fault}")
+    return {
+        "side": Side.DESTINATION,
+        "link": link,
+        "troubles": [*troubles, *_ignorance(sight, now), *_outsiders(allowed, sight)],
+        "remarks": _remarks(keys),
+        "tunnel": {
+            **_tunnel(tally, keys),
+            "server_reached": None if tally.server_fault is None else not tally.server_fault,
+        },
+        "dns": {"answers": not shim_fault},
+        "brokers": _brokers(sight, now),
+    }
+
+
+def _tunnel(tally: Tally, keys: Keys) -> Answer:
+    return {
+        "connections_open": tally.open,
+        "connections_waiting": tally.open - tally.carrying,
+        "certificate_days_left": math.floor(keys.days_left),
+        "previous_secret": keys.previous_secret,
+    }
+
+
+def _remarks(keys: Keys) -> list[str]:
+    """What somebody has to do one day."""
+    remarks = []
+    if keys.days_left < DAYS_WARNING:
+        remarks.append(f"this VM's certificate ends in {math.floor(keys.days_left)} days: {RENEWAL_REMEDY}")
+    if keys.previous_secret:
+        remarks.append("SHARED_SECRET_PREVIOUS is set: remove it as soon as the source VM has the new SHARED_SECRET")
+    return remarks
+
+
+def _brokers(sight: Sight, now: float) -> Answer:
+    answer: Answer = {"age_seconds": None if sight.at is None else round(now - sight.at, 1), "fault": sight.fault}
+    return answer | {standing.value: [str(target) for target in sight.those(standing)] for standing in Standing}
+
+
+def _ignorance(sight: Sight, now: float) -> list[str]:
+    if sight.fault:
+        return [f"the source cluster does not tell its brokers ({sight.fault}): {sight.cause}"]
+    if sight.at is None:
+        return ["the source cluster has not told its brokers yet"]
+    age = now - sight.at
+    return [f"the source cluster told its brokers {age:.0f} s ago, and not since"] if age > STALE_SECONDS else []
+
+
+def _outsiders(allowed: AllowedTargets, sight: Sight) -> list[str]:
+    refused = [
+        f"broker {target} is refused, {why_refused(allowed, target)}: {VARIABLES}"
+        for target in sight.those(Standing.REFUSED)
+    ]
+    return refused + [
+        f"broker {target} has no endpoint: TUNNEL_ENDPOINT_NETWORK" for target in sight.those(Standing.CLOSED)
+    ]

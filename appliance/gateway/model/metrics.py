@@ -1,0 +1,161 @@
+"""What both ends count as Prometheus metrics; pure. What is not known has no sample, so that no alert is calmed by a 0.
+
+Every label has few values: those of an enumeration, or the source cluster's own brokers. No client's address is one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from appliance.dns.counters import Outcome
+from appliance.dns.counters import Tally as DnsTally
+from appliance.gateway.model.brokers import Fault, Sight, Standing
+from appliance.gateway.model.health import Keys
+from appliance.settings.values import Side, TunnelSettings
+from appliance.tunnel.model.counters import BOUNDS, Histogram, Refusal, Tally
+from appliance.tunnel.stream.relay import End
+from appliance.version import VERSION
+
+_PREFIX = "kafka_tunnel_"
+
+
+class TunnelCollector(Collector):
+    """What both ends have to tell."""
+
+    def __init__(self, side: Side, settings: TunnelSettings, tally: Tally, keys: Callable[[], Keys]) -> None:
+        self._labels = {"version": VERSION, "side": side.value, "carrier": "ssh" if settings.ssh else "tcp"}
+        self._tally = tally
+        self._keys = keys
+
+    def collect(self) -> Iterator[Metric]:
+        """One family after the other."""
+        tally = self._tally
+        build = GaugeMetricFamily(f"{_PREFIX}build_info", "1; the labels say what runs.", labels=tuple(self._labels))
+        build.add_metric(tuple(self._labels.values()), 1)
+        yield build
+        keys = self._keys()
+        yield _gauge("certificate_days_left", "Days until this end's certificate is no longer valid.", keys.days_left)
+        yield _gauge("previous_secret", "1 as long as SHARED_SECRET_PREVIOUS is set, else 0.", keys.previous_secret)
+        yield _counter("connections_accepted", "Connections begun with.", tally.accepted)
+        yield _gauge("connections_open", "Connections that are not over.", tally.open)
+        yield _gauge("connections_waiting", "Those of them that have no target yet.", tally.open - tally.carrying)
+        yield _counters(
+            "connections_refused",
+            "Connections that were not carried, by cause.",
+            "cause",
+            ((cause.value, tally.refused[cause]) for cause in Refusal),
+        )
+        yield _counters(
+            "bytes",
+            "Bytes carried, by direction.",
+            "direction",
+            (("to_target", tally.to_target.bytes), ("from_target", tally.from_target.bytes)),
+        )
+        yield _counters(
+            "relays_ended",
+            "Connections that were carried and are over, by cause.",
+            "cause",
+            ((end.name.lower(), tally.ended[end.name]) for end in End),
+        )
+        yield _histogram("handshake_seconds", "Handshakes between the ends that succeeded.", tally.handshakes)
+        yield _histogram("dial_seconds", "Dials that succeeded: of the broker, or of the other end.", tally.dials)
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationNumbers:
+    """What the destination VM's end counts beside its connections."""
+
+    server_fault: str | None
+    endpoints: int
+    queries: DnsTally
+    sight: Sight
+    failures: Mapping[Fault, int]
+
+
+class DestinationCollector(Collector):
+    """What the destination's end has to tell beside."""
+
+    def __init__(self, numbers: DestinationNumbers) -> None:
+        self._numbers = numbers
+
+    def collect(self) -> Iterator[Metric]:
+        """One family after the other."""
+        numbers, sight = self._numbers, self._numbers.sight
+        reached = GaugeMetricFamily(
+            f"{_PREFIX}server_reachable", "1 when the other end was reached at the last attempt, else 0."
+        )
+        if numbers.server_fault is not None:
+            reached.add_metric((), not numbers.server_fault)
+        yield reached
+        yield _gauge("endpoints_open", "Addresses with ports on which a broker is reached.", numbers.endpoints)
+        yield _counters(
+            "dns_queries",
+            "Queries to the DNS shim, by what became of them.",
+            "outcome",
+            ((outcome.value, numbers.queries[outcome]) for outcome in Outcome),
+        )
+        yield from _of_brokers(sight)
+        yield _counters(
+            "metadata_failures",
+            "Times that the source cluster did not tell its brokers, by cause.",
+            "cause",
+            ((fault.value, numbers.failures.get(fault, 0)) for fault in Fault),
+        )
+
+
+def _of_brokers(sight: Sight) -> Iterator[Metric]:
+    told = GaugeMetricFamily(f"{_PREFIX}metadata_timestamp_seconds", "When the source cluster told its brokers last.")
+    known = GaugeMetricFamily(
+        f"{_PREFIX}metadata_known", "1 when the source cluster told its brokers at the last attempt, else 0."
+    )
+    if sight.at is not None:
+        told.add_metric((), sight.at)
+    if sight.at is not None or sight.fault is not None:
+        known.add_metric((), sight.fault is None)
+    yield told
+    yield known
+    brokers = GaugeMetricFamily(f"{_PREFIX}brokers", "Brokers of the source cluster, by state.", labels=("state",))
+    for standing in Standing if sight.at is not None else ():
+        brokers.add_metric((standing.value,), len(sight.those(standing)))
+    yield brokers
+    one = GaugeMetricFamily(
+        f"{_PREFIX}broker", "1 for the state of each broker of the source cluster.", labels=("broker", "state")
+    )
+    for target, standing in sight.standing.items():
+        one.add_metric((str(target), standing.value), 1)
+    yield one
+
+
+def _counter(name: str, explanation: str, value: float) -> CounterMetricFamily:
+    return CounterMetricFamily(_PREFIX + name, explanation, value)
+
+
+def _gauge(name: str, explanation: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(_PREFIX + name, explanation, value)
+
+
+def _counters(name: str, explanation: str, label: str, values: Iterable[tuple[str, float]]) -> CounterMetricFamily:
+    family = CounterMetricFamily(_PREFIX + name, explanation, labels=(label,))
+    for key, value in values:
+        family.add_metric((key,), value)
+    return family
+
+
+def _histogram(name: str, explanation: str, histogram: Histogram) -> HistogramMetricFamily:
+    total, buckets = 0, []
+    for bound, count in zip((*map(str, BOUNDS), "+Inf"), histogram.counts, strict=True):
+        total += count
+        buckets.append((bound, float(total)))
+    return HistogramMetricFamily(_PREFIX + name, explanation, buckets, histogram.seconds)
+
+
+def exposition(*collectors: Collector) -> bytes:
+    """The text that Prometheus scrapes, with what prometheus-client tells of the process."""
+    registry = CollectorRegistry(auto_describe=False)
+    for collector in collectors:
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+    return generate_latest(registry)

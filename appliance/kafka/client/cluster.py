@@ -1,0 +1,195 @@
+"""A cluster as a set of connections: found from the bootstrap list, followed through live metadata."""
+
+import asyncio
+import logging
+import random
+import ssl
+import time
+from collections.abc import Iterable, Sequence
+
+from kio.schema.find_coordinator.v3 import FindCoordinatorRequest, FindCoordinatorResponse
+from kio.schema.metadata.v11 import MetadataResponse
+from kio.static.primitive import i8
+
+from appliance.errors import BrokerBusy, Unreachable
+from appliance.kafka.client.connection import TIMEOUTS, BrokerConnection, Timeouts
+from appliance.kafka.client.dial import Resolve
+from appliance.kafka.client.login import open_session, tls_context
+from appliance.kafka.protocol import metadata
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import NOBODY, Metadata
+from appliance.kafka.protocol.older import exchange
+from appliance.settings.target import Target
+from appliance.settings.values import ClusterSettings
+
+log = logging.getLogger("appliance.kafka")
+
+_TRANSACTION_KEY = i8(1)
+_ANOTHER_EVERY = 20
+"""How often, in questions to any broker, one is asked that no connection is open to."""
+
+_AVOIDED_SECONDS = 60.0
+"""For so long a broker that was not reached is only asked when no other one answers."""
+
+
+class KafkaCluster:
+    """One cluster, on one event loop.
+
+    A connection belongs to a *purpose*, since requests on one connection wait for each other: a Fetch that waits at
+    the broker for data must not hold up a Produce.
+    """
+
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        resolve: Resolve,
+        client_id: str,
+        way: str = "",
+        timeouts: Timeouts = TIMEOUTS,
+    ) -> None:
+        """``way`` is added to the text of an error when nothing answers: how the cluster is reached."""
+        self.settings = settings
+        self._way = way
+        self._resolve = resolve
+        self._client_id = client_id
+        self._timeouts = timeouts
+        self._tls: ssl.SSLContext | None = None
+        self._everything = metadata.Everything()
+        self._brokers: dict[int, Target] = {}
+        self._coordinators: dict[str, int] = {}
+        self._connections: dict[tuple[Target, str], BrokerConnection] = {}
+        self._asked = 0
+        self._failed: dict[Target, float] = {}
+        self._opening: dict[tuple[Target, str], asyncio.Lock] = {}
+
+    async def __aenter__(self) -> "KafkaCluster":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            await connection.close()
+
+    async def metadata(self, topics: Sequence[str] | None) -> Metadata:
+        """Live metadata of the named topics (None: all) from any broker that answers.
+
+        Raises:
+            Unreachable: no broker answers.
+            IdentityRefused, CredentialsRefused, BrokerUnsupported: by the first broker that does.
+        """
+        connection = await self.any_broker()
+        if topics is None:
+            everything = exchange(connection.offered, metadata.request(None), MetadataResponse)
+            answer = await connection.ask(metadata.Repeated(self._everything, everything))
+        else:
+            asked = metadata.request(topics)
+            answer = metadata.parse(await connection.call(asked, MetadataResponse, self._timeouts.small_answer))
+        self._brokers = dict(answer.brokers)
+        return answer
+
+    async def broker(self, node: int, purpose: str = "control") -> BrokerConnection:
+        """A connection to a broker by its node id.
+
+        Raises:
+            BrokerBusy: the id is -1, which metadata gives for the leader of a partition that has none now.
+            Unreachable: no such broker is known, or it does not answer.
+        """
+        if node == NOBODY:
+            raise BrokerBusy(
+                f"a partition of the {self.settings.side} cluster has no leader now", "LEADER_NOT_AVAILABLE"
+            )
+        if node not in self._brokers:
+            await self.metadata([])
+        if node not in self._brokers:
+            raise Unreachable(f"the {self.settings.side} cluster has no broker {node} now")
+        return await self._connection(self._brokers[node], purpose)
+
+    async def any_broker(self) -> BrokerConnection:
+        """A connection to whichever broker answers first: one that is open, else known ones, else the bootstrap list.
+
+        Raises:
+            Unreachable: none does; the text names the variable with the bootstrap list.
+        """
+        failure: Unreachable | None = None
+        for target in self._candidates():
+            try:
+                return await self._connection(target, "control")
+            except Unreachable as error:
+                self._failed[target] = time.monotonic()
+                failure = error
+        variable = self.settings.variable("BROKER_SERVERS")
+        raise Unreachable(
+            f"no broker of the {self.settings.side} cluster answers: {failure} ({variable}{self._way})"
+        ) from failure
+
+    async def controller(self) -> BrokerConnection:
+        """A connection to the broker that takes administrative requests.
+
+        Raises:
+            Unreachable: no broker answers.
+        """
+        known = await self.metadata([])
+        return await self.broker(known.controller)
+
+    async def coordinator(self, transactional_id: str) -> BrokerConnection:
+        """A connection to the transaction coordinator of an id, which is remembered until ``forget_coordinator``.
+
+        Raises:
+            BrokerBusy: not known yet; a new cluster makes its transaction topic at the first question.
+            BrokerRefused, Unreachable: as everywhere.
+        """
+        node = self._coordinators.get(transactional_id)
+        if node is None:
+            connection = await self.any_broker()
+            request = FindCoordinatorRequest(key=transactional_id, key_type=_TRANSACTION_KEY)
+            answer = await connection.call(request, FindCoordinatorResponse, self._timeouts.small_answer)
+            check(answer.error_code, f"find the coordinator of {transactional_id}")
+            node = self._coordinators[transactional_id] = int(answer.node_id)
+        return await self.broker(node, "transactions")
+
+    def forget_coordinator(self, transactional_id: str) -> None:
+        """Ask anew the next time: the coordinator may have moved."""
+        self._coordinators.pop(transactional_id, None)
+
+    def _candidates(self) -> Iterable[Target]:
+        """Brokers that a connection is open to come first; but now and then another one.
+
+        A broker that answers may be cut off from the others, and tell what held long ago.
+        """
+        known = {target for target, purpose in self._connections if purpose == "control"}
+        open_now = [t for t in known if self._connections[(t, "control")].open]
+        others = [*self._brokers.values()]
+        random.shuffle(open_now)
+        random.shuffle(others)
+        self._asked += 1
+        recently = time.monotonic() - _AVOIDED_SECONDS
+        another = [t for t in others if t not in open_now and self._failed.get(t, recently) <= recently]
+        first = another[:1] if self._asked % _ANOTHER_EVERY == 0 else []
+        return dict.fromkeys([*first, *open_now, *others, *self.settings.bootstrap])
+
+    async def _connection(self, target: Target, purpose: str) -> BrokerConnection:
+        key = (target, purpose)
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
+            if connection is None or not connection.open:
+                self._tls = self._tls or tls_context(self.settings)
+                connection = await open_session(
+                    target, self.settings, self._resolve, self._client_id, self._tls, self._timeouts
+                )
+                connection.on_silence = self._doubt
+                self._connections[key] = connection
+                log.debug("broker connected", extra={"fields": {"broker": str(target), "purpose": purpose}})
+            return connection
+
+    def _doubt(self, since: float) -> None:
+        """What broke one connection without a word may have broken others, and to find out takes as long for each.
+
+        So those of which nothing was heard since then, and that nobody waits for, are opened anew when they are needed.
+        """
+        for connection in self._connections.values():
+            if connection.open and connection.idle_since(since):
+                connection.abandon("lay idle while another one broke")

@@ -1,0 +1,256 @@
+"""Topics made and configured with what a cluster takes: what it does not know, or its policy refuses, is left out."""
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from kio.schema.errors import ErrorCode
+
+from appliance.errors import ApplianceError, BrokerRefused
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.configs import LEAST_IN_SYNC, alter_configs, try_describe
+from appliance.kafka.client.topics import Created, NewTopic, create_topics
+from appliance.kafka.protocol.config_search import Ask, Settled, next_step
+
+_ABOUT_SETTINGS = ("INVALID_CONFIG", "POLICY_VIOLATION")
+_LOOKED_AT = 1_000
+"""Topics whose settings may be asked for until one tells which settings there are, at most."""
+
+_REPLICAS_AND_IN_SYNC = 3, "2"
+_BY_DEFAULT = -1
+
+Value = TypeVar("Value", str, str | None)
+
+Change = Mapping[str, str | None]
+"""What to set on a topic, or with None to unset."""
+
+Refusal = Callable[[Collection[str]], Awaitable[str]]
+"""Asks whether settings are taken together; why not, or nothing."""
+
+
+@dataclass(slots=True)
+class Made:
+    """What came of topics that were to be made.
+
+    ``topics`` were made (or can be) as they stand here, ``there`` are those that exist already, ``failures`` says why
+    not, by name; ``left_out`` tells by topic and setting why it was made without.
+    """
+
+    topics: list[NewTopic] = field(default_factory=list)
+    there: set[str] = field(default_factory=set)
+    failures: dict[str, ApplianceError] = field(default_factory=dict)
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Changed:
+    """What came of changes: what was ``made``, why not, and by topic and setting why it was left out."""
+
+    made: dict[str, Change] = field(default_factory=dict)
+    failures: dict[str, ApplianceError] = field(default_factory=dict)
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+class ConfigFilter:
+    """Makes and configures topics of one cluster. What it has refused once is not asked for again.
+
+    Args:
+        first: a topic that is asked first which settings the cluster knows.
+    """
+
+    def __init__(self, cluster: KafkaCluster, first: str = "") -> None:
+        self._cluster = cluster
+        self._first = first
+        self._known: frozenset[str] | None = None
+        self._replicas_by_default: int | None = None
+        self._refused: dict[tuple[str, str | None], str] = {}
+
+    async def known(self) -> frozenset[str] | None:
+        """The settings that the cluster knows and lets be set; None as long as no topic's may be described.
+
+        Raises:
+            Unreachable: no broker answers.
+        """
+        if self._known is None:
+            there = (await self._cluster.metadata(None)).topics.values()
+            names = sorted((topic.name for topic in there if topic.error is ErrorCode.none), key=self._order)
+            for settings in (await try_describe(self._cluster, names[:_LOOKED_AT]))[0].values():
+                if settings:
+                    self._known = frozenset(key for key, setting in settings.items() if not setting.read_only)
+                    break
+        return self._known
+
+    def _order(self, name: str) -> tuple[bool, str]:
+        return name != self._first, name
+
+    async def make(self, topics: Sequence[NewTopic]) -> Made:
+        """Make the topics with those of their settings that are taken.
+
+        Raises:
+            Unreachable, BrokerBusy: as everywhere.
+        """
+        fitted = await self.fit(topics)
+        created = await create_topics(self._cluster, fitted.topics)
+        fitted.topics = [topic for topic in fitted.topics if topic.name in created.made]
+        fitted.there |= created.there
+        fitted.failures |= created.failures
+        return fitted
+
+    async def fit(self, topics: Sequence[NewTopic]) -> Made:
+        """As ``make``, but nothing is made: the cluster is asked what it would do.
+
+        Raises:
+            Unreachable, BrokerBusy: as everywhere.
+        """
+        made = Made()
+        wanted = {topic.name: topic for topic in await self._kept_in_sync(topics)}
+        waiting = list(wanted.values())
+        while waiting:
+            asked = [_with(topic, self._not_refused(topic.configs)) for topic in waiting]
+            refused = await self._ask(asked, made)
+            waiting = await self._without_the_hopeless([topic for topic in asked if topic.name in refused], made)
+            if waiting:
+                # What the first one's search finds out is left out of all the others before they are asked again.
+                first = waiting.pop(0)
+                made.topics.append(await self._search(first, refused[first.name].words))
+        made.failures = {name: made.failures[name] for name in wanted if name in made.failures}
+        for topic in made.topics:
+            if left_out := self._left_out(wanted[topic.name].configs, topic.configs):
+                made.left_out[topic.name] = left_out
+        return made
+
+    async def _ask(self, topics: Sequence[NewTopic], made: Made) -> dict[str, BrokerRefused]:
+        """Ask for topics as they are, note what comes of them, and give those whose settings are refused."""
+        answer = await create_topics(self._cluster, topics, validate_only=True) if topics else Created()
+        made.topics += [topic for topic in topics if topic.name in answer.made]
+        made.there |= answer.there
+        refused = _about_settings(answer.failures)
+        made.failures |= {name: error for name, error in answer.failures.items() if name not in refused}
+        return refused
+
+    async def _without_the_hopeless(self, topics: Sequence[NewTopic], made: Made) -> list[NewTopic]:
+        """Those that are taken with what they require alone; of the others it is noted why not."""
+        required = {topic.name: _with(topic, topic.required) for topic in topics}
+        refused = await self._ask(list(required.values()), alone := Made())
+        made.there |= alone.there
+        made.failures |= alone.failures | {name: _hopeless(required[name], error) for name, error in refused.items()}
+        taken = {topic.name for topic in alone.topics}
+        return [topic for topic in topics if topic.name in taken]
+
+    async def _search(self, topic: NewTopic, why: str) -> NewTopic:
+        """The topic with those of its settings that are taken; the others are remembered."""
+
+        async def refusal(keys: Collection[str]) -> str:
+            created = await create_topics(self._cluster, [_with(topic, keys)], validate_only=True)
+            return _words(created.failures.get(topic.name))
+
+        return _with(topic, await self._settle(topic.configs, topic.required, why, refusal))
+
+    async def _settle(self, wanted: Change, required: Collection[str], why: str, refusal: Refusal) -> Collection[str]:
+        """The settings that are taken, asked one by one, since all together were refused and the required ones not."""
+        answers = [why, ""]
+        while isinstance(step := next_step(tuple(wanted), required, answers), Ask):
+            answers.append(await refusal(step.keys))
+        assert isinstance(step, Settled)
+        self._refused |= {(key, wanted[key]): words for key, words in step.left_out.items()}
+        return step.keys
+
+    async def change(self, changes: Mapping[str, Change]) -> Changed:
+        """Change the settings of topics, as far as the cluster takes it.
+
+        Raises:
+            Unreachable, BrokerBusy: as everywhere.
+        """
+        changed = Changed()
+        waiting = dict(changes)
+        while waiting:
+            asked = {name: rest for name, change in waiting.items() if (rest := self._not_refused(change))}
+            refused = await self._alter(asked, changed)
+            waiting = {name: asked[name] for name in refused}
+            if waiting:
+                name, change = waiting.popitem()
+                kept = await self._search_change(name, change, refused[name].words)
+                changed.failures |= await self._alter({name: kept} if kept else {}, changed)
+        for name, change in changes.items():
+            if left_out := self._left_out(change, changed.made.get(name, {})):
+                changed.left_out[name] = left_out
+        return changed
+
+    async def _alter(self, changes: Mapping[str, Change], changed: Changed) -> dict[str, BrokerRefused]:
+        """Change topics, note what comes of it, and give those whose settings are refused."""
+        failures = await alter_configs(self._cluster, changes) if changes else {}
+        changed.made |= {name: change for name, change in changes.items() if name not in failures}
+        refused = _about_settings(failures)
+        changed.failures |= {name: error for name, error in failures.items() if name not in refused}
+        return refused
+
+    async def _search_change(self, name: str, change: Change, why: str) -> Change:
+        async def refusal(keys: Collection[str]) -> str:
+            asked = {name: {key: change[key] for key in keys}}
+            return _words((await alter_configs(self._cluster, asked, validate_only=True)).get(name))
+
+        return {key: change[key] for key in await self._settle(change, (), why, refusal)}
+
+    async def _kept_in_sync(self, topics: Sequence[NewTopic]) -> list[NewTopic]:
+        """The topics; those with three replicas lose nothing when one broker is lost, and take nothing on one alone."""
+        if self._known is not None and LEAST_IN_SYNC not in self._known:
+            return list(topics)
+        replicas, in_sync = _REPLICAS_AND_IN_SYNC
+        by_default = await self._default(topics)
+        return [
+            replace(topic, configs={**topic.configs, LEAST_IN_SYNC: in_sync})
+            if replicas == (by_default if topic.replication_factor == _BY_DEFAULT else topic.replication_factor)
+            else topic
+            for topic in topics
+        ]
+
+    async def _default(self, topics: Sequence[NewTopic]) -> int:
+        """The cluster's own replication factor, as it tells it of the first topic that asks for it; -1 is unknown."""
+        asking = [_with(topic, ()) for topic in topics if topic.replication_factor == _BY_DEFAULT][:1]
+        if asking and self._replicas_by_default is None:
+            answer = await create_topics(self._cluster, asking, validate_only=True)
+            self._replicas_by_default = answer.made.get(asking[0].name)
+        return self._replicas_by_default or _BY_DEFAULT
+
+    def _not_refused(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
+        return {key: value for key, value in wanted.items() if (key, value) not in self._refused}
+
+    def _left_out(self, wanted: Change, kept: Change) -> dict[str, str]:
+        refused = {key: self._refused.get((key, value)) for key, value in wanted.items() if key not in kept}
+        return {key: why for key, why in refused.items() if why}
+
+
+def _with(topic: NewTopic, keys: Iterable[str]) -> NewTopic:
+    """The topic with these of its settings."""
+    chosen = set(keys)
+    return replace(topic, configs={key: value for key, value in topic.configs.items() if key in chosen})
+
+
+def _about_settings(failures: Mapping[str, ApplianceError]) -> dict[str, BrokerRefused]:
+    return {
+        name: error
+        for name, error in failures.items()
+        if isinstance(error, BrokerRefused) and error.code in _ABOUT_SETTINGS
+    }
+
+
+def _words(error: ApplianceError | None) -> str:
+    """Why the cluster refused settings; nothing when it did not.
+
+    Raises:
+        ApplianceError: it refused for another reason.
+    """
+    if error is None:
+        return ""
+    if isinstance(error, BrokerRefused) and error.code in _ABOUT_SETTINGS:
+        return error.words
+    raise error
+
+
+def _hopeless(topic: NewTopic, error: BrokerRefused) -> BrokerRefused:
+    """Why a topic cannot be made, with what to do about it."""
+    if not topic.configs:
+        return error
+    has_to = ", ".join(f"{key}={value}" for key, value in topic.configs.items())
+    remedy = f"it has to have {has_to}: have the policy of the cluster allow it, or make it by hand so"
+    return BrokerRefused(f"{error}: {remedy}", error.code, error.words)

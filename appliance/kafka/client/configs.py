@@ -1,0 +1,163 @@
+"""The settings of topics: DescribeConfigs (KIP-133, KIP-226) and IncrementalAlterConfigs (KIP-339)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
+from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.static.primitive import i8
+
+from appliance.errors import ApplianceError
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.versions import offers
+
+LARGEST_BATCH = "max.message.bytes"
+LEAST_IN_SYNC = "min.insync.replicas"
+POLICY = "cleanup.policy"
+
+_TOPIC_RESOURCE = i8(2)
+_SET_ON_TOPIC = 1
+_SET, _DELETE = i8(0), i8(1)
+_TOPICS_AT_ONCE = 100
+"""Of each topic some forty entries are told: what is read at once must not keep the event loop for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a topic; ``own`` when it is set on the topic itself, and is not the broker's default."""
+
+    value: str | None
+    own: bool
+    read_only: bool
+
+
+Settings = Mapping[str, Setting]
+"""All settings of a topic that its broker knows, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLimits:
+    """What a topic takes: batches of at most so many bytes, while at least so many replicas are in sync."""
+
+    batch_bytes: int
+    in_sync: int
+
+
+async def write_limits(
+    cluster: KafkaCluster, topics: Collection[str]
+) -> tuple[dict[str, WriteLimits], dict[str, ApplianceError]]:
+    """What each topic takes, by settings of its own or by default; and why others don't tell.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC))
+    limits = {}
+    for name, settings in described.items():
+        least = settings.get(LEAST_IN_SYNC)
+        limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), int((least and least.value) or 1))
+    return limits, failures
+
+
+async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
+    """What was set on each topic itself, by topic and key; the broker's defaults are left out.
+
+    Raises:
+        BrokerRefused, BrokerBusy, Unreachable: as everywhere.
+    """
+    return {name: set_on(settings) for name, settings in (await _described(cluster, topics, None)).items()}
+
+
+def set_on(settings: Settings) -> dict[str, str]:
+    """What of these is set on the topic itself."""
+    return {key: entry.value for key, entry in settings.items() if entry.own and entry.value is not None}
+
+
+async def _described(
+    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
+) -> dict[str, dict[str, Setting]]:
+    described, failures = await try_describe(cluster, topics, keys)
+    for error in failures.values():
+        raise error
+    return described
+
+
+async def try_describe(
+    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None = None
+) -> tuple[dict[str, dict[str, Setting]], dict[str, ApplianceError]]:
+    """The settings of each topic (of these names, or all), and why those of the others are not told.
+
+    Of brokers that tell nobody's there are none.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    described: dict[str, dict[str, Setting]] = {}
+    failures: dict[str, ApplianceError] = {}
+    names = list(topics)
+    for first in range(0, len(names), _TOPICS_AT_ONCE):
+        connection = await cluster.any_broker()
+        if not offers(connection.offered, DescribeConfigsRequest):
+            return {name: {} for name in names}, {}
+        request = DescribeConfigsRequest(
+            resources=tuple(
+                DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
+                for name in names[first : first + _TOPICS_AT_ONCE]
+            )
+        )
+        answer = await connection.call(request, DescribeConfigsResponse)
+        for result in answer.results:
+            if result.error_code is ErrorCode.none:
+                described[result.resource_name] = {entry.name: _setting(entry) for entry in result.configs}
+            else:
+                doing = f"describe the configuration of {result.resource_name}"
+                failures[result.resource_name] = failure(result.error_code, doing)
+    return described, failures
+
+
+def _setting(entry: DescribeConfigsResourceResult) -> Setting:
+    return Setting(entry.value, entry.config_source == _SET_ON_TOPIC, entry.read_only)
+
+
+async def alter_configs(
+    cluster: KafkaCluster, changes: Mapping[str, Mapping[str, str | None]], validate_only: bool = False
+) -> dict[str, ApplianceError]:
+    """Set what is given on each topic, and unset what is None; all else stays.
+
+    With ``validate_only`` the cluster says whether it would, and changes nothing.
+
+    Returns:
+        Why not, by name, for each topic that could not be changed.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    resources = tuple(
+        AlterConfigsResource(
+            resource_type=_TOPIC_RESOURCE,
+            resource_name=name,
+            configs=tuple(
+                AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
+                for key, value in entries.items()
+            ),
+        )
+        for name, entries in changes.items()
+    )
+    controller = await cluster.controller()
+    if not offers(controller.offered, IncrementalAlterConfigsRequest):
+        words = "its brokers lack IncrementalAlterConfigs"
+        return {name: failure(ErrorCode.unsupported_version, f"configure {name}", words) for name in changes}
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    answer = await controller.call(request, IncrementalAlterConfigsResponse)
+    return {
+        result.resource_name: failure(
+            result.error_code, f"configure {result.resource_name}", result.error_message or "no reason given"
+        )
+        for result in answer.responses
+        if result.error_code is not ErrorCode.none
+    }

@@ -1,0 +1,285 @@
+"""One connection to one broker: requests go out pipelined, answers come back in their order.
+
+The broker answers the requests of a connection in the order in which they came, so a deadline that passes for one
+ends the connection for all: nothing may be matched to the wrong request, and a doubtful Produce or EndTxn is the
+lane's to resolve. A connection keeps the deadline of each request itself, whether anybody waits for the answer or not:
+one that has gone dead without a word is never used again.
+"""
+
+import asyncio
+import collections
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, cast
+
+from kio.static.protocol import RequestPayload
+
+from appliance.errors import ApplianceError, PeerError, Unreachable
+from appliance.kafka.client.keepalive import give_up_after, keep_alive
+from appliance.kafka.client.sending import Sending
+from appliance.kafka.protocol.older import exchange
+from appliance.kafka.protocol.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, throttle_seconds
+from appliance.settings.target import Target
+
+_TOGETHER_BYTES = 64 * 1024
+"""Up to so many are read at once before it is known what they are."""
+
+_MANY = 8
+_REST = 0.002
+"""While more than so many answers are due, what comes within so many seconds is read together: each look costs."""
+
+_WRITE_HIGH = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds for each thing that a broker is waited for.
+
+    ``connect`` is for finding an address and reaching it, ``answer`` for any answer, and ``small_answer`` for one that
+    no broker has to work for: a connection that goes dead without a word is often found out when the cluster is asked
+    for what else has changed.
+    """
+
+    connect: float = 10.0
+    answer: float = 30.0
+    small_answer: float = 10.0
+
+
+TIMEOUTS = Timeouts()
+
+
+class Transfer(NamedTuple):
+    """When an answer began to come, and when it had come, by the monotonic clock; and its size."""
+
+    began: float
+    ended: float
+    bytes: int
+
+
+@dataclass(slots=True)
+class _Pending(Generic[Answer]):
+    correlation: int
+    exchange: Exchange[Answer]
+    answer: asyncio.Future[Answer]
+    sent: float
+    patience: float
+    timer: asyncio.TimerHandle | None = None
+
+    def settle(self, frame: bytearray) -> Answer:
+        self._forget_time()
+        answer = self.exchange.answer(frame, self.correlation)
+        if not self.answer.done():
+            self.answer.set_result(answer)
+        return answer
+
+    def fail(self, error: ApplianceError) -> None:
+        self._forget_time()
+        if not self.answer.done():
+            self.answer.set_exception(error)
+            self.answer.exception()  # an answer that nobody waits for any more is no news
+
+    def _forget_time(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+class BrokerConnection(asyncio.BufferedProtocol):
+    """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made.
+
+    ``offered`` holds the lowest and highest version of each API by its key, once the broker has told them; ``newest``
+    is how the newest answer came. ``on_silence`` is told since when nothing has come, by the monotonic clock, when the
+    connection breaks by that.
+    """
+
+    def __init__(self, target: Target, client_id: str, timeouts: Timeouts = TIMEOUTS) -> None:
+        self.target = target
+        self.timeouts = timeouts
+        self.offered: Mapping[int, tuple[int, int]] = {}
+        self.newest = Transfer(0.0, time.monotonic(), 0)
+        self.on_silence: Callable[[float], None] = lambda _: None
+        self._client_id = client_id
+        self._transport: asyncio.Transport | None = None
+        self._pending: collections.deque[_Pending[Any]] = collections.deque()
+        self._correlation = 0
+        self._sending = Sending()
+        self._throttled = 0.0
+        self._broken: ApplianceError | None = None
+        self._together = bytearray(_TOGETHER_BYTES)
+        self._frame: bytearray | None = None
+        self._filled = 0
+        self._began = 0.0
+
+    @property
+    def open(self) -> bool:
+        """Whether requests can still be sent."""
+        return self._broken is None and self._transport is not None
+
+    def idle_since(self, moment: float) -> bool:
+        """Whether nothing was sent and nothing has come since then, by the monotonic clock."""
+        return self.newest.ended < moment and not self._pending
+
+    def offers(self, api_key: int, version: int) -> bool:
+        """Whether the broker has said that it speaks this version of an API."""
+        low, high = self.offered.get(api_key, (0, -1))
+        return low <= version <= high
+
+    async def call(
+        self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
+    ) -> Response:
+        """Send a request, in the version that is spoken to the broker, and wait for its answer; raises as ``ask``."""
+        return await self.ask(exchange(self.offered, request, response_type), timeout)
+
+    async def ask(self, exchange: Exchange[Answer], timeout: float | None = None) -> Answer:
+        """Send a request and wait for its answer.
+
+        Raises:
+            Unreachable: the connection broke, or the answer did not come within ``timeout`` seconds.
+            PeerError: the answer is unreadable.
+        """
+        return await (await self.send(exchange, timeout))
+
+    async def send(self, exchange: Exchange[Answer], timeout: float | None = None) -> "asyncio.Future[Answer]":
+        """Send a request, in order with the ones before it, and give the future of its answer.
+
+        The future fails, and the connection breaks, when the answer does not come within ``timeout`` seconds; without
+        one, within those of the connection's own ``timeouts``.
+
+        Raises:
+            Unreachable: the connection is broken, or the broker read nothing for so long.
+        """
+        seconds = self.timeouts.answer if timeout is None else timeout
+        if not self._sending.free and not await self._sending.until_free(seconds):
+            self._break(Unreachable(f"{self.target} did not read what it was sent within {seconds:g} s"))
+        if self._broken is not None or self._transport is None:
+            raise self._broken or Unreachable(f"the connection to {self.target} is not open")
+        loop = asyncio.get_running_loop()
+        self._correlation = (self._correlation + 1) & 0x7FFFFFFF
+        frame = exchange.frame(self._correlation, self._client_id)
+        pending = _Pending(self._correlation, exchange, loop.create_future(), loop.time(), seconds)
+        pending.timer = loop.call_later(seconds, self._overdue, pending)
+        self._pending.append(pending)
+        self._transport.write(frame)
+        return pending.answer
+
+    def _overdue(self, pending: _Pending[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = self._sending.deadline(pending.sent, pending.patience)
+        if loop.time() < deadline:
+            pending.timer = loop.call_at(deadline, self._overdue, pending)
+        else:
+            asked = f"a {pending.exchange.name} within {pending.patience:g} s"
+            self._break(Unreachable(f"{self.target} did not answer {asked}"))
+            self.on_silence(time.monotonic() - pending.patience)
+
+    async def close(self) -> None:
+        """End the connection; whoever waits for an answer gets Unreachable."""
+        self.abandon("was closed")
+
+    def abandon(self, reason: str) -> None:
+        """The same, at once; ``reason`` completes the sentence "the connection to a broker ..."."""
+        self._break(Unreachable(f"the connection to {self.target} {reason}"))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The transport is there."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by inheritance
+        self._transport.set_write_buffer_limits(high=_WRITE_HIGH)
+        keep_alive(transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Where the next bytes go: into the frame that has begun, so that they need not be copied, or all together."""
+        return memoryview(self._together if self._frame is None else self._frame)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes have come."""
+        if self._broken is not None:
+            return
+        self._filled += nbytes
+        if self._frame is None:
+            self._split()
+        elif self._filled == len(self._frame):
+            frame, self._frame, self._filled = self._frame, None, 0
+            self._answered(frame)
+        if self._frame is None and len(self._pending) > _MANY:
+            self._rest()
+
+    def _split(self) -> None:
+        """Take the whole frames out of what has come together, and begin the next."""
+        data, end = self._together, self._filled
+        at = self._filled = 0
+        while end - at >= SIZE.size and self._broken is None:
+            (size,) = SIZE.unpack_from(data, at)
+            if not SIZE.size <= size <= FRAME_MAX:
+                self._break(PeerError(f"{self.target} does not speak Kafka's protocol on this port: frame size {size}"))
+                return
+            self._began = time.monotonic()
+            frame = data[at + SIZE.size : min(at + SIZE.size + size, end)]
+            at += SIZE.size + size
+            if at > end:
+                self._filled = len(frame)
+                self._frame = frame.ljust(size, b"\0")
+                return
+            self._answered(frame)
+        self._filled = end - at
+        data[: end - at] = data[at:end]
+
+    def _rest(self) -> None:
+        assert self._transport is not None
+        self._transport.pause_reading()
+        asyncio.get_running_loop().call_later(_REST, self._read_on)
+
+    def _read_on(self) -> None:
+        if self._broken is None and self._transport is not None:
+            self._transport.resume_reading()
+
+    def _answered(self, frame: bytearray) -> None:
+        if not self._pending:
+            self._break(PeerError(f"{self.target} answered a request that was not sent"))
+            return
+        self.newest = Transfer(self._began, time.monotonic(), len(frame))
+        pending = self._pending.popleft()
+        try:
+            self._throttle(throttle_seconds(pending.settle(frame)))
+        except PeerError as error:
+            pending.fail(error)
+            self._break(error)
+        except ApplianceError as error:
+            pending.fail(error)
+        except Exception as error:  # whoever waits for this answer, without a deadline by now, must not wait for ever
+            unread = PeerError(f"{self.target} sent an unreadable answer to a {pending.exchange.name}: {error!r}")
+            pending.fail(unread)
+            self._break(unread)
+
+    def eof_received(self) -> bool:
+        """The broker has closed its side; so do we. By TLS answers that came just before may be lost with it."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The transport is gone."""
+        reason = f": {exc}" if exc else ""
+        self._break(Unreachable(f"{self.target} closed the connection{reason}"))
+
+    def _throttle(self, seconds: float) -> None:
+        self._sending.throttle(seconds)
+        if seconds != self._throttled and self._transport is not None:
+            self._throttled = seconds
+            give_up_after(self._transport, seconds)
+
+    def pause_writing(self) -> None:
+        """The transport's buffer is full."""
+        self._sending.fill(full=True)
+
+    def resume_writing(self) -> None:
+        """The transport's buffer has room again."""
+        self._sending.fill(full=False)
+
+    def _break(self, error: ApplianceError) -> None:
+        if self._broken is not None:
+            return
+        self._broken = error
+        self._sending.end()
+        for pending in self._pending:
+            pending.fail(error)
+        self._pending.clear()
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,63 @@
+"""From a broker's name and port to an open connection: addresses found, one reached, TLS agreed."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+
+from appliance.errors import IdentityRefused, PeerError, Unreachable
+from appliance.kafka.client.connection import TIMEOUTS, BrokerConnection, Timeouts
+from appliance.settings.target import Target
+
+Resolve = Callable[[str], Awaitable[Sequence[str]]]
+"""Finds the addresses of a host name; raises NameUnresolved or Unreachable."""
+
+
+async def connect(
+    target: Target, resolve: Resolve, client_id: str, tls: ssl.SSLContext | None, timeouts: Timeouts = TIMEOUTS
+) -> BrokerConnection:
+    """A connection to ``target``, the first of its addresses that answers; TLS checks the target's own name.
+
+    Raises:
+        NameUnresolved: the resolver has no address.
+        IdentityRefused: the certificate is not the target's, or nobody trusted signed it.
+        PeerError: what answers does not speak TLS.
+        Unreachable: no address answers.
+    """
+    loop = asyncio.get_running_loop()
+    failure: Exception | None = None
+    for address in await _addresses(target, resolve, timeouts):
+        try:
+            async with asyncio.timeout(timeouts.connect):
+                _, connection = await loop.create_connection(
+                    lambda: BrokerConnection(target, client_id, timeouts),
+                    address,
+                    target.port,
+                    ssl=tls,
+                    server_hostname=target.host if tls else None,
+                )
+                return connection
+        except ssl.SSLCertVerificationError as error:
+            raise IdentityRefused(f"the certificate of {target} is not accepted: {error.verify_message}") from error
+        except ssl.SSLEOFError as error:
+            failure = error
+        except ssl.SSLError as error:
+            raise PeerError(f"{target} does not speak TLS on this port: {error.reason}") from error
+        except (OSError, TimeoutError) as error:
+            failure = error
+    raise Unreachable(f"cannot connect to {target}: {_reason(failure)}") from failure
+
+
+async def _addresses(target: Target, resolve: Resolve, timeouts: Timeouts) -> Sequence[str]:
+    try:
+        async with asyncio.timeout(timeouts.connect):
+            return await resolve(target.host)
+    except TimeoutError as error:
+        raise Unreachable(f"no address of {target.host} was found within {timeouts.connect:g} s") from error
+
+
+def _reason(failure: Exception | None) -> str:
+    if isinstance(failure, TimeoutError):
+        return "no answer in time"
+    if isinstance(failure, ConnectionResetError):
+        return "connection reset"
+    return str(failure)

@@ -1,0 +1,243 @@
+"""Fetch (KIP-74, KIP-98) of committed data: what is asked, and what comes back of each partition.
+
+Versions 12 and 13 are written and read here and not by kio, since the records stay where they are: what comes back
+holds views of the frame that the connection read. Version 13 names a topic by its id (KIP-516), so that a topic made
+anew under its old name is never read on (invariant G); both let the broker compare the epoch of what was read last with
+its own log (KIP-320, KIP-595), so that a truncated log is never read on either. A follower answers too (KIP-392): only
+the leader epoch in the request makes one refuse that led before. In a session (KIP-227, see ``fetch_session``) a
+request names only what has changed since the one before it.
+"""
+
+import datetime
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from appliance.errors import BatchCorrupt, PeerError
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, read_text, skip_tags, tags, text
+from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH
+from appliance.kafka.protocol.wire import SIZE, check_correlation
+from appliance.kafka.records.committed import Aborted
+from appliance.kafka.records.varint import read_unsigned
+
+API_KEY = 1
+VERSION_BY_NAME = 12
+VERSION_BY_ID = 13
+
+_CONSUMER = -1
+_AT_LEAST_ONE_BYTE = 1
+_READ_COMMITTED = 1
+_DIVERGING_EPOCH_TAG = 0
+# A share of a frame that is smaller than this part of it is copied, so that a few records never keep megabytes alive.
+_SHARE_MIN = 4
+
+_REQUEST = struct.Struct(">iiiibii")
+_ASKED = struct.Struct(">iiqiqi")
+_FORGOTTEN = struct.Struct(">i")
+_RESPONSE = struct.Struct(">ihi")
+_PARTITION = struct.Struct(">ihqqq")
+_ABORTED = struct.Struct(">qq")
+_EPOCH_END = struct.Struct(">iq")
+_UUID_SIZE = 16
+
+
+class Wanted(NamedTuple):
+    """A partition to be read on from ``position``, about ``size`` bytes of it.
+
+    ``topic_id`` is ``NOWHERE`` where it is not known; ``last_epoch`` is the leader epoch of the batch before the
+    position, and ``leader_epoch`` that of the leader which is asked; or ``UNKNOWN_EPOCH``.
+    """
+
+    partition: Partition
+    topic_id: UUID
+    position: int
+    size: int
+    last_epoch: int = UNKNOWN_EPOCH
+    leader_epoch: int = UNKNOWN_EPOCH
+
+
+class Session(NamedTuple):
+    """Which session a request belongs to, and its place in it."""
+
+    id: int
+    epoch: int
+
+
+NO_SESSION = Session(0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """How much one Fetch may bring, in bytes, and how long it waits at the broker for the first byte, in seconds."""
+
+    response_bytes: int
+    wait: float
+
+
+class EpochEnd(NamedTuple):
+    """The newest epoch in a broker's log that is not newer than the one asked for, and where it ends there."""
+
+    epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """One partition's share of a Fetch response; ``stable_end`` is its last stable offset.
+
+    ``diverges`` is how much the broker's log has of the last epoch that was read, when that is less than was read, or
+    nothing; None: they agree.
+    """
+
+    partition: Partition
+    error: ErrorCode
+    records: memoryview
+    aborted: tuple[Aborted, ...]
+    stable_end: int
+    diverges: EpochEnd | None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAnswer:
+    """What came of each partition, and the session's id, 0 where there is none.
+
+    In a session, only of those partitions that have news.
+    """
+
+    session_id: int
+    partitions: Sequence[Fetched]
+    throttle_time: datetime.timedelta = datetime.timedelta()
+
+
+async def fetch(connection: BrokerConnection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
+    """What the broker has of these partitions; what comes first is served first when the response is full.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    asked = tuple(wanted)
+    by_id = offers_ids(connection) and all(each.topic_id != NOWHERE for each in asked)
+    answer = await connection.ask(FetchExchange(asked, limits, by_id, topic_names(asked)))
+    return answer.partitions
+
+
+def offers_ids(connection: BrokerConnection) -> bool:
+    """Whether the broker lets topics be named by their ids."""
+    return connection.offers(API_KEY, VERSION_BY_ID)
+
+
+def topic_names(wanted: Iterable[Wanted]) -> dict[bytes, str]:
+    """The topics' names by the bytes of their ids."""
+    return {each.topic_id.bytes: each.partition[0] for each in wanted}
+
+
+@dataclass(frozen=True, slots=True)
+class FetchExchange:
+    """A Fetch of ``wanted``, which names topics by id or by name.
+
+    ``names`` holds the name of every topic that the answer may be about. In a session, what was wanted stays wanted
+    until it is ``forgotten``.
+    """
+
+    wanted: Sequence[Wanted]
+    limits: FetchLimits
+    by_id: bool
+    names: Mapping[bytes, str]
+    session: Session = NO_SESSION
+    forgotten: Sequence[Wanted] = ()
+    name: str = "FetchRequest"
+
+    def frame(self, correlation: int, client_id: str) -> bytes:
+        """The request's frame, size first."""
+        limits, version = self.limits, VERSION_BY_ID if self.by_id else VERSION_BY_NAME
+        wait = int(limits.wait * 1000)
+        fixed = _REQUEST.pack(
+            _CONSUMER, wait, _AT_LEAST_ONE_BYTE, limits.response_bytes, _READ_COMMITTED, *self.session
+        )
+        begins = head(API_KEY, version, correlation, client_id) + fixed
+        wanted, forgotten = self._topics(self.wanted, _asked), self._topics(self.forgotten, _named)
+        body = b"".join([begins, *wanted, *forgotten, text(""), NO_TAGS])  # of no rack
+        return SIZE.pack(len(body)) + body
+
+    def _topics(self, partitions: Sequence[Wanted], content: Callable[[Wanted], bytes]) -> Iterator[bytes]:
+        by_topic: dict[str, list[Wanted]] = {}
+        for each in partitions:
+            by_topic.setdefault(each.partition[0], []).append(each)
+        yield array_size(len(by_topic))
+        for name, those in by_topic.items():
+            yield those[0].topic_id.bytes if self.by_id else text(name)
+            yield array_size(len(those))
+            yield from map(content, those)
+            yield NO_TAGS
+
+    def answer(self, frame: bytearray, correlation: int) -> FetchAnswer:
+        """The records are views of the frame.
+
+        Raises:
+            PeerError: the bytes are not that response, or answer another request.
+            BrokerBusy, BrokerRefused: the broker refuses the whole.
+        """
+        try:
+            check_correlation(frame, correlation)
+            at = skip_tags(frame, SIZE.size)
+            throttled, code, session_id = _RESPONSE.unpack_from(frame, at)
+            check(ErrorCode(code), "fetch")
+            partitions = self._responses(memoryview(frame).toreadonly(), at + _RESPONSE.size)
+            return FetchAnswer(session_id, list(partitions), datetime.timedelta(milliseconds=throttled))
+        except (LookupError, struct.error, ValueError, BatchCorrupt) as error:
+            raise PeerError(f"the broker sent an unreadable response to a Fetch: {error}") from error
+
+    def _responses(self, view: memoryview, at: int) -> Iterator[Fetched]:
+        topics, at = read_unsigned(view, at)
+        for _ in range(topics - 1):
+            if self.by_id:
+                name, at = self.names[bytes(view[at : at + _UUID_SIZE])], at + _UUID_SIZE
+            else:
+                name, at = read_text(view, at)
+            partitions, at = read_unsigned(view, at)
+            for _ in range(partitions - 1):
+                fetched, at = _partition(view, at, name)
+                yield fetched
+            at = skip_tags(view, at)
+
+
+def _asked(wanted: Wanted) -> bytes:
+    number = wanted.partition[1]
+    return _ASKED.pack(number, wanted.leader_epoch, wanted.position, wanted.last_epoch, -1, wanted.size) + NO_TAGS
+
+
+def _named(wanted: Wanted) -> bytes:
+    return _FORGOTTEN.pack(wanted.partition[1])
+
+
+def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
+    number, code, _, stable_end, _ = _PARTITION.unpack_from(view, at)
+    aborted, at = _aborted(view, at + _PARTITION.size)
+    size, at = read_unsigned(view, at + SIZE.size)  # the replica to prefer is of no use here
+    end = at + max(size - 1, 0)
+    if end > len(view):
+        raise ValueError("the records are cut short")
+    records = view[at:end]
+    if len(records) * _SHARE_MIN < len(view):
+        records = memoryview(bytes(records))
+    diverges = None
+    tagged, at = tags(view, end)
+    if _DIVERGING_EPOCH_TAG in tagged:
+        diverges = EpochEnd(*_EPOCH_END.unpack_from(tagged[_DIVERGING_EPOCH_TAG]))
+    return Fetched((topic, number), ErrorCode(code), records, aborted, stable_end, diverges), at
+
+
+def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:
+    count, at = read_unsigned(view, at)
+    found = []
+    for _ in range(count - 1):
+        found.append(Aborted(*_ABORTED.unpack_from(view, at)))
+        at = skip_tags(view, at + _ABORTED.size)
+    return tuple(found), at

@@ -1,0 +1,105 @@
+"""A fetch session (KIP-227): the broker remembers what is wanted of it, and is told only what changes.
+
+The first request of a session, of epoch 0, names everything; each one after it counts the epoch up and names what has
+changed, and the answers name only partitions that have news. A broker knows no session for long, has room for a limited
+number of them, and counts the epochs: whenever it may believe something else than is believed here, a request that
+names everything makes a new session in the place of the old one, and nothing is lost.
+"""
+
+from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted, topic_names
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import NOWHERE
+
+LOST = frozenset({"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "FETCH_SESSION_TOPIC_ID_ERROR"})
+"""The codes by which a broker says that it does not have the session that is meant."""
+
+_NONE = 0
+_FULL = 0
+_EPOCH_MAX = 2**31 - 1
+
+
+class FetchSession:
+    """What is wanted of one broker, and what it believes to be; one Fetch at a time."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[Partition, Wanted] = {}
+        self._believed: dict[Partition, Wanted] = {}
+        self._changed: dict[Partition, None] = {}
+        self._names: dict[bytes, str] = {}
+        self._without_id: set[Partition] = set()
+        self._id = _NONE
+        self._epoch = _FULL
+        self._by_id = False
+        self._heard = True
+
+    def __len__(self) -> int:
+        """How many partitions are wanted."""
+        return len(self._wanted)
+
+    def want(self, wanted: Wanted) -> None:
+        """Have a partition read from there on; it goes to the back of those that are wanted."""
+        self.drop(wanted.partition)
+        self._wanted[wanted.partition] = wanted
+        self._changed[wanted.partition] = None
+        if wanted.topic_id == NOWHERE:
+            self._without_id.add(wanted.partition)
+
+    def drop(self, partition: Partition) -> None:
+        """Have it read no more; nothing, when it is not wanted."""
+        if self._wanted.pop(partition, None) is not None:
+            self._changed[partition] = None
+            self._without_id.discard(partition)
+
+    def begin_anew(self) -> None:
+        """Have the next Fetch name everything: the connection is another one, or the broker says so."""
+        self._epoch = _FULL
+
+    @property
+    def full(self) -> bool:
+        """Whether the Fetch that is out names everything."""
+        return self._epoch == _FULL
+
+    def ask(self, limits: FetchLimits, offers_ids: bool) -> FetchExchange:
+        """The next Fetch; when the answer to the one before was not heard, one that names everything.
+
+        ``offers_ids`` is whether the broker lets topics be named by their ids.
+        """
+        by_id = offers_ids and not self._without_id
+        if not self._heard or by_id != self._by_id or any(map(self._is_of_another_topic, self._changed)):
+            self._epoch = _FULL
+        self._heard, self._by_id = False, by_id
+        named, forgotten = self._everything() if self._epoch == _FULL else self._difference()
+        self._changed.clear()
+        return FetchExchange(named, limits, by_id, self._names, Session(self._id, self._epoch), forgotten)
+
+    def answered(self, session_id: int) -> None:
+        """The answer has come, and names the session; 0: the broker has none, or has no room for one."""
+        self._heard = True
+        if session_id == _NONE or (self._epoch != _FULL and session_id != self._id):
+            self._epoch = _FULL
+        else:
+            self._epoch = self._epoch % _EPOCH_MAX + 1
+        self._id = session_id
+
+    def _is_of_another_topic(self, partition: Partition) -> bool:
+        wanted, believed = self._wanted.get(partition), self._believed.get(partition)
+        return wanted is not None and believed is not None and wanted.topic_id != believed.topic_id
+
+    def _everything(self) -> tuple[list[Wanted], list[Wanted]]:
+        named = list(self._wanted.values())
+        self._believed = dict(self._wanted)
+        self._names = topic_names(named)
+        return named, []
+
+    def _difference(self) -> tuple[list[Wanted], list[Wanted]]:
+        named, forgotten = [], []
+        for partition in self._changed:
+            wanted, believed = self._wanted.get(partition), self._believed.get(partition)
+            if wanted is not None and wanted != believed:
+                named.append(wanted)
+                self._believed[partition] = wanted
+            elif wanted is None and believed is not None:
+                forgotten.append(believed)
+                del self._believed[partition]
+        self._names.update(topic_names(named))
+        return named, forgotten

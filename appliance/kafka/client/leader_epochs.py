@@ -1,0 +1,66 @@
+"""OffsetForLeaderEpoch (KIP-101, KIP-320): up to which offset a log holds what its leaders of an epoch wrote."""
+
+from collections.abc import Mapping
+
+from kio.schema.errors import ErrorCode
+from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartition, OffsetForLeaderTopic
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
+
+from appliance.errors import ApplianceError
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.metadata import Metadata
+
+_CONSUMER = BrokerId(-1)
+
+
+async def epoch_ends(
+    cluster: KafkaCluster, metadata: Metadata, epochs: Mapping[Partition, int]
+) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+    """Where each partition's log ends that was written up to a leader epoch; and why others are not known.
+
+    That is the log's end, its last markers included, when no later leader has written anything. It is -1 where the log
+    knows of no epoch as old as that. A broker that has no such request answers nothing.
+    """
+    by_leader: dict[int, list[Partition]] = {}
+    for partition in epochs:
+        by_leader.setdefault(metadata.leader(*partition), []).append(partition)
+    ends: dict[Partition, int] = {}
+    failures: dict[Partition, ApplianceError] = {}
+    for leader, led in by_leader.items():
+        request = _request(metadata, {partition: epochs[partition] for partition in led})
+        try:
+            connection = await cluster.broker(leader)
+            if not connection.offers(int(request.__api_key__), int(request.__version__)):
+                continue
+            answer = await connection.call(request, OffsetForLeaderEpochResponse)
+        except ApplianceError as error:
+            failures |= dict.fromkeys(led, error)
+            continue
+        for topic in answer.topics:
+            for result in topic.partitions:
+                partition = (str(topic.topic), int(result.partition))
+                if result.error_code is ErrorCode.none:
+                    ends[partition] = int(result.end_offset)
+                else:
+                    doing = f"look up the end of a leader epoch of {partition[0]}-{partition[1]}"
+                    failures[partition] = failure(result.error_code, doing)
+    return ends, failures
+
+
+def _request(metadata: Metadata, epochs: Mapping[Partition, int]) -> OffsetForLeaderEpochRequest:
+    by_topic: dict[str, list[OffsetForLeaderPartition]] = {}
+    for (topic, number), epoch in epochs.items():
+        wanted = OffsetForLeaderPartition(
+            partition=i32(number),
+            current_leader_epoch=i32(metadata.leader_epoch(topic, number)),
+            leader_epoch=i32(epoch),
+        )
+        by_topic.setdefault(topic, []).append(wanted)
+    topics = tuple(
+        OffsetForLeaderTopic(topic=TopicName(name), partitions=tuple(wanted)) for name, wanted in by_topic.items()
+    )
+    return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics)

@@ -1,0 +1,130 @@
+"""ListOffsets (KIP-79, KIP-98, KIP-207): where a partition's log starts, and where it ends for whom.
+
+Each request carries the leader epoch of the metadata that named the leader (KIP-320): a broker that led before, or does
+not know yet that it leads, refuses it.
+"""
+
+import enum
+from collections.abc import Collection
+
+from kio.schema.errors import ErrorCode
+from kio.schema.list_offsets.v6 import ListOffsetsRequest, ListOffsetsResponse
+from kio.schema.list_offsets.v6.request import ListOffsetsPartition, ListOffsetsTopic
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i64
+
+from appliance.errors import ApplianceError, BrokerBusy
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.metadata import NOBODY, Metadata
+
+Partition = tuple[str, int]
+"""A topic's name and a partition's number."""
+
+_READ_COMMITTED = 1
+
+
+class Bound(enum.Enum):
+    """Which offset; the value is the request's timestamp and isolation level."""
+
+    START = (-2, 0)
+    STABLE_END = (-1, 1)
+    """The last stable offset: past it, no transaction is decided yet."""
+    END = (-1, 0)
+    """The high watermark: past it, nothing is replicated yet."""
+
+
+async def list_offsets(
+    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
+) -> dict[Partition, int]:
+    """The offset of each partition at ``bound``; ``metadata`` says who leads them.
+
+    Raises:
+        BrokerBusy: a leader has moved; fetch metadata and ask again.
+        Unreachable, BrokerRefused: as everywhere.
+    """
+    offsets, failures = await try_offsets(cluster, metadata, partitions, bound)
+    for error in failures.values():
+        raise error
+    return offsets
+
+
+async def try_offsets(
+    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
+) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+    """The same, partition by partition: the offsets that are known, and why the others are not.
+
+    A partition without a leader, or with one that does not answer, keeps no other from being known.
+    """
+    by_leader: dict[int, list[Partition]] = {}
+    for topic, partition in partitions:
+        by_leader.setdefault(metadata.leader(topic, partition), []).append((topic, partition))
+    offsets: dict[Partition, int] = {}
+    failures: dict[Partition, ApplianceError] = {}
+    for topic, number in by_leader.pop(NOBODY, ()):
+        text = f"{topic}-{number} of the {cluster.settings.side} cluster has no leader now"
+        failures[topic, number] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
+    for leader, led in by_leader.items():
+        try:
+            connection = await cluster.broker(leader)
+            response = await connection.call(_request(metadata, led, *bound.value), ListOffsetsResponse)
+        except ApplianceError as error:
+            failures |= dict.fromkeys(led, error)
+        else:
+            known, refused = _offsets(response)
+            offsets |= known
+            failures |= refused
+    return offsets, failures
+
+
+async def offset_at(cluster: KafkaCluster, metadata: Metadata, partition: Partition, timestamp: int) -> int | None:
+    """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
+
+    None when there is none.
+
+    Raises:
+        BrokerBusy, Unreachable, BrokerRefused: as above.
+    """
+    connection = await cluster.broker(metadata.leader(*partition))
+    request = _request(metadata, [partition], timestamp, _READ_COMMITTED)
+    response = await connection.call(request, ListOffsetsResponse)
+    offsets, failures = _offsets(response)
+    for error in failures.values():
+        raise error
+    return None if offsets[partition] < 0 else offsets[partition]
+
+
+def _offsets(response: ListOffsetsResponse) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+    offsets: dict[Partition, int] = {}
+    failures: dict[Partition, ApplianceError] = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            key = (str(topic.name), int(answer.partition_index))
+            if answer.error_code is ErrorCode.none:
+                offsets[key] = int(answer.offset)
+            else:
+                failures[key] = failure(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
+    return offsets, failures
+
+
+def _request(
+    metadata: Metadata, partitions: Collection[Partition], timestamp: int, isolation: int
+) -> ListOffsetsRequest:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    topics = tuple(
+        ListOffsetsTopic(
+            name=TopicName(topic),
+            partitions=tuple(
+                ListOffsetsPartition(
+                    partition_index=i32(number),
+                    current_leader_epoch=i32(metadata.leader_epoch(topic, number)),
+                    timestamp=i64(timestamp),
+                )
+                for number in numbers
+            ),
+        )
+        for topic, numbers in by_topic.items()
+    )
+    return ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(isolation), topics=topics)

@@ -1,0 +1,182 @@
+"""Produce (KIP-98) of stamped batches: what is sent, and whether it was taken.
+
+Versions 7 to 9 are written here and not by kio: a batch is copied once, from where it was fetched to where it is sent
+from, and stamped there. All three say the same; from 9 on a request is flexible (KIP-482).
+"""
+
+import asyncio
+import struct
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
+
+from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.client.transactions import Producer
+from appliance.kafka.protocol import versions
+from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.flexible import FLEXIBLE, PLAIN, Form, head
+from appliance.kafka.protocol.older import decode_older
+from appliance.kafka.protocol.wire import SIZE, decode
+from appliance.kafka.records.batch import restamp
+from appliance.kafka.records.varint import Buffer
+
+API_KEY = 0
+VERSION = 9
+_FLEXIBLE_FROM = 9
+
+_ALL_IN_SYNC_REPLICAS = -1
+_SOONER = 0.8
+"""A broker that lives gives up waiting for its replicas, and says so, before it is taken for dead."""
+
+_FIXED = struct.Struct(">hi")
+_INDEX = struct.Struct(">i")
+
+_OF_THE_PRODUCER = frozenset(
+    {
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "DUPLICATE_SEQUENCE_NUMBER",
+        "INVALID_TXN_STATE",
+        "INVALID_PRODUCER_ID_MAPPING",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "UNKNOWN_PRODUCER_ID",
+        "UNKNOWN_SERVER_ERROR",
+    }
+)
+"""Refusals that a new epoch may mend: they are about the producer's state, or the broker's, and not about the batch."""
+
+_OF_THE_PARTITION = frozenset(
+    {
+        "KAFKA_STORAGE_ERROR",
+        "NOT_ENOUGH_REPLICAS",
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "REQUEST_TIMED_OUT",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+)
+"""Refusals of whatever is written to a partition, which may last; other partitions are not to wait for it."""
+
+
+class Copy(NamedTuple):
+    """A batch for a partition, and the sequence number that its first record gets; ``data`` stays as it is."""
+
+    partition: Partition
+    data: Buffer
+    sequence: int
+
+
+async def produce(
+    leader: BrokerConnection, producer: Producer, copies: Collection[Copy]
+) -> "asyncio.Future[ProduceResponse]":
+    """Send one batch for each partition, in order with what this connection was sent before.
+
+    The answer is to be given to ``check_produced``.
+
+    Raises:
+        Unreachable: by the future too, when no answer comes in time.
+    """
+    version = versions.version(leader.offered, ProduceRequest)
+    return await leader.send(ProduceExchange(producer, copies, _SOONER * leader.timeouts.answer, version))
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceExchange:
+    """One batch for each partition; ``timeout`` in seconds is how long the broker waits for the in-sync replicas."""
+
+    producer: Producer
+    copies: Collection[Copy]
+    timeout: float
+    version: int = VERSION
+    name: str = "ProduceRequest"
+
+    def frame(self, correlation: int, client_id: str) -> bytearray:
+        """The request's frame, size first."""
+        form = self._form
+        begins = head(API_KEY, self.version, correlation, client_id, form.no_tags)
+        begins += form.text(self.producer.transactional_id)
+        pieces = _Pieces()
+        pieces.add(SIZE.pack(0) + begins + _FIXED.pack(_ALL_IN_SYNC_REPLICAS, int(self.timeout * 1000)))
+        places = list(self._add_topics(pieces))
+        pieces.add(form.no_tags)
+        frame = bytearray().join(pieces.pieces)
+        SIZE.pack_into(frame, 0, len(frame) - SIZE.size)
+        with memoryview(frame) as view:
+            for place, copy in places:
+                restamp(view[place : place + len(copy.data)], self.producer.id, self.producer.epoch, copy.sequence)
+        return frame
+
+    def _add_topics(self, pieces: "_Pieces") -> Iterator[tuple[int, Copy]]:
+        """Add the copies, and tell where each begins."""
+        array_size, text, no_tags = self._form
+        by_topic: dict[str, list[Copy]] = {}
+        for copy in self.copies:
+            by_topic.setdefault(copy.partition[0], []).append(copy)
+        pieces.add(array_size(len(by_topic)))
+        for topic, copies in by_topic.items():
+            pieces.add(text(topic) + array_size(len(copies)))
+            for copy in copies:
+                pieces.add(_INDEX.pack(copy.partition[1]) + array_size(len(copy.data)))
+                yield pieces.size, copy
+                pieces.add(copy.data)
+                pieces.add(no_tags)
+            pieces.add(no_tags)
+
+    @property
+    def _form(self) -> Form:
+        return FLEXIBLE if self.version >= _FLEXIBLE_FROM else PLAIN
+
+    def answer(self, frame: bytearray, correlation: int) -> ProduceResponse:
+        """The response, which is to be given to ``check_produced``.
+
+        Raises:
+            PeerError: the bytes are not that response, or answer another request.
+        """
+        if self.version == VERSION:
+            return decode(ProduceResponse, frame, correlation)
+        return decode_older(ProduceResponse, self.version, frame, correlation)
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """What a frame is made of, in order, and its size so far."""
+
+    pieces: list[Buffer] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, piece: Buffer) -> None:
+        self.pieces.append(piece)
+        self.size += len(piece)
+
+
+def check_produced(response: ProduceResponse) -> dict[Partition, int]:
+    """The offset of each partition's batch, when every one of them was taken.
+
+    Raises:
+        CopyRefused: by the first that will never take it.
+        Fenced, BrokerBusy: by the first that did not, for a reason that is not the partition's own.
+        PartitionsUnavailable: some cannot take anything now.
+    """
+    offsets: dict[Partition, int] = {}
+    unavailable: dict[Partition, ApplianceError] = {}
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            partition = (str(topic.name), int(answer.index))
+            if answer.error_code is ErrorCode.none:
+                offsets[partition] = int(answer.base_offset)
+                continue
+            detail = f" ({answer.error_message})" if answer.error_message else ""
+            error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
+            if isinstance(error, BrokerRefused) and error.code in _OF_THE_PARTITION:
+                unavailable[partition] = error
+            elif type(error) is BrokerRefused and error.code not in _OF_THE_PRODUCER:
+                raise CopyRefused(str(error), error.code, partition)
+            else:
+                raise error
+    if unavailable:
+        raise PartitionsUnavailable(unavailable)
+    return offsets

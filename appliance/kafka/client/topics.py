@@ -1,0 +1,132 @@
+"""Topics made and grown: CreateTopics (KIP-4, KIP-525) and CreatePartitions (KIP-195)."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
+from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
+from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
+from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig
+from kio.schema.errors import ErrorCode
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
+
+from appliance.errors import ApplianceError
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.transactions import milliseconds
+from appliance.kafka.protocol.answer import failure
+
+Wanted = TypeVar("Wanted")
+
+_TIMEOUT = 30.0
+_RECORDS_AT_ONCE = 5_000
+"""Half of what a controller writes to its metadata log for one request; of more than that it takes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be made; replication factor -1 is the broker's default (KIP-464).
+
+    ``required`` are those of its ``configs`` without which it is better not made.
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+    required: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What came of topics that were to be made: ``made``, ``there`` already, or why not, by name.
+
+    ``made`` tells the replication factor of each, -1 where the cluster doesn't say it (KIP-525).
+    """
+
+    made: dict[str, int] = field(default_factory=dict)
+    there: set[str] = field(default_factory=set)
+    failures: dict[str, ApplianceError] = field(default_factory=dict)
+
+
+async def create_topics(cluster: KafkaCluster, topics: Collection[NewTopic], validate_only: bool = False) -> Created:
+    """Make the topics. One that is there already is no failure, since two may ask for it at once.
+
+    With ``validate_only`` the cluster says whether it would, and makes none.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    controller = await cluster.controller()
+    created = Created()
+    for piece in pieces((topic, 1 + topic.partitions + len(topic.configs)) for topic in topics):
+        request = CreateTopicsRequest(
+            topics=tuple(map(_creatable, piece)), timeout=milliseconds(_TIMEOUT), validate_only=validate_only
+        )
+        _sort(await controller.call(request, CreateTopicsResponse, 2 * _TIMEOUT), created)
+    return created
+
+
+def _sort(answer: CreateTopicsResponse, created: Created) -> None:
+    for topic in answer.topics:
+        name = str(topic.name)
+        if topic.error_code is ErrorCode.none:
+            created.made[name] = int(topic.replication_factor)
+        elif topic.error_code is ErrorCode.topic_already_exists:
+            created.there.add(name)
+        else:
+            words = topic.error_message or "no reason given"
+            created.failures[name] = failure(topic.error_code, f"create topic {name}", words)
+
+
+async def grow_topics(cluster: KafkaCluster, partitions: Mapping[str, int]) -> dict[str, ApplianceError]:
+    """Give each topic so many partitions (CreatePartitions, KIP-195).
+
+    Returns:
+        Why not, by name, for each one that could not be grown.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    controller = await cluster.controller()
+    failures: dict[str, ApplianceError] = {}
+    for piece in pieces((entry, entry[1]) for entry in partitions.items()):
+        topics = tuple(
+            CreatePartitionsTopic(name=TopicName(name), count=i32(count), assignments=None) for name, count in piece
+        )
+        request = CreatePartitionsRequest(topics=topics, timeout=milliseconds(_TIMEOUT), validate_only=False)
+        answer = await controller.call(request, CreatePartitionsResponse, 2 * _TIMEOUT)
+        failures |= {
+            str(result.name): failure(result.error_code, f"add partitions to {result.name}", str(result.error_message))
+            for result in answer.results
+            if result.error_code is not ErrorCode.none
+        }
+    return failures
+
+
+def pieces(wanted: Iterable[tuple[Wanted, int]], limit: int = _RECORDS_AT_ONCE) -> Iterator[list[Wanted]]:
+    """What is wanted, each with its number of records, in order, as requests of at most ``limit`` records.
+
+    One that is larger than that is a request of its own.
+    """
+    piece: list[Wanted] = []
+    size = 0
+    for each, records in wanted:
+        if piece and size + records > limit:
+            yield piece
+            piece, size = [], 0
+        piece.append(each)
+        size += records
+    if piece:
+        yield piece
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    return CreatableTopic(
+        name=TopicName(topic.name),
+        num_partitions=i32(topic.partitions),
+        replication_factor=i16(topic.replication_factor),
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in topic.configs.items()),
+    )

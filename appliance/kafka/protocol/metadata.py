@@ -1,0 +1,149 @@
+"""What a cluster says of itself: brokers, topics, leaders; as frozen values."""
+
+import datetime
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
+from kio.schema.metadata.v11.request import MetadataRequestTopic
+from kio.schema.metadata.v11.response import MetadataResponseTopic
+from kio.schema.types import TopicName
+
+from appliance.kafka.protocol.wire import SIZE, Typed, check_correlation
+from appliance.settings.target import Target, normal_host
+
+NOWHERE = uuid.UUID(int=0)
+"""The topic id of a broker that has none."""
+
+NOBODY = -1
+"""The leader of a partition that has none now."""
+
+UNKNOWN_EPOCH = -1
+"""The leader epoch (KIP-320) of a broker that does not say it; a request that carries it is not checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that exists; ``leaders`` holds node ids by partition, ``NOBODY`` where there is none now.
+
+    ``epochs`` holds the leader epochs by partition: the one with the highest is the newest leader that is known.
+    ``replicas`` counts by partition all replicas, and ``in_sync`` those in sync. ``error`` is ``none``, or why the
+    cluster won't tell more, for example missing authorisation.
+    """
+
+    name: str
+    id: uuid.UUID
+    internal: bool
+    leaders: tuple[int, ...]
+    error: ErrorCode = ErrorCode.none
+    epochs: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+
+    def lacks_replicas(self, partition: int, minimum: int) -> bool:
+        """True when a partition is known to have fewer replicas in sync than ``minimum``, or than it has at all."""
+        if not 0 <= partition < len(self.in_sync):
+            return False
+        return self.in_sync[partition] < min(minimum, self.replicas[partition])
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """One answer to a Metadata request."""
+
+    cluster_id: str
+    controller: int
+    brokers: Mapping[int, Target]
+    topics: Mapping[str, Topic]
+    throttle_time: datetime.timedelta = datetime.timedelta()
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The node that leads a partition; ``NOBODY`` when nobody is known to."""
+        known = self.topics.get(topic)
+        if known is None or not 0 <= partition < len(known.leaders):
+            return NOBODY
+        return known.leaders[partition]
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The epoch of that leader; ``UNKNOWN_EPOCH`` when it is not known."""
+        known = self.topics.get(topic)
+        if known is None or not 0 <= partition < len(known.epochs):
+            return UNKNOWN_EPOCH
+        return known.epochs[partition]
+
+
+def is_another(one: uuid.UUID, other: uuid.UUID) -> bool:
+    """True for the ids of two topics; one that had none before gets its id when its cluster is upgraded."""
+    return one != other and NOWHERE not in (one, other)
+
+
+def request(topics: Sequence[str] | None) -> MetadataRequest:
+    """A request for the named topics, for none when empty, for all when None."""
+    named = None if topics is None else tuple(MetadataRequestTopic(topic_id=None, name=TopicName(t)) for t in topics)
+    return MetadataRequest(topics=named, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+
+
+@dataclass(slots=True)
+class Everything:
+    """What a cluster said the last time when it was asked about all topics.
+
+    An answer whose bytes are those of the one before is not read anew, and is the same object: of thousands of
+    topics that have not changed, a look costs next to nothing.
+    """
+
+    bytes: bytes = b""
+    metadata: Metadata = field(default_factory=lambda: Metadata("", NOBODY, {}, {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A Metadata exchange about all topics, to be asked again and again."""
+
+    known: Everything
+    exchange: Typed[MetadataResponse]
+    name: str = "MetadataRequest"
+
+    def frame(self, correlation: int, client_id: str) -> bytes:
+        """As ``appliance.kafka.protocol.wire.Exchange``."""
+        return self.exchange.frame(correlation, client_id)
+
+    def answer(self, frame: bytearray, correlation: int) -> Metadata:
+        """As ``appliance.kafka.protocol.wire.Exchange``."""
+        check_correlation(frame, correlation)
+        rest = memoryview(frame)[SIZE.size :]
+        if rest != self.known.bytes:
+            self.known.metadata = parse(self.exchange.answer(frame, correlation))
+            self.known.bytes = bytes(rest)
+        return self.known.metadata
+
+
+def parse(response: MetadataResponse) -> Metadata:
+    """The response as our values; topics that do not exist are left out."""
+    topics = (_topic(topic) for topic in response.topics)
+    return Metadata(
+        cluster_id=response.cluster_id or "",
+        controller=int(response.controller_id),
+        brokers={int(b.node_id): Target(normal_host(b.host), int(b.port)) for b in response.brokers},
+        topics={topic.name: topic for topic in topics if topic.error is not ErrorCode.unknown_topic_or_partition},
+        throttle_time=response.throttle_time,
+    )
+
+
+def _topic(topic: MetadataResponseTopic) -> Topic:
+    told = {
+        int(p.partition_index): (int(p.leader_id), int(p.leader_epoch), len(p.isr_nodes), len(p.replica_nodes))
+        for p in topic.partitions
+    }
+    by_partition = [told.get(index, (NOBODY, UNKNOWN_EPOCH, 0, 0)) for index in range(len(told))]
+    return Topic(
+        name=str(topic.name),
+        id=topic.topic_id or NOWHERE,
+        internal=topic.is_internal,
+        leaders=tuple(leader for leader, *_ in by_partition),
+        error=topic.error_code,
+        epochs=tuple(epoch for _, epoch, *_ in by_partition),
+        in_sync=tuple(in_sync for *_, in_sync, _ in by_partition),
+        replicas=tuple(replicas for *_, replicas in by_partition),
+    )

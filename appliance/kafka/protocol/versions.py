@@ -1,0 +1,88 @@
+"""The API versions that the appliance speaks, and whether a broker has those that its cluster is used for.
+
+Requests and responses are written and read in the newest version that every broker since 2.8 has: the transaction calls
+of the first transaction protocol (KIP-98, KIP-360), whose epochs the lanes steer themselves, and topic ids in Metadata
+(KIP-516). Where an older version says as much of what the appliance needs, it is spoken to brokers that have no newer
+one; ``older`` turns one into the other. Each side is asked only for the APIs that it is used for.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest
+from kio.schema.create_partitions.v3 import CreatePartitionsRequest
+from kio.schema.create_topics.v7 import CreateTopicsRequest
+from kio.schema.describe_configs.v4 import DescribeConfigsRequest
+from kio.schema.end_txn.v3 import EndTxnRequest
+from kio.schema.fetch.v12 import FetchRequest
+from kio.schema.find_coordinator.v3 import FindCoordinatorRequest
+from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest
+from kio.schema.init_producer_id.v4 import InitProducerIdRequest
+from kio.schema.list_offsets.v6 import ListOffsetsRequest
+from kio.schema.metadata.v11 import MetadataRequest
+from kio.schema.produce.v9 import ProduceRequest
+from kio.static.protocol import RequestPayload
+
+from appliance.settings.values import Side
+
+Offered = Mapping[int, tuple[int, int]]
+"""The lowest and highest version of each API that a broker has, by API key."""
+
+OLDEST: Mapping[type[RequestPayload], int] = {
+    MetadataRequest: 7,  # the first with leader epochs (KIP-320); topic ids come with 10
+    FetchRequest: 12,  # the first by which a broker finds that what was read has been truncated (KIP-595)
+    ListOffsetsRequest: 4,  # the first with leader epochs
+    DescribeConfigsRequest: 1,  # the first that tells what is set on the topic itself (KIP-226)
+    ProduceRequest: 7,  # the first with batches compressed by zstd (KIP-110)
+    FindCoordinatorRequest: 1,  # the first for transactions
+    InitProducerIdRequest: 1,
+    AddPartitionsToTxnRequest: 1,
+    EndTxnRequest: 1,
+    CreateTopicsRequest: 4,  # the first with the brokers' own replication factor (KIP-464)
+    CreatePartitionsRequest: 1,
+    IncrementalAlterConfigsRequest: 0,
+}
+"""The oldest version of each API that does; the newest that is spoken is the request's own."""
+
+_READ = (MetadataRequest, FetchRequest, ListOffsetsRequest)
+NEEDED: Mapping[Side, tuple[type[RequestPayload], ...]] = {
+    Side.SOURCE: _READ,
+    Side.DESTINATION: tuple(request for request in OLDEST if request is not IncrementalAlterConfigsRequest),
+}
+"""What a cluster is used for. Of the rest, DescribeConfigs at the source and IncrementalAlterConfigs at the
+destination are used where they are: without, copies do not follow their sources' settings."""
+
+
+def version(offered: Offered, request: type[RequestPayload]) -> int:
+    """The version to speak to a broker: the newest that both have, and our own to one that has not told any."""
+    newest = int(request.__version__)
+    oldest = OLDEST.get(request, newest)
+    low, high = offered.get(int(request.__api_key__), (newest, newest))
+    return min(newest, high) if low <= newest and oldest <= high else newest
+
+
+def offers(offered: Offered, request: type[RequestPayload]) -> bool:
+    """Whether a broker has a version of this API that does."""
+    newest = int(request.__version__)
+    low, high = offered.get(int(request.__api_key__), (0, -1))
+    return low <= newest and OLDEST.get(request, newest) <= high
+
+
+def missing(offered: Offered, side: Side) -> list[str]:
+    """What a broker of that side lacks, one entry an API, with the versions that would do and those that it has."""
+    return list(_missing(offered, side))
+
+
+def _missing(offered: Offered, side: Side) -> Iterator[str]:
+    for request in NEEDED[side]:
+        if not offers(offered, request):
+            name = request.__name__.removesuffix("Request")
+            has = offered.get(int(request.__api_key__))
+            yield f"{name} {_range(OLDEST[request], int(request.__version__))} ({_told(has)})"
+
+
+def _told(has: tuple[int, int] | None) -> str:
+    return f"it has {_range(*has)}" if has else "it has none"
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low} to {high}"

@@ -1,0 +1,74 @@
+"""What a read_committed reader may see of what a Fetch brought (KIP-98, "Consumer").
+
+The broker sends nothing past the last stable offset, and with it the transactions that were aborted in between, each
+by its producer id and first offset. A producer's batches are dropped from there until its abort marker.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from appliance.errors import BatchCorrupt
+from appliance.kafka.records.batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, Batch, split, split_data
+from appliance.kafka.records.varint import read_varint
+
+_ABORT = 0
+_CONTROL_KEY = struct.Struct(">hh")
+
+
+class Aborted(NamedTuple):
+    """One aborted transaction, as the Fetch response names it."""
+
+    producer_id: int
+    first_offset: int
+
+
+def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[Batch]:
+    """The batches that hold committed records; markers and aborted batches are left out, by design.
+
+    Raises:
+        BatchCorrupt: a control batch without a readable marker.
+    """
+    waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
+    dropping: set[int] = set()
+    for batch in batches:
+        header = batch.header
+        while waiting and waiting[-1].first_offset <= header.last_offset:
+            dropping.add(waiting.pop().producer_id)
+        if header.attributes & CONTROL:
+            if _marker(batch) == _ABORT:
+                dropping.discard(header.producer_id)
+        elif not (header.attributes & TRANSACTIONAL and header.producer_id in dropping):
+            yield batch
+
+
+def visible(records: memoryview, aborted: Sequence[Aborted], position: int) -> tuple[list[Batch], int]:
+    """The batches that hold committed records in what a Fetch from ``position`` brought, and the offset to go on from.
+
+    Markers only end what was aborted: where nothing was, none of them is looked at.
+
+    Raises:
+        BatchCorrupt: as ``split`` and ``committed``.
+    """
+    if not aborted:
+        return split_data(records, position)
+    batches = list(split(records))
+    return list(committed(batches, aborted)), batches[-1].header.last_offset + 1 if batches else position
+
+
+def _marker(batch: Batch) -> int | None:
+    """The type of a control record, from its key: version i16, type i16; None when compaction has emptied the batch."""
+    if batch.header.records == 0:
+        return None
+    try:
+        at = HEADER_SIZE
+        _, at = read_varint(batch.data, at)  # length
+        _, at = read_varint(batch.data, at + 1)  # attributes are one byte; timestamp delta
+        _, at = read_varint(batch.data, at)  # offset delta
+        size, at = read_varint(batch.data, at)
+        if size < _CONTROL_KEY.size:
+            raise BatchCorrupt(f"the control record at offset {batch.header.base_offset} has no type")
+        _, kind = _CONTROL_KEY.unpack_from(batch.data, at)
+    except (IndexError, struct.error) as error:
+        raise BatchCorrupt(f"the control record at offset {batch.header.base_offset} is cut short") from error
+    return int(kind)

@@ -1,0 +1,105 @@
+"""From what was read to what is written: each committed batch raw where that is possible, rebuilt where it is not.
+
+A batch goes raw, its records neither decompressed nor decoded, unless
+
+- it has holes, since a producer's batch must count lastOffsetDelta + 1 records;
+- it starts before the position, of which the records before are copied already;
+- it is larger than the destination allows, and is split;
+- it has LogAppendTime, which no producer may set: each record then carries that time as its own;
+- it is one of several tiny ones in a row.
+
+What is rebuilt and follows upon each other becomes one batch, since a Produce takes one a partition.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, verify
+from appliance.kafka.records.rebuild import rebuild, within
+
+TINY_RECORDS = 32
+"""Up to this many records, rebuilding costs less than a Produce of its own."""
+
+UNLIMITED = 2**31 - 1
+
+COALESCED_BYTES = 256 * 1024
+"""A coalesced batch takes up to this many bytes of its parts; below every sensible max.message.bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A batch ready to be restamped and sent.
+
+    ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one.
+    """
+
+    data: memoryview | bytes
+    records: int
+    first_offset: int
+    next_offset: int
+    max_timestamp: int
+    raw: bool
+
+
+def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) -> Iterator[Outgoing]:
+    """What to write for the committed batches of one partition, from offset ``position`` on, in order.
+
+    ``limit`` is the destination topic's max.message.bytes.
+
+    Raises:
+        BatchCorrupt: a checksum or a record is wrong; what was given before is right.
+    """
+    run: list[Batch] = []
+    run_size = 0
+    for batch in batches:
+        header = batch.header
+        if header.records == 0 or header.last_offset < position:
+            continue
+        raw = header.records > TINY_RECORDS and _can_go_raw(batch, position, limit)
+        if run and (raw or not _joins(run[-1], batch) or run_size + len(batch.data) > COALESCED_BYTES):
+            yield from _written(run, position, limit)
+            run, run_size = [], 0
+        verify(batch)
+        if raw:
+            yield _raw(batch)
+        else:
+            run.append(batch)
+            run_size += len(batch.data)
+    if run:
+        yield from _written(run, position, limit)
+
+
+def _joins(before: Batch, after: Batch) -> bool:
+    return before.header.attributes & CODEC_MASK == after.header.attributes & CODEC_MASK
+
+
+def _written(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
+    if len(run) == 1 and _can_go_raw(run[0], position, limit):
+        return iter((_raw(run[0]),))
+    return _rebuilt(run, position, limit)
+
+
+def _raw(batch: Batch) -> Outgoing:
+    header = batch.header
+    records, first = header.records, header.base_offset
+    return Outgoing(batch.data, records, first, first + records, header.max_timestamp, raw=True)
+
+
+def _rebuilt(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
+    rebuilt = rebuild(run, position)
+    if rebuilt is None:
+        return
+    parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, position, limit))
+    ends = [*(part.first_offset for part in parts[1:]), run[-1].header.last_offset + 1]
+    for part, end in zip(parts, ends, strict=True):
+        yield Outgoing(part.data, part.records, part.first_offset, end, part.max_timestamp, raw=False)
+
+
+def _can_go_raw(batch: Batch, position: int, limit: int) -> bool:
+    header = batch.header
+    return (
+        header.base_offset >= position
+        and header.records == header.last_offset_delta + 1
+        and len(batch.data) <= limit
+        and not header.attributes & LOG_APPEND_TIME
+    )

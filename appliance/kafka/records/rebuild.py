@@ -1,0 +1,134 @@
+"""Several batches, or a part of one, as one batch without holes.
+
+aiokafka's compiled reader and writer do it at a million records a second; but they take header keys for UTF-8, which
+nobody promised. Whatever they will not read, our own slower code does, which leaves keys, values and headers as bytes,
+and tells what is corrupt from what is merely unusual.
+"""
+
+import collections
+import itertools
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, Batch
+from appliance.kafka.records.lz4 import BLOCK_BYTES, without_codec
+from appliance.kafka.records.records import Record, batch_of, newest, pack, unpack
+
+_UNBOUNDED = 2**31 - 1
+_AT_ONCE = 128
+_TIMESTAMP, _KEY, _VALUE, _HEADERS = map(operator.attrgetter, ("timestamp", "key", "value", "headers"))
+
+
+class Rebuilt(NamedTuple):
+    """A batch to be restamped; ``first_offset`` is its first record's at the source."""
+
+    data: bytes
+    records: int
+    first_offset: int
+    max_timestamp: int
+
+
+def rebuild(batches: Sequence[Batch], position: int) -> Rebuilt | None:
+    """The records of the batches from offset ``position`` on, with the codec of the first; None when there are none.
+
+    Raises:
+        BatchCorrupt: the records do not decompress, or do not fit their lengths or counts.
+    """
+    try:
+        return _compiled(batches, position)
+    except Exception:  # the library has a dozen ways to say that it will not read something
+        return _plain(batches, position)
+
+
+def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=0,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        batch_size=_UNBOUNDED,
+    )
+    # Built while it is empty, it gives the bytes that it appends to: built later, it would compute a CRC for nothing.
+    data = builder.build()
+    count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
+    for records in _read(batches, position):
+        timestamps = [*map(_TIMESTAMP, records)]
+        if min(timestamps) < 0:
+            return _plain(batches, position)  # the writer takes a first timestamp of -1 for none
+        if not count:
+            first_offset, base_timestamp = records[0].offset, timestamps[0]
+        max_timestamp = max(max_timestamp, *timestamps)
+        numbers = range(count, count + len(records))
+        fields = map(_KEY, records), map(_VALUE, records), map(_HEADERS, records)
+        collections.deque(map(builder.append, numbers, timestamps, *fields), maxlen=0)  # a loop in C
+        count += len(records)
+    if not count:
+        return None
+    if len(data) != builder.size():
+        raise BufferError("what the library built empty is not what it has appended to")
+    payload = memoryview(data)[HEADER_SIZE:]
+    whole = batch_of(payload, _codec(batches), count, base_timestamp, max_timestamp)
+    return Rebuilt(whole, count, first_offset, max_timestamp)
+
+
+def _read(batches: Sequence[Batch], position: int) -> Iterator[list[DefaultRecord]]:
+    """The records from ``position`` on, some at a time: so that loops are long, and a large batch is never whole."""
+    records = itertools.chain.from_iterable(_readers(batches, position))
+    while some := [*itertools.islice(records, _AT_ONCE)]:
+        yield some
+
+
+def _readers(batches: Sequence[Batch], position: int) -> Iterator[Iterable[DefaultRecord]]:
+    room = memoryview(bytearray(BLOCK_BYTES))
+    for batch in batches:
+        reader = DefaultRecordBatch(without_codec(batch, room))
+        yield reader if batch.header.base_offset >= position else _from(position, reader)
+
+
+def _from(position: int, records: Iterable[DefaultRecord]) -> Iterator[DefaultRecord]:
+    return (record for record in records if record.offset >= position)
+
+
+def _plain(batches: Sequence[Batch], position: int) -> Rebuilt | None:
+    records = _records(batches, position)
+    return _of(records, _codec(batches)) if records else None
+
+
+def within(batches: Sequence[Batch], position: int, limit: int) -> Iterator[Rebuilt]:
+    """The same records as ``rebuild``, in as many batches as it takes for none to be above ``limit`` bytes.
+
+    A record that is too large by itself is given all the same: the broker has the last word.
+
+    Raises:
+        BatchCorrupt: as ``rebuild``.
+    """
+    return _split(_records(batches, position), _codec(batches), limit)
+
+
+def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[Rebuilt]:
+    if not records:
+        return
+    whole = _of(records, codec_bits)
+    if len(whole.data) <= limit or len(records) == 1:
+        yield whole
+        return
+    middle = len(records) // 2
+    yield from _split(records[:middle], codec_bits, limit)
+    yield from _split(records[middle:], codec_bits, limit)
+
+
+def _records(batches: Sequence[Batch], position: int) -> list[Record]:
+    return [record for batch in batches for record in unpack(batch, position)]
+
+
+def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:
+    return Rebuilt(pack(records, codec_bits), len(records), records[0].offset, newest(records))
+
+
+def _codec(batches: Sequence[Batch]) -> int:
+    return batches[0].header.attributes & CODEC_MASK

@@ -1,0 +1,123 @@
+"""Reading one partition of the positions topic, or of another compacted log of ours: what is committed there."""
+
+import asyncio
+
+from appliance.errors import Fenced, PartitionStopped, Unreachable
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.records import batch
+from appliance.kafka.records.committed import visible
+from appliance.kafka.records.records import Record, unpack
+from appliance.link.model.checkpoint import Mark, Memory
+from appliance.link.model.checkpoint_records import newest
+
+_FETCH_BYTES = 4 * 1024 * 1024
+_LIMITS = FetchLimits(_FETCH_BYTES, wait=0.1)
+_SEEN_TIMEOUT = 30.0
+"""Seconds within which something more is read, up to what was committed."""
+
+
+async def read_memory(
+    cluster: KafkaCluster, topic: str, mark: Mark, memory: Memory, timeout: float = _SEEN_TIMEOUT
+) -> None:
+    """Add to ``memory`` what the destination remembers of a lane, at least up to its ``mark``.
+
+    The caller has fenced the lane's predecessor (invariant C) and has committed the mark after that. So whatever was
+    committed before lies before the mark, and whoever shows the mark shows all of it: a former leader that has not
+    heard yet that it was deposed cannot hand out old positions. A last stable offset that stays below the mark is a
+    hanging transaction (KAFKA-14402), which positions may lie behind.
+
+    Raises:
+        Fenced: another start has left its mark since.
+        PartitionStopped: that is so.
+        Unreachable: the mark is not shown for another reason.
+        BrokerBusy, BrokerRefused, PeerError: as everywhere.
+    """
+    partition = (topic, mark.lane)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout) as deadline:
+            while memory.mark != mark:
+                before = memory.read_to
+                await _read_some(cluster, await cluster.metadata([topic]), partition, memory)
+                if memory.mark is not None and memory.mark.is_newer_than(mark):
+                    raise Fenced(f"lane {mark.lane} by another start")
+                if memory.read_to > before:
+                    deadline.reschedule(loop.time() + timeout)
+    except TimeoutError as error:
+        raise await _not_shown(cluster, partition) from error
+
+
+async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memory) -> None:
+    """Add to ``memory`` what has been committed since it was read, without fencing anybody.
+
+    It may have changed again by the time it is looked at.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    partition = (topic, lane)
+    metadata = await cluster.metadata([topic])
+    end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
+    if memory.read_to > end:
+        memory.read_to = -1  # the log has lost its tail: what is there now may be other records
+    while memory.read_to < end:
+        await _read_some(cluster, metadata, partition, memory)
+
+
+async def peek_memories(cluster: KafkaCluster, topic: str, lanes: int) -> list[Memory]:
+    """What is remembered of every lane now, without fencing anybody.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    memories = [Memory() for _ in range(lanes)]
+    for lane, memory in enumerate(memories):
+        await peek_memory(cluster, topic, lane, memory)
+    return memories
+
+
+async def read_records(
+    cluster: KafkaCluster, metadata: Metadata, partition: Partition, offset: int
+) -> tuple[list[Record], int]:
+    """One Fetch of the committed records from ``offset`` on, and the offset to go on from.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    topic, number = partition
+    connection = await cluster.broker(metadata.leader(topic, number), "positions")
+    epoch = metadata.leader_epoch(topic, number)
+    wanted = Wanted(partition, metadata.topics[topic].id, offset, _FETCH_BYTES, leader_epoch=epoch)
+    (answer,) = await fetch(connection, [wanted], _LIMITS)
+    check(answer.error, f"fetch {topic}-{number}")
+    batches, following = visible(answer.records, answer.aborted, offset)
+    records: list[Record] = []
+    for data in batches:
+        batch.verify(data)
+        records += unpack(data, offset)
+    return records, following
+
+
+async def _read_some(cluster: KafkaCluster, metadata: Metadata, partition: Partition, memory: Memory) -> None:
+    if memory.read_to < 0:
+        memory.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
+    records, memory.read_to = await read_records(cluster, metadata, partition, memory.read_to)
+    for remembered in newest(records):
+        memory.add(remembered)
+
+
+async def _not_shown(cluster: KafkaCluster, partition: Partition) -> PartitionStopped | Unreachable:
+    """Why a mark that was committed cannot be read."""
+    metadata = await cluster.metadata([partition[0]])
+    stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
+    end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
+    if stable < end:
+        return PartitionStopped(
+            f"{partition[0]}-{partition[1]} of the destination has a hanging transaction (KAFKA-14402) below offset "
+            f"{end}: find it with `kafka-transactions.sh find-hanging` and end it with `kafka-transactions.sh abort`"
+        )
+    return Unreachable(f"the leader of {partition[0]}-{partition[1]} of the destination does not show what it took")

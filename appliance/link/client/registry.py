@@ -1,0 +1,275 @@
+"""Whose a copy is: the registry of a destination cluster, in which all of its links look (invariant I).
+
+A compacted topic of one partition, ``replicator-registry``. A record says that a link claims a copy, known by name and
+topic id. Whoever wants to write one takes the transactional id of the same name first, which fences all others that
+are about to; then reads to the end; and then claims what nobody has. So of two links one is always the first. Should
+a broker that lags have hidden the first claim, the second is void, and taken back: each claim keeps the rank it had.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, PartitionsUnavailable, PeerError, Unreachable
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.configs import POLICY, try_describe
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.client.transactions import Producer, init_producer_id
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.client.checkpoint_log import read_records
+from appliance.link.client.retry import until_free
+from appliance.link.client.writer import LOADING, Writer
+from appliance.link.model.naming import REGISTRY
+from appliance.link.model.topic_configs import registry_topic
+
+_VERSION = 1
+_PARTITION = (REGISTRY, 0)
+_TRANSACTION_TIMEOUT = 30.0
+_TRIES = 10
+_PAUSE = 0.5
+_SHOWN_TIMEOUT = 10.0
+_SHOWN_TRIES = 200
+
+_OVERTAKEN = "UNKNOWN_SERVER_ERROR"
+"""A coordinator's answer to a commit when another begins to take its id at the same moment."""
+
+Copy = tuple[str, uuid.UUID]
+"""A destination topic's name and id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A copy's link, as ``replicator-<SOURCE_CLUSTER_ID>``; ``since`` in milliseconds.
+
+    ``left_out`` are the settings of the source topic that the copy does not have, since the destination does not take
+    them. ``rank`` is the offset at which the copy was claimed first; of several links the lowest has the copy.
+    """
+
+    link: str
+    since: int
+    left_out: tuple[str, ...] = ()
+    rank: int = -1
+
+
+@dataclass(slots=True)
+class Registry:
+    """The registry, as one link sees it: ``claims`` is what has been read of it."""
+
+    cluster: KafkaCluster
+    link: str
+    replication_factor: int = -1
+    claims: dict[Copy, Claim] = field(default_factory=dict)
+    _holders: dict[Copy, dict[str, Claim]] = field(default_factory=dict)
+    _id: uuid.UUID | None = None
+    _read_to: int = -1
+
+    async def refresh(self) -> None:
+        """Read what has been committed since.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+        metadata = await self.cluster.metadata([REGISTRY])
+        topic = metadata.topics.get(REGISTRY)
+        if topic is None or topic.id != self._id:
+            self._forget(topic.id if topic else None)
+        if topic is None:
+            return
+        check(topic.error, f"look whose the copies are: grant DESTINATION_API_KEY Describe and Read on {REGISTRY}")
+        end = (await list_offsets(self.cluster, metadata, [_PARTITION], Bound.STABLE_END))[_PARTITION]
+        if self._read_to > end:
+            self._forget(topic.id)
+        if self._read_to < 0:
+            self._read_to = (await list_offsets(self.cluster, metadata, [_PARTITION], Bound.START))[_PARTITION]
+        while self._read_to < end:
+            records, self._read_to = await read_records(self.cluster, metadata, _PARTITION, self._read_to)
+            for record in records:
+                self._take(record)
+
+    async def policy(self) -> str:
+        """Its effective ``cleanup.policy``; empty where there is none, or nobody tells."""
+        described, _ = await try_describe(self.cluster, [REGISTRY], (POLICY,))
+        setting = described.get(REGISTRY, {}).get(POLICY)
+        return (setting and setting.value) or ""
+
+    def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
+        """Those of the copies that belong to other links, by name."""
+        claims = {name: self.claims.get((name, topic_id)) for name, topic_id in copies.items()}
+        return {name: claim for name, claim in claims.items() if claim is not None and claim.link != self.link}
+
+    async def claim(self, copies: Mapping[str, uuid.UUID], *, take_over: bool = False) -> dict[str, Claim]:
+        """Claim the copies that are nobody's, or with ``take_over`` all; those that belong to others, by name.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+        if take_over or not all(copy in self.claims for copy in copies.items()):
+            await self._make()
+            await self._write(lambda: self._wanted(copies, take_over))
+            await self._take_back(copies)
+        return self.of_others(copies)
+
+    async def note(self, left_out: Mapping[Copy, tuple[str, ...]]) -> None:
+        """Write down which settings copies of this link do not have, where that has changed.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+
+        def changed() -> Changes:
+            return {
+                (copy, self.link): replace(claim, left_out=left_out[copy])
+                for copy, claim in self.claims.items()
+                if copy in left_out and claim.link == self.link and claim.left_out != left_out[copy]
+            }
+
+        if changed():
+            await self._write(changed)
+
+    def _wanted(self, copies: Mapping[str, uuid.UUID], take_over: bool) -> "Changes":
+        wanted: Changes = {}
+        for copy in copies.items():
+            if take_over or copy not in self.claims:
+                wanted |= {(copy, link): None for link in self._holders.get(copy, {})}
+                wanted[copy, self.link] = Claim(self.link, _now())
+        return wanted
+
+    async def _take_back(self, copies: Mapping[str, uuid.UUID]) -> None:
+        """Withdraw claims on copies that another link had before."""
+
+        def void() -> Changes:
+            lost = [copy for copy in copies.items() if copy in self.claims and self.claims[copy].link != self.link]
+            return {(copy, self.link): None for copy in lost if self.link in self._holders[copy]}
+
+        if void():
+            await self._write(void)
+
+    async def _make(self) -> None:
+        known = await self.cluster.metadata([REGISTRY])
+        if REGISTRY not in known.topics:
+            made = await ConfigFilter(self.cluster).make([registry_topic(self.replication_factor)])
+            for error in made.failures.values():
+                raise error
+        for _ in range(_SHOWN_TRIES):
+            with contextlib.suppress(BrokerBusy):
+                await self.refresh()
+                if self._id is not None:
+                    return
+            await asyncio.sleep(_PAUSE / 10)
+        raise BrokerBusy(f"{REGISTRY} has no leader yet", "LEADER_NOT_AVAILABLE")
+
+    async def _write(self, wanted: Callable[[], "Changes"]) -> None:
+        """Write claims; whenever another link was about to, too, what is wanted is asked for again."""
+        for attempt in range(_TRIES):
+            try:
+                return await self._write_alone(wanted)
+            except (Fenced, PartitionsUnavailable, BrokerRefused) as error:
+                passing = not isinstance(error, BrokerRefused) or error.retriable or error.code == _OVERTAKEN
+                if attempt == _TRIES - 1 or not passing:
+                    raise
+                await asyncio.sleep(_PAUSE * random.random())
+        return None
+
+    async def _write_alone(self, wanted: Callable[[], "Changes"]) -> None:
+        producer = await until_free(self._take_id, LOADING)
+        await self.refresh()
+        if self._id is None:
+            raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")
+        changes = wanted()
+        if not changes:
+            return
+        metadata = await self.cluster.metadata([REGISTRY])
+        records = [encode_claim(copy, link, claim, _now()) for (copy, link), claim in changes.items()]
+        writer = Writer(self.cluster, producer, _PARTITION, metadata, _TRANSACTION_TIMEOUT)
+        await writer.write((), lambda _: records)
+        await self._until_shown(changes)
+
+    async def _until_shown(self, changes: "Changes") -> None:
+        """Read until our own records are seen: whatever was claimed before, by anybody, has been seen then."""
+        try:
+            async with asyncio.timeout(_SHOWN_TIMEOUT):
+                while not all(self._shows(copy, link, claim) for (copy, link), claim in changes.items()):
+                    await self.refresh()
+        except TimeoutError as error:
+            raise Unreachable(f"{REGISTRY} does not show what was written to it") from error
+
+    def _shows(self, copy: Copy, link: str, claim: Claim | None) -> bool:
+        held = self._holders.get(copy, {}).get(link)
+        if claim is None or held is None:
+            return held is claim
+        return (held.since, held.left_out) == (claim.since, claim.left_out)
+
+    async def _take_id(self) -> Producer:
+        self.cluster.forget_coordinator(REGISTRY)
+        coordinator = await self.cluster.coordinator(REGISTRY)
+        return await init_producer_id(coordinator, REGISTRY, _TRANSACTION_TIMEOUT)
+
+    def _forget(self, topic_id: uuid.UUID | None) -> None:
+        self.claims.clear()
+        self._holders.clear()
+        self._id, self._read_to = topic_id, -1
+
+    def _take(self, record: Record) -> None:
+        copy, link, claim = decode_claim(record)
+        holders = self._holders.setdefault(copy, {})
+        if claim is None:
+            holders.pop(link, None)
+        else:
+            holders[link] = claim if claim.rank >= 0 else replace(claim, rank=record.offset)
+        self.claims.pop(copy, None)
+        if holders:
+            self.claims[copy] = min(holders.values(), key=lambda each: each.rank)
+
+
+Changes = dict[tuple[Copy, str], Claim | None]
+"""What to write, by copy and link; None takes a claim back."""
+
+
+def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
+    """Which link claims which copy; None by a tombstone: it does no more.
+
+    Raises:
+        PeerError: somebody else has written to the registry, or a newer appliance has.
+    """
+    key_bytes, value_bytes = key_and_value(record.body)
+    try:
+        key = json.loads(key_bytes or b"")
+        copy, link = (str(key["copy"]), uuid.UUID(key["id"])), str(key["link"])
+        if value_bytes is None:
+            return copy, link, None
+        value = json.loads(value_bytes)
+        if value["version"] != _VERSION:
+            raise PeerError(
+                f"{REGISTRY} holds version {value['version']} at offset {record.offset}: of a newer release"
+            )
+        return copy, link, Claim(link, int(value["since"]), tuple(map(str, value["left_out"])), int(value["rank"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
+
+
+def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record:
+    """The record by which a link claims a copy, or takes that back; ``now`` is its timestamp in milliseconds."""
+    key = {"copy": copy[0], "id": copy[1].hex, "link": link}
+    if claim is None:
+        return Record(0, now, body(json.dumps(key).encode(), None))
+    value = {"version": _VERSION, "since": claim.since, "left_out": claim.left_out, "rank": claim.rank}
+    return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
+
+
+def belongs_to_another(copy: str, claim: Claim) -> str:
+    """Why nothing is copied to a topic."""
+    return (
+        f"destination topic {copy} belongs to link {claim.link}: choose another REPLICA_TOPICS_DEST_SUFFIX; when that "
+        "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"
+    )
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

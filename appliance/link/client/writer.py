@@ -1,0 +1,181 @@
+"""What a lane writes with from one new epoch to the next: a producer, its sequence numbers, the ends of its copies.
+
+One transaction after the other, none of its steps ever tried again: after any doubtful answer the lane begins anew with
+a new epoch, and so with a new writer.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kio.schema.produce.v9 import ProduceResponse
+
+from appliance.errors import ApplianceError, BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.client.produce import Copy, check_produced, produce
+from appliance.kafka.client.transactions import Producer, add_partitions, end_transaction
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.records import batch
+from appliance.kafka.records.outgoing import Outgoing
+from appliance.kafka.records.records import Record
+from appliance.link.client.retry import until_free
+from appliance.link.model.checkpoint_records import packed
+from appliance.link.model.states import TRANSACTION, Machine, TransactionEvent, TransactionState
+
+COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
+LOADING = COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
+"""What a coordinator says while it has something else to finish first: to an epoch's transaction, to a new epoch."""
+
+_MARKER = 1
+"""A transaction ends with one marker in each partition that it wrote to, which takes an offset."""
+
+Turn = Sequence[tuple[Partition, Outgoing]]
+"""One batch for each of some copies."""
+
+Remember = Callable[[Mapping[Partition, int]], Sequence[Record]]
+"""What is to be remembered, given where the copies that the transaction writes to end after it."""
+
+
+class Writer:
+    """Writes transactions of one producer epoch; ``positions`` is the lane's partition of the positions topic."""
+
+    def __init__(
+        self, cluster: KafkaCluster, producer: Producer, positions: Partition, metadata: Metadata, timeout: float
+    ) -> None:
+        self.producer = producer
+        self.metadata = metadata
+        self.ends: dict[Partition, int] = {}
+        """Where the next batch for a copy will lie, as nobody else writes there."""
+        self.epochs: dict[Partition, int] = {}
+        """The leader epochs of the copies when their ends were looked at."""
+        self.sequences: dict[Partition, int] = {}
+        self._cluster = cluster
+        self._positions = positions
+        self._timeout = timeout
+
+    def learn(self, found: Metadata) -> None:
+        """Take in who leads topics; one that was made anew under its name counts from 0 again."""
+        known = self.metadata.topics
+        anew = {name for name, topic in found.topics.items() if name in known and known[name].id != topic.id}
+        for counters in (self.sequences, self.ends, self.epochs):
+            for partition in [partition for partition in counters if partition[0] in anew]:
+                del counters[partition]
+        self.metadata = replace(found, topics={**known, **found.topics})
+
+    async def write(self, turns: Sequence[Turn], remember: Remember) -> None:
+        """One transaction: the copies, and what is to be remembered.
+
+        ``remember`` is asked once more when a copy ends elsewhere than was expected: somebody else has written there.
+
+        Raises:
+            Fenced: the epoch is no longer the newest.
+            CopyLost: a copy is shorter than it was.
+            PartitionsUnavailable: some copies cannot be written now.
+            Unreachable, BrokerBusy, BrokerRefused: doubtful.
+        """
+        transaction = Machine(TRANSACTION, TransactionState.EMPTY)
+        try:
+            coordinator = await self._cluster.coordinator(self.producer.transactional_id)
+            copies = {copy for turn in turns for copy, _ in turn}
+            await self._reach(copies)
+            await until_free(lambda: add_partitions(coordinator, self.producer, [*copies, self._positions]), COMPLETING)
+            transaction.on(TransactionEvent.PARTITIONS_ADDED)
+            ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
+            sent = [each for turn in turns for each in await self._send_turn(turn, ends)]
+            transaction.on(TransactionEvent.COPIES_SENT)
+            ends = {copy: end + _MARKER for copy, end in ends.items()}
+            sent += await self._send_remembered(remember(ends))
+            transaction.on(TransactionEvent.POSITIONS_SENT)
+            if further := await _all_written(sent):
+                ends = {copy: end + further.get(copy, 0) for copy, end in ends.items()}
+                await _all_written(await self._send_remembered(remember(ends)))
+            transaction.on(TransactionEvent.ACKNOWLEDGED)
+            await end_transaction(coordinator, self.producer, self._timeout)
+            transaction.on(TransactionEvent.COMMIT_ANSWERED)
+        except BaseException:
+            transaction.on(TransactionEvent.DOUBT)
+            raise
+        self.ends |= ends
+
+    async def _reach(self, copies: Collection[Partition]) -> None:
+        """Have a connection to each leader before the transaction begins.
+
+        One that has touched a partition which nobody leads could not end, not even by being aborted.
+        """
+        led: dict[int, list[Partition]] = {}
+        for copy in copies:
+            led.setdefault(self.metadata.leader(*copy), []).append(copy)
+        failures: dict[Partition, ApplianceError] = {}
+        for leader, those in led.items():
+            try:
+                await self._cluster.broker(leader, "produce")
+            except ApplianceError as error:
+                failures |= dict.fromkeys(those, error)
+        if failures:
+            raise PartitionsUnavailable(failures)
+
+    async def _send_turn(self, turn: Turn, ends: dict[Partition, int]) -> list["_Sent"]:
+        """Send a batch for each copy, and count its records to where the copy ends."""
+        firsts = {copy: outgoing.first_offset for copy, outgoing in turn}
+        bases = {copy: ends[copy] for copy, _ in turn if copy in ends}
+        for copy, outgoing in turn:
+            if copy in ends:
+                ends[copy] += outgoing.records
+        answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in turn])
+        return [_Sent(answer, firsts, bases) for answer in answers]
+
+    async def _send_remembered(self, records: Sequence[Record]) -> list["_Sent"]:
+        sent = []
+        for data, count in packed(records):
+            sent += [_Sent(answer, {}, {}) for answer in await self._send([(self._positions, data, count)])]
+        return sent
+
+    async def _send(
+        self, batches: Collection[tuple[Partition, memoryview | bytes, int]]
+    ) -> list[asyncio.Future[ProduceResponse]]:
+        """One Produce for each leader."""
+        by_leader: dict[int, list[Copy]] = {}
+        for partition, data, count in batches:
+            sequence = self.sequences.get(partition, 0)
+            self.sequences[partition] = batch.next_sequence(sequence, count)
+            by_leader.setdefault(self.metadata.leader(*partition), []).append(Copy(partition, data, sequence))
+        answers = []
+        for leader, led in by_leader.items():
+            connection = await self._cluster.broker(leader, "produce")
+            answers.append(await produce(connection, self.producer, led))
+        return answers
+
+
+class _Sent(NamedTuple):
+    """A Produce under way: its answer; of each copy's batch in it the first source offset, and where it should lie."""
+
+    answer: asyncio.Future[ProduceResponse]
+    first_offsets: Mapping[Partition, int]
+    bases: Mapping[Partition, int]
+
+
+async def _all_written(sent: Collection[_Sent]) -> dict[Partition, int]:
+    """Nothing, when each batch lies where it should; else by how much further the copies' batches lie."""
+    further: dict[Partition, int] = {}
+    for each in sent:
+        for copy, offset in (await _offsets(each)).items():
+            if distance := offset - each.bases.get(copy, offset):
+                further[copy] = max(further.get(copy, 0), distance)
+    return further
+
+
+async def _offsets(sent: _Sent) -> dict[Partition, int]:
+    """Where the batches lie that were taken."""
+    try:
+        offsets = check_produced(await sent.answer)
+    except CopyRefused as error:
+        if error.partition not in sent.first_offsets:
+            raise BrokerRefused(str(error), error.code) from error
+        error.first_offset = sent.first_offsets[error.partition]
+        raise
+    for copy, offset in offsets.items():
+        if offset < sent.bases.get(copy, offset):
+            raise CopyLost(f"{copy[0]}-{copy[1]} ended at offset {sent.bases[copy]}, and now at {offset}")
+    return offsets

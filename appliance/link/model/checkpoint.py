@@ -1,0 +1,146 @@
+"""What the destination remembers of a lane, as values; ``memory_records`` has them as bytes."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from appliance.kafka.client.offsets import Partition
+from appliance.link.model.position import Position
+
+OPERATOR = "operator"
+"""The run of an owner that is no replicator: a command that changed a position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Source offsets that will never be copied: from ``first`` up to but without ``next``; ``found`` in milliseconds.
+
+    ``next`` is -1 where nobody can know it: the log that held them is gone.
+    """
+
+    partition: Partition
+    source_id: uuid.UUID
+    first: int
+    next: int
+    cause: str
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who took a lane: a run of the replicator and one of its workers, or the operator; ``since`` in milliseconds.
+
+    ``generation`` counts the link's runs: one is greater than that of every run which had left its name before.
+    """
+
+    run: str
+    worker: str
+    host: str
+    since: int
+    generation: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.run} on {self.host}"
+
+    def is_newer_than(self, other: "Owner") -> bool:
+        """Which of two runs stays: of the same generation are those that started at once, and any order will do."""
+        return (self.generation, self.run) > (other.generation, other.run)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The producer of a lane's newest start, written before anything is read: whoever sees it has read far enough.
+
+    A broker that has been deposed as the partition's leader, and does not know it yet, does not have it.
+    """
+
+    lane: int
+    producer_id: int
+    epoch: int
+
+    def is_newer_than(self, other: "Mark") -> bool:
+        """Whether it was made by a later epoch of the same producer id."""
+        return self.producer_id == other.producer_id and self.epoch > other.epoch
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRecord:
+    """How the link was made; in partition 0, once and for ever.
+
+    ``source_cluster`` is the id that the source cluster gives itself, empty when it gives none. ``partitions`` is the
+    size of the positions topic: that of ``lanes``, unless an operator has adopted a topic that was grown. ``made`` is
+    in milliseconds.
+    """
+
+    source_cluster: str
+    lanes: int
+    partitions: int
+    made: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartOffsets:
+    """Where the partitions of a topic begin that was there when the link was made with REPLICA_TOPICS_START=latest.
+
+    One offset for each partition of that time; -1: at its first record.
+    """
+
+    topic: str
+    source_id: uuid.UUID
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """A position that holds no more: a tombstone."""
+
+    partition: Partition
+
+
+Remembered = tuple[Partition, Position] | Gap | tuple[int, Owner] | Mark | LinkRecord | StartOffsets | Forgotten
+"""What one record says."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """All that one lane's partition holds before offset ``read_to``; -1: nothing has been read yet."""
+
+    positions: dict[Partition, Position] = field(default_factory=dict)
+    gaps: dict[tuple[Partition, int, int], Gap] = field(default_factory=dict)
+    owner: Owner | None = None
+    mark: Mark | None = None
+    link: LinkRecord | None = None
+    starts: dict[str, StartOffsets] = field(default_factory=dict)
+    read_to: int = -1
+
+    def add(self, remembered: Remembered) -> None:
+        """Take in one record; the newest of a key holds."""
+        match remembered:
+            case Gap() as gap:
+                self.gaps[gap.partition, gap.first, gap.found] = gap
+            case Mark() as mark:
+                self.mark = mark
+            case LinkRecord() as link:
+                self.link = link
+            case StartOffsets() as starts:
+                self.starts[starts.topic] = starts
+            case Forgotten(partition):
+                self.positions.pop(partition, None)
+            case (int(), Owner() as owner):
+                self.owner = owner
+            case (tuple() as partition, Position() as position):
+                self.positions[partition] = position
+
+
+def start_offset(
+    topic: str, partition: int, source_id: uuid.UUID | None, starts: Mapping[str, StartOffsets]
+) -> int | None:
+    """Where a partition begins that was there when the link was made, by REPLICA_TOPICS_START=latest (invariant K).
+
+    None: at its first record.
+    """
+    known = starts.get(topic)
+    if known is None or known.source_id != source_id or partition >= len(known.offsets):
+        return None
+    offset = known.offsets[partition]
+    return offset if offset >= 0 else None

@@ -1,0 +1,149 @@
+"""What the destination remembers of a lane, as records of its partition of the positions topic.
+
+The topic is compacted: of each key the newest record holds. Keys and values are JSON, so that any consumer can read
+them. The kinds of key::
+
+    {"topic", "partition"}          how far a source partition is copied; without a value: it is not, any more
+    {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger, kept for ever
+    {"lane"}                        who took the lane last
+    {"mark"}                        the producer with which the lane was started last
+    {"link"}                        how the link was made; in partition 0 alone
+    {"start"}                       where a topic's partitions begin, with REPLICA_TOPICS_START=latest; there too
+"""
+
+import dataclasses
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from appliance.errors import PeerError
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.records.records import Record, body, key_and_value, pack
+from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
+from appliance.link.model.position import CopyEnd, Position
+
+_VERSION = 1
+_RECORDS_A_BATCH = 500
+_LZ4 = 3
+
+
+def encode_position(partition: Partition, position: Position, now: int) -> Record:
+    """The record that remembers a position; ``now`` is its timestamp in milliseconds."""
+    # Thousands are written in a second, and the encoder of whatever there is would take six times as long.
+    end = position.copy_end
+    copy_end = f"[{end.offset},{end.leader_epoch},{end.producer_id},{end.producer_epoch}]" if end else "null"
+    value = (
+        f'{{"version":{_VERSION},"source_id":"{position.source_id.hex}","destination_id":"{position.destination_id.hex}"'
+        f',"next_offset":{position.next_offset},"leader_epoch":{position.leader_epoch},"records":{position.records}'
+        f',"bytes":{position.bytes},"timestamp":{position.timestamp},"stopped":{json.dumps(position.stopped)}'
+        f',"stopped_at":{position.stopped_at},"copy_end":{copy_end}}}'
+    )
+    key = f'{{"topic":{json.dumps(partition[0])},"partition":{partition[1]}}}'
+    return Record(0, now, body(key.encode(), value.encode()))
+
+
+def encode_gap(gap: Gap, now: int) -> Record:
+    """The record that remembers a gap."""
+    value = dataclasses.asdict(gap)
+    del value["partition"]
+    return _record({**_partition_key(gap.partition), "gap": [gap.first, gap.found]}, value, now)
+
+
+def encode_owner(lane: int, owner: Owner, now: int) -> Record:
+    """The record that remembers who has a lane."""
+    return _record({"lane": lane}, dataclasses.asdict(owner), now)
+
+
+def encode_forgotten(partition: Partition, now: int) -> Record:
+    """The record after which a position is remembered no more."""
+    return Record(0, now, body(_json(_partition_key(partition)), None))
+
+
+def encode_mark(mark: Mark, now: int) -> Record:
+    """The record that whoever starts a lane reads up to."""
+    return _record({"mark": mark.lane}, {"producer_id": mark.producer_id, "epoch": mark.epoch}, now)
+
+
+def encode_link(link: LinkRecord, now: int) -> Record:
+    """The record that says how the link was made."""
+    return _record({"link": 0}, dataclasses.asdict(link), now)
+
+
+def encode_starts(starts: StartOffsets, now: int) -> Record:
+    """The record that says where the partitions of a topic begin."""
+    return _record({"start": starts.topic}, {"source_id": starts.source_id, "offsets": starts.offsets}, now)
+
+
+def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
+    """The records as batches, each with its number of records: none is larger than any broker takes.
+
+    Several in one batch are compressed: what they say differs little.
+    """
+    for first in range(0, len(records), _RECORDS_A_BATCH):
+        piece = records[first : first + _RECORDS_A_BATCH]
+        yield pack(piece, _LZ4 if len(piece) > 1 else 0), len(piece)
+
+
+def decode(record: Record) -> Remembered:
+    """What a record remembers.
+
+    Raises:
+        PeerError: somebody else has written to the positions topic, or a newer appliance has.
+    """
+    key_bytes, value_bytes = key_and_value(record.body)
+    try:
+        key = json.loads(key_bytes or b"")
+        if value_bytes is None and key.keys() == {"topic", "partition"}:
+            return Forgotten((str(key["topic"]), int(key["partition"])))
+        value = json.loads(value_bytes or b"")
+        version = value.pop("version")
+        if version != _VERSION:
+            raise PeerError(
+                f"the positions topic holds version {version} at offset {record.offset}: a newer appliance's"
+            )
+        return _remembered(key, value)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PeerError(f"the positions topic holds something else at offset {record.offset}: {error!r}") from error
+
+
+def newest(records: Iterable[Record]) -> Iterator[Remembered]:
+    """What the newest record of each key remembers; none of the others is decoded.
+
+    Raises:
+        PeerError: as ``decode``.
+    """
+    last = {key_and_value(record.body)[0]: record for record in records}
+    return map(decode, last.values())
+
+
+def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
+    if "lane" in key:
+        return int(key["lane"]), Owner(**value)
+    if "mark" in key:
+        return Mark(int(key["mark"]), **value)
+    if "link" in key:
+        return LinkRecord(**value)
+    if "start" in key:
+        return StartOffsets(str(key["start"]), uuid.UUID(value["source_id"]), tuple(map(int, value["offsets"])))
+    partition = (str(key["topic"]), int(key["partition"]))
+    value["source_id"] = uuid.UUID(value["source_id"])
+    if "gap" in key:
+        return Gap(partition=partition, **value)
+    value["destination_id"] = uuid.UUID(value["destination_id"])
+    end = value.pop("copy_end", None)
+    value["copy_end"] = CopyEnd(*map(int, end)) if end else None
+    return partition, Position(**value)
+
+
+def _partition_key(partition: Partition) -> dict[str, Any]:
+    return {"topic": partition[0], "partition": partition[1]}
+
+
+def _record(key: Mapping[str, Any], value: Mapping[str, Any], now: int) -> Record:
+    whole = {"version": _VERSION, **value}
+    return Record(0, now, body(_json(key), _json(whole)))
+
+
+def _json(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), default=lambda unique: unique.hex).encode()

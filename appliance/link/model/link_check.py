@@ -1,0 +1,114 @@
+"""Whether a link may go on as its positions topic is now (invariant H). Pure."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from appliance.kafka.client.offsets import Partition
+from appliance.link.model.checkpoint import LinkRecord, Memory
+from appliance.link.model.replicas import lane_of
+
+ADOPT = "`appliance resume --adopt-positions`"
+CHANGE = "kafka-configs.sh --alter"
+_COMPACT = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class PositionsTopic:
+    """The positions topic as it is: its name, its effective ``cleanup.policy``, what each partition holds."""
+
+    name: str
+    policy: str
+    memories: Sequence[Memory]
+
+    @property
+    def link(self) -> LinkRecord | None:
+        """How the link was made; None when nobody has written it down."""
+        return self.memories[0].link if self.memories else None
+
+    @property
+    def lanes(self) -> int:
+        """The link's lanes; where nobody has written them down, as many as put the most positions in their places."""
+        if self.link:
+            return self.link.lanes
+        sizes = range(len(self.memories), 0, -1)
+        return min(sizes, key=lambda lanes: len(list(self.misplaced(lanes))), default=0)
+
+    @property
+    def generation(self) -> int:
+        """Which of the link's runs the next one is: after all that have left their names in a lane; the first is 1."""
+        return 1 + max((memory.owner.generation for memory in self.memories if memory.owner), default=0)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing has ever been remembered in it but names."""
+        return not any(memory.positions or memory.gaps or memory.link for memory in self.memories)
+
+    def misplaced(self, lanes: int) -> Iterator[tuple[int, Partition]]:
+        """The positions that do not lie in their lane's partition, each with the partition in which it lies."""
+        for lane, memory in enumerate(self.memories):
+            yield from ((lane, key) for key in memory.positions if lane_of(*key, lanes) != lane)
+
+
+def policy_fault(topic: str, policy: str) -> str:
+    """Why a topic of ours cannot be trusted with what it remembers; empty when it is compacted, or nobody tells."""
+    if policy in ("", _COMPACT):
+        return ""
+    change = f"{CHANGE} --topic {topic} --add-config cleanup.policy={_COMPACT}"
+    return f"{topic} has cleanup.policy={policy}: what it remembers would be deleted; make it compacted: {change}"
+
+
+def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[str]) -> str:
+    """Why the link must not go on, and the command that helps; empty when it may.
+
+    ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the copies that the registry
+    gives to the link.
+    """
+    faults = (
+        policy_fault(topic.name, topic.policy),
+        _loss_fault(topic, own_copies),
+        _size_fault(topic),
+        _cluster_fault(topic, source_cluster),
+        _place_fault(topic),
+    )
+    return next((fault for fault in faults if fault), "")
+
+
+def _loss_fault(topic: PositionsTopic, own_copies: Collection[str]) -> str:
+    if not (topic.is_new and own_copies):
+        return ""
+    first = min(own_copies)
+    return (
+        f"{topic.name} was deleted or made anew: it remembers nothing, and {len(own_copies)} copies of this link are "
+        f"there, {first} for example; {ADOPT} makes the link anew, and each copy that is not empty then waits for "
+        "`appliance resume --topic ... --from ...`"
+    )
+
+
+def _size_fault(topic: PositionsTopic) -> str:
+    link, found = topic.link, len(topic.memories)
+    if link is None or link.partitions == found:
+        return ""
+    return (
+        f"{topic.name} has {found} partitions, and had {link.partitions} when the link was made: {ADOPT} goes on with "
+        f"{link.lanes} lanes, and leaves the other partitions empty"
+    )
+
+
+def _cluster_fault(topic: PositionsTopic, source_cluster: str) -> str:
+    link = topic.link
+    if link is None or not link.source_cluster or not source_cluster or link.source_cluster == source_cluster:
+        return ""
+    return (
+        f"the link was made with source cluster {link.source_cluster}; SOURCE_BROKER_SERVERS lead to {source_cluster}: "
+        f"give that one a SOURCE_CLUSTER_ID of its own; where it is the same cluster, made anew: {ADOPT}"
+    )
+
+
+def _place_fault(topic: PositionsTopic) -> str:
+    for lane, (name, partition) in topic.misplaced(topic.lanes):
+        return (
+            f"{topic.name}-{lane} holds the position of {name}-{partition}, which belongs into partition "
+            f"{lane_of(name, partition, topic.lanes)}: the topic was grown, or somebody has written to it; {ADOPT} "
+            "keeps the positions that are in their places, and forgets the others"
+        )
+    return ""

@@ -1,0 +1,129 @@
+"""From what both clusters say to what is copied by whom. Pure: metadata in, plan out."""
+
+import uuid
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kio.schema.errors import ErrorCode
+
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.link.model.naming import Naming
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Replica:
+    """One source partition and where its copy goes: the partition of the same number in the copy's topic.
+
+    Topics are known by id (invariant G); the names are what the protocol wants.
+    """
+
+    source_topic: str
+    partition: int
+    destination_topic: str
+    source_id: uuid.UUID
+    destination_id: uuid.UUID
+
+    @property
+    def source(self) -> Partition:
+        """The source partition."""
+        return self.source_topic, self.partition
+
+    @property
+    def copy(self) -> Partition:
+        """The destination partition."""
+        return self.destination_topic, self.partition
+
+    @property
+    def name(self) -> str:
+        """The source partition, for people."""
+        return f"{self.source_topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What one look at both clusters says.
+
+    ``missing`` are source topics whose copy has to be made first, ``smaller`` those whose copy has fewer partitions,
+    ``unfit`` source topics that cannot be copied as things are, with the reason in one line; of none of these is
+    anything copied. ``left_out`` are the settings that a source topic's copy has to do without, as far as
+    they are known.
+    """
+
+    replicas: tuple[Replica, ...] = ()
+    missing: tuple[Topic, ...] = ()
+    smaller: tuple[tuple[Topic, Topic], ...] = ()
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discovery:
+    """Match the source's topics with their copies."""
+    replicas: list[Replica] = []
+    missing: list[Topic] = []
+    smaller: list[tuple[Topic, Topic]] = []
+    unfit: dict[str, str] = {}
+    for topic in sorted(source.topics.values(), key=lambda topic: topic.name):
+        if not naming.copies(topic.name, topic.internal):
+            continue
+        copy = destination.topics.get(naming.destination(topic.name))
+        fault = _fault(topic, copy, naming)
+        if fault:
+            unfit[topic.name] = fault
+        elif copy is None:
+            missing.append(topic)
+        elif len(copy.leaders) < len(topic.leaders):
+            smaller.append((topic, copy))
+        else:
+            replicas += (Replica(topic.name, n, copy.name, topic.id, copy.id) for n in range(len(topic.leaders)))
+    return Discovery(tuple(replicas), tuple(missing), tuple(smaller), unfit)
+
+
+def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
+    name = naming.destination(topic.name)
+    if topic.error is ErrorCode.topic_authorization_failed:
+        return f"SOURCE_API_KEY may not read topic {topic.name}: grant it Describe and Read there"
+    if not topic.leaders:
+        return None if topic.error is ErrorCode.none else f"topic {topic.name} is not ready: {topic.error.name.upper()}"
+    if copy is None:
+        return (
+            f"{name} is longer than a topic's name may be: shorten REPLICA_TOPICS_DEST_SUFFIX"
+            if len(name) > 249
+            else None
+        )
+    if copy.error is ErrorCode.topic_authorization_failed:
+        return f"DESTINATION_API_KEY may not write topic {name}: grant it Describe and Write there"
+    return None
+
+
+def too_small(topic: Topic, copy: Topic) -> str:
+    """Why a topic is not copied to one that was there before it and has fewer partitions."""
+    return (
+        f"destination topic {copy.name} has {len(copy.leaders)} partitions and {topic.name} has {len(topic.leaders)}: "
+        f"give {copy.name} {len(topic.leaders)} partitions, or delete it and it will be made anew"
+    )
+
+
+def lane_of(topic: str, partition: int, lanes: int) -> int:
+    """The lane that a source partition belongs to for ever; a topic's partitions are dealt to the lanes in turn."""
+    return (zlib.crc32(topic.encode()) + partition) % lanes
+
+
+def lanes_of(replicas: Iterable[Replica], lanes: int) -> dict[int, tuple[Replica, ...]]:
+    """The replicas of each lane that has any, by lane."""
+    dealt: dict[int, list[Replica]] = {}
+    for replica in sorted(replicas):
+        dealt.setdefault(lane_of(replica.source_topic, replica.partition, lanes), []).append(replica)
+    return {lane: tuple(dealt[lane]) for lane in sorted(dealt)}
+
+
+def seats_of(lanes: Iterable[int], tasks: int) -> tuple[tuple[int, ...], ...]:
+    """Lanes dealt to at most ``tasks`` seats, none of them empty.
+
+    The deal of a lane depends on nothing but its number, so that it stays where it is warm while topics come and go.
+    """
+    dealt: dict[int, list[int]] = {}
+    for lane in sorted(lanes):
+        dealt.setdefault(lane % tasks, []).append(lane)
+    return tuple(tuple(dealt[seat]) for seat in sorted(dealt))

@@ -1,0 +1,142 @@
+"""The settings of the topics that the replicator makes: copies, and the positions topic. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from appliance.kafka.client.configs import LARGEST_BATCH, POLICY, Settings
+from appliance.kafka.client.topics import NewTopic
+from appliance.kafka.protocol.metadata import Topic
+from appliance.link.model.naming import REGISTRY, Naming
+
+NOT_KNOWN = "not known there"
+"""Why a setting is left out that the destination does not have, or does not let be set."""
+
+# What does not carry over to another cluster, as MirrorMaker 2 has it, and the throttles of the source's own moves.
+_NOT_COPIED = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.difference.max.ms",
+    "message.timestamp.type",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+)
+
+_ANY_TIME = str(2**63 - 1)
+_SINCE_3_6 = {"message.timestamp.before.max.ms": _ANY_TIME, "message.timestamp.after.max.ms": _ANY_TIME}
+_BEFORE_3_6 = {"message.timestamp.difference.max.ms": _ANY_TIME}
+_TIMES_KEPT = {"message.timestamp.type": "CreateTime"}
+"""With either of the two above every record keeps its source's time, however old or early (invariant E; KIP-937)."""
+
+_COMPACTED = "compact"
+_MARKERS_KEPT = "delete.retention.ms"
+# Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is. The marker of
+# a commit stays for the time of retention after that.
+_POSITIONS = {
+    POLICY: _COMPACTED,
+    "segment.bytes": str(4 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+    _MARKERS_KEPT: "60000",
+}
+
+
+def positions_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTopic:
+    """The positions topic to be made; without compaction it would forget positions, so that it has to have that."""
+    return NewTopic(naming.positions_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
+
+
+def registry_topic(replication_factor: int) -> NewTopic:
+    """The registry of a destination cluster's links, to be made by whichever of them comes first."""
+    return NewTopic(REGISTRY, 1, replication_factor, {POLICY: _COMPACTED}, frozenset({POLICY}))
+
+
+def positions_changes(held: Settings) -> dict[str, str | None]:
+    """What to change of a positions topic that an older release made: markers of commits were kept for a day."""
+    kept = held.get(_MARKERS_KEPT)
+    return {_MARKERS_KEPT: _POSITIONS[_MARKERS_KEPT]} if kept is not None and not kept.own else {}
+
+
+def new_copies(
+    topics: Sequence[Topic],
+    set_at_source: Mapping[str, Mapping[str, str]],
+    naming: Naming,
+    replication_factor: int,
+    known: Collection[str] | None,
+) -> list[NewTopic]:
+    """The copies to be made of source topics, given what was set on each, and what the destination knows."""
+    return [
+        _new_copy(topic, copied_configs(set_at_source.get(topic.name, {}), known), naming, replication_factor)
+        for topic in topics
+        if topic.leaders
+    ]
+
+
+def _new_copy(topic: Topic, settings: Mapping[str, str], naming: Naming, replication_factor: int) -> NewTopic:
+    """A copy that must not be made without its clean-up policy: it would lose what its source keeps."""
+    required = frozenset({POLICY} & settings.keys())
+    return NewTopic(naming.destination(topic.name), len(topic.leaders), replication_factor, settings, required)
+
+
+def copied_configs(set_at_source: Mapping[str, str], known: Collection[str] | None = None) -> dict[str, str]:
+    """The settings of a copy, given what was set on its source topic, and what the destination knows.
+
+    As long as that is not known (None) it is asked for everything, old words and new.
+    """
+    times = _TIMES_KEPT | (_BEFORE_3_6 if known is not None and not _SINCE_3_6.keys() & set(known) else _SINCE_3_6)
+    if known is None:
+        times |= _BEFORE_3_6
+    wanted = times | {key: value for key, value in set_at_source.items() if key not in _NOT_COPIED}
+    return {key: value for key, value in wanted.items() if known is None or key in known}
+
+
+def unknown(set_at_source: Mapping[str, str], known: Collection[str] | None) -> dict[str, str]:
+    """What was set on a source topic and does not go with its copy, as the destination does not know it; with why."""
+    wanted = (key for key in set_at_source if key not in _NOT_COPIED)
+    return {} if known is None else {key: NOT_KNOWN for key in wanted if key not in known}
+
+
+def missed(refused: Mapping[str, str], kept: Collection[str]) -> dict[str, str]:
+    """What is missed of the settings that were refused: not the old words for record times where the new are kept."""
+    needless: set[str] = set()
+    if _SINCE_3_6.keys() & set(kept):
+        needless |= _BEFORE_3_6.keys()
+    elif _BEFORE_3_6.keys() & set(kept):
+        needless |= _SINCE_3_6.keys()
+    return {key: why for key, why in refused.items() if key not in needless}
+
+
+def config_changes(
+    wanted: Mapping[str, str], held: Mapping[str, str], before: Mapping[str, str]
+) -> dict[str, str | None]:
+    """What to set (or with None to unset) on a copy that holds ``held``, so that it follows its source.
+
+    ``before`` is what was wanted at the last look. What the operator has set on the copy alone stays, and so does a
+    larger max.message.bytes: it is how a record that was too large is let through.
+    """
+    changes: dict[str, str | None] = {
+        key: value for key, value in wanted.items() if held.get(key) != value and not _larger(key, held.get(key), value)
+    }
+    return changes | {key: None for key in before if key not in wanted and key in held}
+
+
+def left_out(set_at_source: Mapping[str, str], on_copy: Settings) -> tuple[str, ...]:
+    """The settings that a copy does not have as it should, given all those that its broker tells of it.
+
+    They are not known there or refused, or have changed at the source since the replicator has looked.
+    """
+    held = {key: setting.value for key, setting in on_copy.items() if not setting.read_only}
+    wanted = copied_configs(set_at_source, held)
+    other = [key for key, value in wanted.items() if held[key] != value and not _larger(key, held[key], value)]
+    return tuple(sorted({*other, *unknown(set_at_source, held)}))
+
+
+def _larger(key: str, held: str | None, wanted: str) -> bool:
+    return key == LARGEST_BATCH and int(held or 0) > int(wanted)
+
+
+def told(left_out: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+    """The fields of one line about what was left out, given by topic and setting why."""
+    whys = {key: why for causes in left_out.values() for key, why in causes.items()}
+    topic: object = next(iter(left_out)) if len(left_out) == 1 else len(left_out)
+    cause = "; ".join(f"{key}: {why}" for key, why in sorted(whys.items()))
+    return {"topic" if len(left_out) == 1 else "topics": topic, "settings": sorted(whys), "cause": cause}

@@ -1,0 +1,48 @@
+"""Partitions that cannot be copied now, and when each is tried again: later every time, so that others lose little."""
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from appliance.link.model.replicas import Replica
+
+_FIRST = 0.1
+_GROWTH = 2.0
+_LONGEST = 30.0
+"""Seconds."""
+
+
+@dataclass(slots=True)
+class HeldBack:
+    """The partitions of one lane; times are seconds of any clock that only goes forward."""
+
+    _due: dict[Replica, float] = field(default_factory=dict)
+    _pauses: dict[Replica, float] = field(default_factory=dict)
+
+    def add(self, replica: Replica, now: float) -> None:
+        """Try it again after a pause, twice as long as the one before."""
+        pause = min(_GROWTH * self._pauses[replica], _LONGEST) if replica in self._pauses else _FIRST
+        self._pauses[replica] = pause
+        self._due[replica] = now + pause
+
+    def due(self, replicas: Iterable[Replica], now: float) -> list[Replica]:
+        """Those of ``replicas`` that may be tried now."""
+        return [replica for replica in replicas if self._due.get(replica, now) <= now]
+
+    def pause(self, now: float) -> float:
+        """Seconds until the next one may be tried; infinite when none waits."""
+        return max(0.0, min(self._due.values(), default=math.inf) - now)
+
+    def tried(self, replica: Replica) -> None:
+        """It is being tried again; should it fail, it waits for longer."""
+        self._due.pop(replica, None)
+
+    def went_well(self, replica: Replica) -> bool:
+        """It can be copied again; whether it was held back."""
+        self._due.pop(replica, None)
+        return self._pauses.pop(replica, None) is not None
+
+    def keep(self, replicas: Collection[Replica]) -> None:
+        """Forget all others."""
+        for replica in [replica for replica in self._pauses if replica not in replicas]:
+            self.went_well(replica)

@@ -1,0 +1,150 @@
+"""What was read of a partition and waits to be taken, and the queue of those that have something for their lane."""
+
+import asyncio
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from appliance.errors import BatchCorrupt, PartitionStopped
+from appliance.kafka.client.fetch import Fetched, Wanted
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH
+from appliance.kafka.records import batch
+from appliance.kafka.records.committed import committed
+from appliance.kafka.records.legacy import convert
+from appliance.kafka.records.outgoing import UNLIMITED, outgoing
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.chunk import Portion
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a partition may be read: batches of at most so many bytes, and not to the offset of a refused one."""
+
+    batch_bytes: int = UNLIMITED
+    refused_at: int | None = None
+    refusal: str = ""
+
+
+class Arrivals(asyncio.Event):
+    """What has arrived for a lane: set whenever there is something to be taken, or a partition stops.
+
+    What it costs to look is by the partitions that have something, however many have nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._filled: dict[Buffer, None] = {}
+        self._stopped: dict[Buffer, PartitionStopped] = {}
+
+    @property
+    def filled(self) -> Collection["Buffer"]:
+        """The buffers from which something can be taken now."""
+        return self._filled.keys()
+
+    def take(self, limit: int) -> list[Portion]:
+        """What is there now, up to about ``limit`` bytes, of each partition in turn."""
+        taken: list[Portion] = []
+        size = 0
+        while size < limit and self._filled:
+            for buffer in list(self._filled):
+                portion = buffer.take()
+                size += portion.bytes
+                taken.append(portion)
+                if not buffer.portions:
+                    del self._filled[buffer]
+        return taken
+
+    def stopped(self) -> list[tuple[Replica, PartitionStopped]]:
+        """The partitions that can be read no further, all that was read before taken; each told once."""
+        told = [buffer for buffer in self._stopped if buffer not in self._filled]
+        return [(buffer.replica, self._stopped.pop(buffer)) for buffer in told]
+
+    def has_more(self, buffer: "Buffer") -> None:
+        """Something can be taken from a buffer."""
+        self._filled[buffer] = None
+        self.set()
+
+    def stops(self, buffer: "Buffer", reason: PartitionStopped) -> None:
+        """A buffer will have no more than it has."""
+        self._stopped[buffer] = reason
+        self.set()
+
+    def forget(self, buffer: "Buffer") -> None:
+        """What a buffer holds is not wanted any more."""
+        self._filled.pop(buffer, None)
+        self._stopped.pop(buffer, None)
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """One partition: where the next Fetch begins, and what waits to be taken.
+
+    ``epoch`` is the leader epoch of what was read last, ``leader_epoch`` that of the leader which is asked now.
+    ``doubted``: a leader has refused it, and none has served it since.
+    """
+
+    replica: Replica
+    position: int
+    epoch: int
+    arrivals: Arrivals
+    limits: Limits
+    stopped: bool = False
+    leader_epoch: int = UNKNOWN_EPOCH
+    doubted: bool = False
+    portions: deque[Portion] = field(default_factory=deque)
+    bytes: int = 0
+    key: Partition = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = self.replica.source_topic, self.replica.partition
+
+    def __str__(self) -> str:
+        return f"{self.replica.source_topic}-{self.replica.partition}"
+
+    def wanted(self, size: int) -> Wanted:
+        """What to ask of the leader next."""
+        return Wanted(self.key, self.replica.source_id, self.position, size, self.epoch, self.leader_epoch)
+
+    def absorb(self, fetched: Fetched) -> int:
+        """Take in what a Fetch brought; how many bytes wait to be taken more than before."""
+        try:
+            portion = self._portion(fetched)
+        except BatchCorrupt as error:
+            self.stop(PartitionStopped(f"{self} from offset {self.position}: {error}"))
+            return 0
+        if portion is None:
+            return 0
+        refused_at = self.limits.refused_at
+        if refused_at is not None and portion.next_offset > refused_at:
+            portion = portion.before(refused_at)
+            self.stop(PartitionStopped(self.limits.refusal))
+        self.position, self.epoch = portion.next_offset, portion.leader_epoch
+        self.portions.append(portion)
+        size = portion.bytes
+        self.bytes += size
+        self.arrivals.has_more(self)
+        return size
+
+    def take(self) -> Portion:
+        """The first of what waits."""
+        portion = self.portions.popleft()
+        self.bytes -= portion.bytes
+        return portion
+
+    def stop(self, reason: PartitionStopped) -> None:
+        """Nothing more can be read of the partition."""
+        if not self.stopped:
+            self.stopped = True
+            self.arrivals.stops(self, reason)
+
+    def _portion(self, fetched: Fetched) -> Portion | None:
+        """What a partition's share of an answer brings; None when that is nothing new."""
+        batches = list(batch.split(fetched.records, convert))
+        while batches and batches[0].header.last_offset < self.position:
+            batches.pop(0)
+        if not batches:
+            return None
+        copied = tuple(outgoing(committed(batches, fetched.aborted), self.position, self.limits.batch_bytes))
+        last = batches[-1].header
+        return Portion(self.replica, copied, last.last_offset + 1, last.leader_epoch)

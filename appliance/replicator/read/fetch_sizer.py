@@ -1,0 +1,59 @@
+"""How much to ask of one leader at once: what keeps the line to it busy while nothing else is on its way."""
+
+from dataclasses import dataclass
+
+from appliance.kafka.client.connection import Transfer
+
+_NEAR_RESPONSE = 8 * 1024 * 1024
+_NEAR_PARTITION = 2 * 1024 * 1024
+"""Nearby, larger answers are no faster, and take memory."""
+
+_NEAR = 0.02
+_SURE = 5
+"""How many answers it takes to tell a long way from a broker that was busy or had just started."""
+
+_FAR_RESPONSE = 32 * 1024 * 1024
+_TIMES = 8
+"""How many times as long an answer should be on its way as the line is idle before its first byte comes."""
+
+_SLOW = 1.0
+"""How long an answer may take to come that is no larger than nearby: nothing else of this leader comes meanwhile."""
+
+_TELLING = 256 * 1024
+"""An answer of fewer bytes does not tell how fast they come."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """What the answers of one connection have told: the least latency, in seconds, and the newest bytes a second."""
+
+    _latency: float = 0.0
+    _rate: float = 1024 * 1024
+    _active: int = 1
+    _answers: int = 0
+
+    def answered(self, sent: float, transfer: Transfer, active: int) -> None:
+        """A Fetch that was sent at that time was answered with records of ``active`` partitions."""
+        latency = transfer.began - sent
+        self._latency = min(self._latency, latency) if self._answers else latency
+        self._answers += 1
+        self._active = max(active, 1)
+        seconds = max(transfer.ended - transfer.began, 1e-6)
+        if transfer.bytes >= _TELLING:
+            self._rate += (transfer.bytes / seconds - self._rate) / 2
+
+    @property
+    def far(self) -> bool:
+        """Whether the leader is so far away that waiting for it takes a good part of the time."""
+        return self._answers >= _SURE and self._latency > _NEAR
+
+    @property
+    def response_bytes(self) -> int:
+        """How much to ask for."""
+        enough = _TIMES * self._latency * self._rate if self.far else 0.0
+        return int(min(_FAR_RESPONSE, max(enough, min(_NEAR_RESPONSE, _SLOW * self._rate))))
+
+    @property
+    def partition_bytes(self) -> int:
+        """How much of it to ask for of one partition: all, when only one has anything."""
+        return max(_NEAR_PARTITION, self.response_bytes // self._active) if self.far else _NEAR_PARTITION

@@ -1,0 +1,228 @@
+"""What reads from one leader: one Fetch in flight, in a session, into the buffers of the partitions that it leads.
+
+A Fetch costs by the partitions that have news: the session knows the others, and nobody looks at them.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from kio.schema.errors import ErrorCode
+
+from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
+from appliance.kafka.client.fetch_session import LOST, FetchSession
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH
+from appliance.replicator.failing import Failing, unexpected
+from appliance.replicator.read.buffer import Buffer
+from appliance.replicator.read.buffer_budget import ReadAhead
+from appliance.replicator.read.fetch_sizer import Pace
+from appliance.replicator.read.truncation import at_divergence
+
+_IDLE_WAIT = 0.5
+_HURRIED_WAIT = 0.01
+"""How long a Fetch waits while a full buffer is left out, which may have room long before new records come to others;
+twice as long each time, as long as nothing is taken."""
+
+_SMALL = 64 * 1024
+_COLLECTING = 0.005
+"""How long at least one Fetch is sent after the other while they bring little: what comes in one answer is written in
+one batch. The first record after a silence does not wait."""
+
+
+class Keeper(Protocol):
+    """Takes back the buffers that a leader cannot fill."""
+
+    def release(self, buffers: Iterable[Buffer]) -> None:
+        """Their leader is another one, or none, or does not answer."""
+
+    def refuse(self, buffer: Buffer, error: ApplianceError) -> None:
+        """The leader will not serve this one now."""
+
+    def fence(self, buffer: Buffer) -> None:
+        """A newer leader epoch than the buffer's has begun."""
+
+    def prove(self, buffer: Buffer) -> None:
+        """The leader serves one that was refused before."""
+
+    def judge(self, buffer: Buffer) -> None:
+        """The leader does not have its position."""
+
+
+class Fetcher:
+    """The reading from one leader, as long as ``run`` runs."""
+
+    def __init__(
+        self, node: int, source: KafkaCluster, read_ahead: ReadAhead, failing: Failing, keeper: Keeper
+    ) -> None:
+        self.node = node
+        self._cluster = source
+        self._read_ahead = read_ahead
+        self._failing = failing
+        self._keeper = keeper
+        self._session = FetchSession()
+        self._pace = Pace()
+        self._connection: BrokerConnection | None = None
+        self._buffers: dict[Partition, Buffer] = {}
+        self._unsettled: dict[Buffer, None] = {}
+        """The buffers of which the next Fetch has something else to say: so the one in flight says nothing of them."""
+        self._doubted: set[Buffer] = set()
+        self._news = asyncio.Event()
+        self._wait = _IDLE_WAIT
+
+    def add(self, buffer: Buffer) -> None:
+        """Read into this buffer."""
+        self._buffers[buffer.key] = buffer
+        self._unsettled[buffer] = None
+        if buffer.doubted:
+            self._doubted.add(buffer)
+        self._news.set()
+
+    def drop(self, buffer: Buffer) -> None:
+        """Read into it no more; what is on its way to it counts no more."""
+        if self._buffers.get(buffer.key) is buffer:
+            del self._buffers[buffer.key]
+            self._unsettled.pop(buffer, None)
+            self._doubted.discard(buffer)
+            self._session.drop(buffer.key)
+
+    def lose(self, error: ApplianceError) -> None:
+        """The leader is gone, or cannot be read from: give all buffers back."""
+        lost = list(self._buffers.values())
+        self._failing.tell(self._subject, _with_names(error, lost))
+        for buffer in lost:
+            self.drop(buffer)
+        self._keeper.release(lost)
+
+    def look_again(self) -> None:
+        """Full buffers may have room."""
+        self._wait = _HURRIED_WAIT
+        self._news.set()
+
+    async def run(self) -> None:
+        """Fetch until cancelled."""
+        while True:
+            self._news.clear()
+            self._settle()
+            if not len(self._session):
+                await self._news.wait()
+                continue
+            try:
+                await self._fetch()
+            except ApplianceError as error:
+                if isinstance(error, BrokerBusy) and error.code in LOST and not self._session.full:
+                    continue
+                self.lose(error)
+            else:
+                self._failing.over(self._subject)
+
+    @property
+    def _subject(self) -> str:
+        return f"source broker {self.node}"
+
+    def _settle(self) -> None:
+        """Tell the session where buffers have to be filled now, and leave out the full ones until they have room."""
+        for buffer in list(self._unsettled):
+            room = self._read_ahead.room(buffer)
+            if room:
+                self._session.want(buffer.wanted(min(room, self._pace.partition_bytes)))
+                del self._unsettled[buffer]
+            else:
+                self._session.drop(buffer.key)
+
+    async def _fetch(self) -> None:
+        connection = await self._cluster.broker(self.node, "fetch")
+        if connection is not self._connection:
+            self._session.begin_anew()
+            self._connection, self._pace = connection, Pace()
+        size = await self._read_ahead.allowance.left(min(self._pace.response_bytes, self._read_ahead.left))
+        limits = FetchLimits(size, self._wait if self._unsettled else _IDLE_WAIT)
+        self._wait = min(2 * self._wait, _IDLE_WAIT)
+        sent = time.monotonic()
+        answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
+        self._read_ahead.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
+        self._session.answered(answer.session_id)
+        self._pace.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
+        if self._pace.far:
+            self._read_ahead.stretch(self._pace.response_bytes)
+        self._absorb_all(answer.partitions)
+        if connection.newest.bytes < _SMALL:
+            await asyncio.sleep(sent + _COLLECTING - time.monotonic())
+
+    def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
+        asked = self._doubted - self._unsettled.keys()
+        for fetched in partitions:
+            buffer = self._buffers.get(fetched.partition)
+            if buffer is not None and buffer not in self._unsettled:
+                self._take_in(buffer, fetched)
+        for buffer in asked & self._doubted:
+            self._doubted.discard(buffer)
+            self._keeper.prove(buffer)
+
+    def _take_in(self, buffer: Buffer, fetched: Fetched) -> None:
+        if fetched.error is not ErrorCode.none:
+            self._failed(buffer, fetched.error)
+        elif fetched.diverges is not None:
+            self._diverged(buffer, fetched.diverges)
+        elif fetched.records:
+            self._absorb(buffer, fetched)
+
+    def _absorb(self, buffer: Buffer, fetched: Fetched) -> None:
+        try:
+            self._read_ahead.bytes += buffer.absorb(fetched)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever is wrong with one partition's bytes, the others are read on
+            fault = unexpected(error)
+            self._stop(buffer, PartitionStopped(f"{buffer} from offset {buffer.position}: {fault}"))
+        if buffer.stopped:
+            self.drop(buffer)
+        else:
+            self._unsettled[buffer] = None
+
+    def _diverged(self, buffer: Buffer, end: EpochEnd) -> None:
+        try:
+            reason = at_divergence(buffer, end)
+        except BrokerBusy as error:
+            self._refuse(buffer, error)
+            return
+        if reason is not None:
+            self._stop(buffer, reason)
+        else:
+            buffer.epoch = end.epoch if end.epoch < buffer.epoch else UNKNOWN_EPOCH
+            self._unsettled[buffer] = None
+
+    def _failed(self, buffer: Buffer, code: ErrorCode) -> None:
+        error = failure(code, f"fetch {buffer} from offset {buffer.position}")
+        if code is ErrorCode.offset_out_of_range:
+            self.drop(buffer)
+            self._keeper.judge(buffer)
+        elif isinstance(error, BrokerBusy):
+            if code is ErrorCode.fenced_leader_epoch:
+                self._keeper.fence(buffer)
+            self._refuse(buffer, error)
+        else:
+            self._stop(buffer, PartitionStopped(str(error)))
+
+    def _refuse(self, buffer: Buffer, error: BrokerBusy) -> None:
+        self.drop(buffer)
+        self._keeper.refuse(buffer, error)
+
+    def _stop(self, buffer: Buffer, reason: PartitionStopped) -> None:
+        self.drop(buffer)
+        buffer.stop(reason)
+
+
+_NAMED = 3
+
+
+def _with_names(error: ApplianceError, waiting: Sequence[Buffer]) -> ApplianceError:
+    """The error, and some of the partitions that wait until it is over."""
+    names = [str(buffer) for buffer in sorted(waiting, key=lambda buffer: buffer.key)]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ApplianceError(f"{error}; not read meanwhile: {', '.join(names[:_NAMED])}{more}") if names else error

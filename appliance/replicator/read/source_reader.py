@@ -1,0 +1,257 @@
+"""What a Spark task reads from the source: a Fetch in flight to every leader, and a bounded buffer a partition.
+
+Reading runs ahead of writing by the buffers' size, so that fetching and committing overlap. The buffers and the
+Fetches outlive a slice: nothing is read twice because Spark took a breath.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Coroutine, Iterable
+
+from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, is_another
+from appliance.link.model.replicas import Replica
+from appliance.replicator.failing import Failing, Notice, unexpected
+from appliance.replicator.model.chunk import Portion
+from appliance.replicator.read.buffer import Arrivals, Buffer, Limits
+from appliance.replicator.read.buffer_budget import ReadAhead
+from appliance.replicator.read.fetcher import Fetcher
+from appliance.replicator.read.leaders import Leaders
+from appliance.replicator.read.truncation import out_of_range
+
+_BACKOFF, _BACKOFF_MAX, _IN_VAIN = 0.2, 1.0, 0.05
+"""Seconds between two looks for leaders; more, as a part of the time for which none was found."""
+
+_SHARE = 0.2
+"""How much of the time may go into looking for leaders while there are none: metadata of many topics take long."""
+
+_AGE_MIN, _AGE_MAX, _AGE_SHARE = 10.0, 300.0, 0.005
+"""How old metadata may grow, in seconds, and how much of the time may go into it. A leader says when it leads no more;
+all topics are looked at to find those that were made anew, and the leaders that do not know or cannot say."""
+
+_JUDGES = 8
+"""How many partitions are judged at once: retention that was faster than we are may have overtaken thousands."""
+
+
+class Intake:
+    """The buffers of the partitions that the lanes of one process copy, filled while its event loop runs."""
+
+    def __init__(self, source: KafkaCluster, notice: Notice) -> None:
+        self._cluster = source
+        self._failing = Failing(notice)
+        self._read_ahead = ReadAhead()
+        self._leaders = Leaders()
+        self._buffers: dict[Partition, Buffer] = {}
+        self._unplaced: dict[Partition, Buffer] = {}
+        self._placed: dict[Partition, Fetcher] = {}
+        self._fetchers: dict[int, Fetcher] = {}
+        self._changed = asyncio.Event()
+        self._looked = self._found = time.monotonic()
+        self._judges = asyncio.Semaphore(_JUDGES)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._begin(self._route(), "intake-router")
+
+    async def close(self) -> None:
+        """End all reading."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def bound(self, bytes_per_second: int) -> None:
+        """Read so much in a second, at most; 0: as much as comes."""
+        self._read_ahead.allowance.bound(bytes_per_second)
+
+    def read(self, replica: Replica, position: int, epoch: int, arrivals: Arrivals, limits: Limits) -> None:
+        """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more.
+
+        ``epoch`` is the leader epoch of what was read before the position, -1 when that is not known. ``arrivals`` is
+        the lane's: what is there to ``take``, or to be told by ``stopped``.
+        """
+        self.forget([replica])
+        buffer = Buffer(replica, position, epoch, arrivals, limits)
+        self._buffers[buffer.key] = self._unplaced[buffer.key] = buffer
+        self._changed.set()
+
+    def forget(self, replicas: Iterable[Replica]) -> None:
+        """Read these partitions no more."""
+        for replica in replicas:
+            buffer = self._buffers.pop((replica.source_topic, replica.partition), None)
+            if buffer is not None:
+                self._take_away(buffer)
+                buffer.arrivals.forget(buffer)
+                self._read_ahead.bytes -= buffer.bytes
+                self._failing.over(_subject(buffer))
+        self._look_again()
+
+    def take(self, arrivals: Arrivals, limit: int) -> list[Portion]:
+        """What is there for a lane now, up to about ``limit`` bytes, of each partition in turn."""
+        taken = arrivals.take(limit)
+        self._read_ahead.bytes -= sum(portion.bytes for portion in taken)
+        if taken:
+            self._look_again()
+        return taken
+
+    def full(self, arrivals: Arrivals) -> bool:
+        """Whether so much of one of a lane's partitions waits to be taken that it is not fetched until then."""
+        return not all(map(self._read_ahead.room, arrivals.filled))
+
+    def stopped(self, arrivals: Arrivals) -> list[tuple[Replica, PartitionStopped]]:
+        """Of a lane's partitions the ones that can be read no further, all that was read before taken; each once."""
+        told = arrivals.stopped()
+        self.forget(replica for replica, _ in told)
+        return told
+
+    def release(self, buffers: Iterable[Buffer]) -> None:
+        """A leader does not have these any more: find out which one has, soon, and not too often."""
+        for buffer in buffers:
+            self._placed.pop(buffer.key, None)
+            self._unplaced[buffer.key] = buffer
+        pause = max(0.0, self._looked + _BACKOFF - time.monotonic())
+        asyncio.get_running_loop().call_later(pause, self._changed.set)
+
+    def refuse(self, buffer: Buffer, error: ApplianceError) -> None:
+        """A leader will not serve a partition: most often since another one leads by now."""
+        self._doubt(buffer, error)
+        self.release([buffer])
+
+    def fence(self, buffer: Buffer) -> None:
+        """Whoever led in the buffer's epoch leads no more."""
+        self._leaders.seen(buffer, buffer.leader_epoch + 1)
+
+    def prove(self, buffer: Buffer) -> None:
+        """A leader serves it again."""
+        buffer.doubted = False
+        self._failing.over(_subject(buffer))
+
+    def judge(self, buffer: Buffer) -> None:
+        """A leader does not have a buffer's position: find out, beside all reading, whether the log has lost it."""
+        self._placed.pop(buffer.key, None)
+        self._begin(self._judge(buffer), f"intake-{buffer}")
+
+    def _begin(self, work: Coroutine[object, object, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _look_again(self) -> None:
+        for fetcher in self._fetchers.values():
+            fetcher.look_again()
+
+    def _doubt(self, buffer: Buffer, error: ApplianceError) -> None:
+        """Tell what is wrong with a partition, unless it is new: a leader that moves is no trouble."""
+        if buffer.doubted:
+            self._failing.tell(_subject(buffer), error)
+        buffer.doubted = True
+
+    def _take_away(self, buffer: Buffer) -> None:
+        self._unplaced.pop(buffer.key, None)
+        fetcher = self._placed.pop(buffer.key, None)
+        if fetcher is not None:
+            fetcher.drop(buffer)
+
+    async def _judge(self, buffer: Buffer) -> None:
+        reason = None
+        error: ApplianceError = BrokerBusy(
+            f"fetch {buffer} from offset {buffer.position}: OFFSET_OUT_OF_RANGE, and its leader has that offset",
+            "OFFSET_OUT_OF_RANGE",
+        )
+        try:
+            async with self._judges:
+                reason = await out_of_range(self._cluster, self._leaders, buffer)
+        except ApplianceError as failure:
+            error = failure
+        except Exception as failure:
+            error = unexpected(failure)
+        if self._buffers.get(buffer.key) is not buffer:
+            return
+        if reason is not None:
+            buffer.stop(reason)
+        else:
+            self.refuse(buffer, error)
+
+    async def _route(self) -> None:
+        """Give each buffer to the fetcher of the broker that leads its partition."""
+        due = 0.0
+        while True:
+            # Before the look, so that what comes while it waits for an answer is looked at again.
+            self._changed.clear()
+            self._looked = time.monotonic()
+            everything = self._looked >= due
+            try:
+                await self._look_up(list((self._buffers if everything else self._unplaced).values()))
+            except Exception as error:
+                self._failing.tell("source", error if isinstance(error, ApplianceError) else unexpected(error))
+                await asyncio.sleep(_BACKOFF)
+                continue
+            self._failing.over("source")
+            now = time.monotonic()
+            if everything:
+                due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
+            in_vain = min(_IN_VAIN * (now - self._found), _BACKOFF_MAX)
+            soon = now + max(_BACKOFF, in_vain, (now - self._looked) / _SHARE)
+            searching = bool(self._unplaced)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout((min(soon, due) if searching else due) - now):
+                    await self._changed.wait()
+            if not searching:
+                self._found = time.monotonic()
+
+    async def _look_up(self, buffers: list[Buffer]) -> None:
+        if not buffers:
+            return
+        metadata = await self._cluster.metadata(sorted({buffer.replica.source_topic for buffer in buffers}))
+        for buffer in buffers:
+            if self._buffers.get(buffer.key) is buffer and not buffer.stopped:
+                try:
+                    self._place(buffer, metadata)
+                except ApplianceError as error:
+                    if buffer.key in self._unplaced:
+                        self._doubt(buffer, error)
+
+    def _place(self, buffer: Buffer, metadata: Metadata) -> None:
+        """Give a buffer to the newest leader's fetcher.
+
+        Raises:
+            BrokerBusy, BrokerRefused: it is not known.
+        """
+        topic = metadata.topics.get(buffer.key[0])
+        if topic is None:
+            raise BrokerBusy(f"{buffer}: the source has no such topic now", "UNKNOWN_TOPIC_OR_PARTITION")
+        if is_another(topic.id, buffer.replica.source_id):
+            self._take_away(buffer)
+            buffer.stop(PartitionStopped(f"source topic {topic.name} was deleted and made anew"))
+            return
+        check(topic.error, f"find the leader of {buffer}")
+        epoch, leader = self._leaders.newest(buffer, metadata), metadata.leader(*buffer.key)
+        if leader == NOBODY:
+            raise BrokerBusy(f"{buffer} has no leader now", "LEADER_NOT_AVAILABLE")
+        placed = self._placed.get(buffer.key)
+        moved = placed is not None and (placed.node, buffer.leader_epoch) != (leader, epoch)
+        if moved or buffer.key in self._unplaced:
+            self._take_away(buffer)
+            buffer.leader_epoch, self._found = epoch, self._looked
+            self._placed[buffer.key] = fetcher = self._fetcher(leader)
+            fetcher.add(buffer)
+
+    def _fetcher(self, node: int) -> Fetcher:
+        fetcher = self._fetchers.get(node)
+        if fetcher is None:
+            fetcher = self._fetchers[node] = Fetcher(node, self._cluster, self._read_ahead, self._failing, self)
+            self._begin(self._run(fetcher), f"intake-{node}")
+        return fetcher
+
+    async def _run(self, fetcher: Fetcher) -> None:
+        """Fetch until cancelled; one that ends by anything else is replaced by a new one."""
+        try:
+            await fetcher.run()
+        except Exception as error:
+            del self._fetchers[fetcher.node]
+            fetcher.lose(unexpected(error))
+
+
+def _subject(buffer: Buffer) -> str:
+    return f"{buffer} at its leader"

@@ -1,0 +1,62 @@
+"""Finds out if a source's log has lost what was copied of it, or what comes next: its leader alone can tell.
+
+Not every difference is a loss. A replica that was rebuilt from a compacted log may have no batch of an epoch that was
+read: then it names an older epoch, and one that ends at the position or above it (KIP-320; a consumer goes on too).
+"""
+
+from appliance.errors import BrokerBusy, GapFound, PartitionStopped
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.fetch import EpochEnd
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, is_another
+from appliance.replicator.read.buffer import Buffer
+from appliance.replicator.read.leaders import Leaders
+
+
+def at_divergence(buffer: Buffer, end: EpochEnd) -> PartitionStopped | None:
+    """Why a partition stops whose leader has less of the epoch that was read last; None: it holds all that was copied.
+
+    Raises:
+        BrokerBusy: it was no leader to believe.
+    """
+    _require_as_new_as_the_batches(buffer, buffer.leader_epoch)
+    return _truncated(buffer, end.offset) if end.offset < buffer.position else None
+
+
+async def out_of_range(source: KafkaCluster, leaders: Leaders, buffer: Buffer) -> PartitionStopped | None:
+    """Why a partition stops of which a broker does not have the position; None: its newest leader does, read on.
+
+    Raises:
+        BrokerBusy: the leader is not known, or does not know yet where its log ends; ask again.
+        Unreachable, BrokerRefused: as everywhere.
+    """
+    key = buffer.key
+    metadata = await source.metadata([key[0]])
+    topic = metadata.topics.get(key[0])
+    if topic is None or is_another(topic.id, buffer.replica.source_id):
+        return None  # whoever looks for the leader finds that out too
+    _require_as_new_as_the_batches(buffer, leaders.newest(buffer, metadata))
+    start = (await list_offsets(source, metadata, [key], Bound.START))[key]
+    if buffer.position < start:
+        return _gap(buffer, start)
+    end = (await list_offsets(source, metadata, [key], Bound.END))[key]
+    return _truncated(buffer, end) if end < buffer.position else None
+
+
+def _require_as_new_as_the_batches(buffer: Buffer, leader_epoch: int) -> None:
+    """A leader that is older than what was read cannot tell; a topic without an id may be another, of new epochs."""
+    if UNKNOWN_EPOCH < leader_epoch < buffer.epoch and buffer.replica.source_id != NOWHERE:
+        text = f"{buffer}: the leader of epoch {leader_epoch} is older than what was read, of epoch {buffer.epoch}"
+        raise BrokerBusy(text, "FENCED_LEADER_EPOCH")
+
+
+def _gap(buffer: Buffer, start: int) -> GapFound:
+    what = f"offsets {buffer.position} to {start - 1} were deleted at the source before they were copied"
+    return GapFound(f"{buffer}: {what}", buffer.position, start, "deleted at the source")
+
+
+def _truncated(buffer: Buffer, offset: int) -> PartitionStopped:
+    return PartitionStopped(
+        f"{buffer}: the source's log was truncated: from offset {offset} on it does not hold what was copied up to "
+        f"{buffer.position}"
+    )

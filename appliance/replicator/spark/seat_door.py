@@ -1,0 +1,146 @@
+"""The way in to the seats: connections are accepted, asked for a hello within a time, and bounded until they say it."""
+
+import asyncio
+import logging
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from appliance.errors import PeerError
+from appliance.replicator.spark.seat_sockets import Stream, accepted_seat, seat_line, seat_listener
+from appliance.replicator.spark.seating import decode_hello
+from appliance.settings.target import Target
+
+log = logging.getLogger("appliance.replicator")
+
+STRANGERS_MAX = 512
+"""Connections that have not said hello, at most; a slice of more tasks raises it."""
+
+HELLO_SECONDS = 10.0
+"""For TLS and the hello."""
+
+_BACK_OFF = 0.5
+"""Seconds without accepting after the system has given no connection."""
+
+Serve = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class SeatDoor:
+    """Listens, and has ``serve`` talk to each task of this run that says its worker's name.
+
+    When too many are connected that have said nothing, the oldest makes room for the newest: a task needs milliseconds,
+    so whoever holds connections, or opens them one after the other, keeps none out.
+
+    Args:
+        at: a file, which only our user opens, or a port, where TLS asks for the token.
+        serve: called with the worker's name; the connection ends with it.
+        strangers_max: how many may be connected and have said nothing.
+        hello_seconds: how long they have for it.
+    """
+
+    def __init__(
+        self,
+        at: Path | Target,
+        serve: Serve,
+        strangers_max: int = STRANGERS_MAX,
+        hello_seconds: float = HELLO_SECONDS,
+    ) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self.strangers_max = strangers_max
+        self._at = at
+        self._serve = serve
+        self._hello_seconds = hello_seconds
+        self._bound: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._strangers: dict[asyncio.Task[None], None] = {}
+        self._warned = False
+
+    @property
+    def address(self) -> Path | Target:
+        """Where it listens."""
+        if isinstance(self._at, Path):
+            return self._at
+        assert self._bound is not None
+        host, port, *_ = self._bound.getsockname()
+        return Target(str(host), int(port))
+
+    def open(self) -> None:
+        """Listen.
+
+        Raises:
+            SettingsError: the port cannot be had.
+        """
+        self._bound = seat_listener(self._at)
+        self._accepting = asyncio.create_task(self._accept(self._bound), name="seats")
+
+    async def close(self) -> None:
+        """Listen no more, and end every connection; what has been written is still sent."""
+        ending = [task for task in (self._accepting, *self._connections) if task is not None]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+        if self._bound is not None:
+            self._bound.close()
+
+    async def _accept(self, bound: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(bound)
+            except OSError as error:
+                log.error("tasks are not accepted", extra={"fields": {"cause": str(error)}})
+                await asyncio.sleep(_BACK_OFF)
+                continue
+            if len(self._strangers) >= self.strangers_max:
+                self._forget(oldest := next(iter(self._strangers)))
+                oldest.cancel()
+            task = loop.create_task(self._connected(connection), name="seat")
+            self._connections.add(task)
+            self._strangers[task] = None
+            task.add_done_callback(self._connections.discard)
+            task.add_done_callback(self._forget)
+            await asyncio.sleep(0)  # it begins now, and so ends the connection however it is ended
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._strangers.pop(task, None)
+
+    async def _connected(self, connection: socket.socket) -> None:
+        stream: Stream | None = None
+        try:
+            async with asyncio.timeout(self._hello_seconds):
+                stream = await accepted_seat(connection, self.token)
+                hello = decode_hello(await seat_line(stream[0]))
+        except (PeerError, OSError) as error:
+            self._refused(error)
+            return
+        else:
+            self._known()
+            await self._served(hello.worker, *stream)
+        finally:
+            if stream is None:
+                connection.close()
+            else:
+                stream[1].close()
+
+    def _refused(self, error: Exception) -> None:
+        """Of a crowd one is told."""
+        log.log(
+            logging.DEBUG if self._warned else logging.WARNING,
+            "a connection to SPARK_DRIVER_PORT that is no task's",
+            extra={"fields": {"cause": str(error) or "silence"}},
+        )
+        self._warned = True
+
+    def _known(self) -> None:
+        this = asyncio.current_task()
+        assert this is not None
+        self._forget(this)
+        self._warned = False
+
+    async def _served(self, worker: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._serve(worker, reader, writer)
+        except (PeerError, OSError) as error:
+            log.warning("a task's connection ended", extra={"fields": {"cause": str(error)}})

@@ -1,0 +1,182 @@
+"""The Java machine of Spark's driver.
+
+PySpark would start it too, but late, since all has to be imported first, and loosely: told that we are dead, it shuts
+down in its own time, if it does. Ours starts before anything else, and the kernel kills it when we die. PySpark
+connects to a machine that it finds in the environment as it does under ``spark-submit``.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+import sys
+from collections.abc import AsyncIterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import appliance
+from appliance.errors import ProcessFailed, SettingsError
+from appliance.replicator.spark.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
+from appliance.runtime.child_process import owned
+from appliance.settings.values import EngineSettings
+
+ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
+"""The environment variable by which a worker finds the settings: secrets never pass through Spark."""
+
+_READY = "ready"
+_POLL = 0.02
+_STOP_PATIENCE = 10.0
+_INTEGER = struct.Struct(">i")
+
+
+class JavaMachine:
+    """A running one; ``java_machine`` starts and ends it, and its user alone opens what is in ``scratch``."""
+
+    def __init__(self, process: asyncio.subprocess.Process, scratch: Path) -> None:
+        self.scratch = scratch
+        self._process = process
+        self._ready_file = scratch / _READY
+
+    async def gateway(self) -> tuple[int, str]:
+        """When it is ready, the port on which it takes PySpark's calls, and the secret that they need.
+
+        Raises:
+            ProcessFailed: it has ended.
+        """
+        while not self._ready_file.exists():
+            self.require_running()
+            await asyncio.sleep(_POLL)
+        told = self._ready_file.read_bytes()
+        (port,) = _INTEGER.unpack_from(told)
+        return port, told[2 * _INTEGER.size :].decode()
+
+    def require_running(self) -> None:
+        """Nothing, while it runs.
+
+        Raises:
+            ProcessFailed: it has ended.
+        """
+        if self._process.returncode is not None:
+            raise ProcessFailed(
+                f"Spark's Java machine ended with status {self._process.returncode}: see what it printed; it has to be "
+                "Java 17 or newer, and to get the memory that SPARK_DRIVER_MEMORY asks for"
+            )
+
+    async def stop(self) -> None:
+        """End Spark, and then the machine."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await ended(self._process)
+
+
+@contextlib.asynccontextmanager
+async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratch: Path) -> AsyncIterator[JavaMachine]:
+    """Start it, in the thread of the event loop, and end it with the block; it keeps its files in ``scratch``.
+
+    Raises:
+        SettingsError: see ``driver_host``.
+    """
+    host = driver_host(engine)
+    home = spark_home()
+    environment = {
+        "SPARK_HOME": home,
+        "SPARK_CONNECT_MODE": "0",
+        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={scratch} {' '.join(JAVA_OPTIONS)}",
+        # Spark would look its host's own name up, and not start where nobody knows that.
+        "SPARK_LOCAL_IP": host,
+        "TMPDIR": str(scratch),
+        "PYSPARK_PYTHON": sys.executable,
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _READY),
+        # Its threads share connections, see gateway.py.
+        "PYSPARK_PIN_THREAD": "false",
+        ENV_FILE_VARIABLE: str(env_file),
+        **python_path(),
+    } | MALLOC
+    descriptor = os.open(scratch, os.O_PATH | os.O_DIRECTORY)
+    entries = configuration(engine, name, _short(descriptor), host)
+    properties = private_file(scratch / "spark.conf", properties_text(entries))
+    process = await asyncio.create_subprocess_exec(
+        *owned(
+            [
+                f"{home}/bin/spark-submit",
+                "--properties-file",
+                str(properties),
+                "--load-spark-defaults",
+                "pyspark-shell",
+            ]
+        ),
+        stdin=asyncio.subprocess.PIPE,
+        env={**os.environ, **environment},
+        process_group=0,  # Ctrl-C is for us to hear
+    )
+    machine = JavaMachine(process, scratch)
+    try:
+        yield machine
+    finally:
+        await machine.stop()
+        os.close(descriptor)
+
+
+def _short(descriptor: int) -> Path:
+    """Another name of an open directory for as long as we live, for those of our user."""
+    return Path(f"/proc/{os.getpid()}/fd/{descriptor}")
+
+
+async def ended(process: asyncio.subprocess.Process) -> None:
+    """Returns when a process has ended that was asked to: by itself, or, ten seconds later, by force."""
+    try:
+        async with asyncio.timeout(_STOP_PATIENCE):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def python_path() -> Mapping[str, str]:
+    """The variables by which the Python that Spark starts finds the appliance, and nothing in the current directory."""
+    packages = str(Path(appliance.__file__).parents[1])
+    path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")]))
+    return {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+
+
+def spark_home() -> str:
+    """Where Spark is: what PySpark came with, unless the environment says otherwise."""
+    package = find_spec("pyspark")
+    assert package is not None
+    assert package.origin is not None
+    return os.environ.get("SPARK_HOME") or str(Path(package.origin).parent)
+
+
+def driver_host(engine: EngineSettings) -> str:
+    """The address of this host at which executors find the driver.
+
+    Raises:
+        SettingsError: see ``own_address``.
+    """
+    if not engine.in_a_cluster:
+        return "127.0.0.1"
+    return engine.spark_driver_host or own_address(engine.spark_master)
+
+
+def own_address(master: str) -> str:
+    """The address from which this host reaches Spark's master: nothing is sent for that.
+
+    Raises:
+        SettingsError: it knows no way there.
+    """
+    first = urlsplit(master.removeprefix("k8s://").partition(",")[0])
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((first.hostname or "", first.port or 1))
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise SettingsError([f"SPARK_MASTER={master}: expected a host that is reached from here: {error}"]) from error
+
+
+def private_file(path: Path, text: str) -> Path:
+    """A new file that only its owner reads."""
+    with open(path, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(text)
+    return path

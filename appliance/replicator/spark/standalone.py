@@ -1,0 +1,113 @@
+"""A Spark cluster of one's own, started from the installed PySpark: one master, and a worker on each host that copies.
+
+A worker gives its executors what is its own host's: this Python with the appliance in it, the settings' file, and a
+directory for what they write. So nothing of the driver's host has to be the same on theirs but the release.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from appliance.errors import ProcessFailed, SettingsError
+from appliance.replicator.spark.configuration import JAVA_OPTIONS, LOG_FILE, part_configuration, properties_text
+from appliance.replicator.spark.spark_jvm import (
+    ENV_FILE_VARIABLE,
+    ended,
+    own_address,
+    private_file,
+    python_path,
+    spark_home,
+)
+from appliance.replicator.spark.tempdir import scratch
+from appliance.runtime.child_process import owned
+from appliance.settings.values import EngineSettings
+
+log = logging.getLogger("appliance.replicator")
+
+
+class Part(StrEnum):
+    """What a process is to the Spark cluster."""
+
+    MASTER = "master"
+    WORKER = "worker"
+
+
+async def run_part(
+    engine: EngineSettings, part: Part, cores: int | None, host: str | None, env_file: Path, stopping: asyncio.Event
+) -> int:
+    """Be the master that SPARK_MASTER names, or a worker of it, until ``stopping``; the exit code.
+
+    ``cores`` is how many tasks a worker takes at once, None all that the host has; ``host`` at which address it is
+    reached, None that from which it reaches the master.
+
+    Raises:
+        SettingsError: SPARK_MASTER is not that of a cluster of Spark's own.
+        ProcessFailed: Spark ended by itself.
+    """
+    if not engine.spark_master.startswith("spark://"):
+        raise SettingsError([f"SPARK_MASTER={engine.spark_master}: expected spark://host:port"])
+    with scratch(f"spark-{part}") as directory:
+        entries = part_configuration(engine, page_key=secrets.token_urlsafe(32))
+        properties = private_file(directory / "spark.conf", properties_text(entries))
+        at = host or own_address(engine.spark_master)
+        process = await asyncio.create_subprocess_exec(
+            *owned([f"{spark_home()}/bin/spark-class", *_command(engine.spark_master, part, cores, at, directory)]),
+            "--properties-file",
+            str(properties),
+            stdin=asyncio.subprocess.DEVNULL,
+            env={**os.environ, **_environment(env_file, directory)},
+            process_group=0,  # Ctrl-C is for us to hear
+        )
+        log.info(f"spark {part} started", extra={"fields": {"master": engine.spark_master, "host": at}})
+        return await _until(process, part, stopping)
+
+
+def _command(master: str, part: Part, cores: int | None, host: str, directory: Path) -> Sequence[str]:
+    web = ["--webui-port", "0"]
+    if part is Part.MASTER:
+        at = urlsplit(master)
+        return ["org.apache.spark.deploy.master.Master", "--host", at.hostname or "", "--port", str(at.port), *web]
+    share = ["--cores", str(cores)] if cores else []
+    work = ["--work-dir", str(directory / "work")]
+    return ["org.apache.spark.deploy.worker.Worker", "--host", host, *share, *work, *web, master]
+
+
+def _environment(env_file: Path, directory: Path) -> dict[str, str]:
+    """What a worker's executors inherit."""
+    return {
+        "SPARK_HOME": spark_home(),
+        # Only the web page listens there: master, worker and executors have their addresses on their command lines.
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Djava.io.tmpdir={directory} {' '.join(JAVA_OPTIONS)}",
+        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={directory} {' '.join(JAVA_OPTIONS)}",
+        "LOG4J_CONFIGURATION_FILE": str(LOG_FILE),
+        "TMPDIR": str(directory),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        ENV_FILE_VARIABLE: str(env_file),
+        **python_path(),
+    }
+
+
+async def _until(process: asyncio.subprocess.Process, part: Part, stopping: asyncio.Event) -> int:
+    stop = asyncio.create_task(stopping.wait(), name="stopping")
+    end = asyncio.create_task(process.wait(), name="spark-part")
+    try:
+        await asyncio.wait([stop, end], return_when=asyncio.FIRST_COMPLETED)
+        if not stop.done():
+            raise ProcessFailed(f"Spark's {part} ended with status {end.result()}: see what it printed")
+        process.terminate()
+        await ended(process)
+    finally:
+        stop.cancel()
+        if process.returncode is None:
+            process.kill()
+        await end
+    return 0

@@ -1,0 +1,151 @@
+"""Where the copies of a lane end, and whether they hold what was written to them, and no more (invariants H and J).
+
+A copy that an unclean election, or a lost disk, has shortened ends below the end that is remembered; but by the time
+it is looked at markers, or records of a transaction that was aborted, may have filled the hole. So the leader is asked
+how far it holds what was written up to the epoch of that time (KIP-101); where that is too little, or not known, the
+batch that lies at the end is looked at, since leaders may have changed, without any loss, before it was written.
+
+A copy that holds committed records of this lane past the remembered end shows that positions have been lost.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.leader_epochs import epoch_ends
+from appliance.kafka.client.offsets import Bound, Partition, try_offsets
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.records import batch
+from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.committed import committed
+from appliance.link.model.position import LOST, UNACCOUNTED, CopyEnd
+
+_BATCH_BYTES = 1024 * 1024
+_LIMITS = FetchLimits(_BATCH_BYTES, wait=0)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEnds:
+    """``ends`` of the copies that may be written to, and why the others may not be."""
+
+    ends: Mapping[Partition, int]
+    refused: Mapping[Partition, ApplianceError] = field(default_factory=dict)
+
+
+async def examine_copies(
+    cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
+) -> CopyEnds:
+    """Where each copy ends, given where it is remembered to; refused are those that hold less, or more.
+
+    The caller, whose producer has that id, has fenced whoever wrote there before, so nothing is under way.
+    """
+    ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
+    remembered = {copy: end for copy, end in copies.items() if copy in ends and end is not None}
+    asked = {copy: end.leader_epoch for copy, end in remembered.items() if end.leader_epoch >= 0}
+    held, unanswered = await epoch_ends(cluster, metadata, asked)
+    refused |= unanswered
+    for copy, end in remembered.items():
+        if copy in refused:
+            continue
+        examined = _Examined(cluster, metadata, copy, end, ends[copy])
+        try:
+            if not await examined.is_whole(held.get(copy)):
+                refused[copy] = _lost(copy, end, min(ends[copy], max(held.get(copy, ends[copy]), 0)))
+            elif (unaccounted := await examined.first_past_the_end({end.producer_id, producer_id})) is not None:
+                refused[copy] = _unaccounted(copy, unaccounted)
+        except ApplianceError as error:
+            refused[copy] = error
+    return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """A copy that is remembered to ``end``, and ends at ``found``."""
+
+    cluster: KafkaCluster
+    metadata: Metadata
+    copy: Partition
+    end: CopyEnd
+    found: int
+
+    async def is_whole(self, held: int | None) -> bool:
+        """Whether the last batch that was written is there, and committed; one that was deleted by now counts as there.
+
+        ``held`` is how far the leader holds what was written up to that epoch, None where it is not known.
+        """
+        if self.found < self.end.offset:
+            return False
+        if held is not None and held >= self.end.offset:
+            return True
+        last = self.end.offset - 2
+        starts, failures = await try_offsets(self.cluster, self.metadata, [self.copy], Bound.START)
+        for error in failures.values():
+            raise error
+        return starts[self.copy] > last or is_intact(await self._fetch(last), self.end)
+
+    async def first_past_the_end(self, producer_ids: Collection[int]) -> int | None:
+        """The offset of the first committed batch past the end that one of these producers wrote."""
+        at = self.end.offset
+        while at < self.found:
+            fetched = await self._fetch(at)
+            _require_decided(fetched, at)
+            batches = list(batch.split(fetched.records))
+            for each in committed(batches, fetched.aborted):
+                if each.header.producer_id in producer_ids:
+                    return each.header.base_offset
+            at = batches[-1].header.last_offset + 1 if batches else self.found
+        return None
+
+    async def _fetch(self, offset: int) -> Fetched:
+        topic, epoch = self.metadata.topics[self.copy[0]], self.metadata.leader_epoch(*self.copy)
+        connection = await self.cluster.broker(self.metadata.leader(*self.copy), "positions")
+        wanted = Wanted(self.copy, topic.id, offset, _BATCH_BYTES, leader_epoch=epoch)
+        (answer,) = await fetch(connection, [wanted], _LIMITS)
+        check(answer.error, f"fetch {self.copy[0]}-{self.copy[1]} from offset {offset}")
+        return answer
+
+
+def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
+    """Whether what was fetched, from the last offset before the marker on, begins with what was written there.
+
+    Raises:
+        BrokerBusy: it cannot be told, as somebody's transaction is open below that.
+    """
+    last = end.offset - 2
+    _require_decided(fetched, last)
+    batches = list(batch.split(fetched.records))
+    there = [each for each in batches if each.header.base_offset <= last <= each.header.last_offset]
+    if not there:
+        return True  # compaction alone leaves holes
+    return there[0] in committed(batches, fetched.aborted) and _is_of(there[0], end)
+
+
+def _require_decided(fetched: Fetched, offset: int) -> None:
+    if fetched.stable_end <= offset:
+        name = f"{fetched.partition[0]}-{fetched.partition[1]}"
+        text = f"{name} has an open transaction below offset {offset + 1}: see `kafka-transactions.sh find-hanging`"
+        raise BrokerBusy(text, "CONCURRENT_TRANSACTIONS")
+
+
+def _is_of(found: Batch, end: CopyEnd) -> bool:
+    header = found.header
+    writer = header.producer_id, header.producer_epoch
+    return header.last_offset == end.offset - 2 and writer == (end.producer_id, end.producer_epoch)
+
+
+def _lost(copy: Partition, end: CopyEnd, found: int) -> PartitionStopped:
+    name = f"{copy[0]}-{copy[1]}"
+    return PartitionStopped(
+        f"{name} {LOST}, offsets {found} to {end.offset - 1} of the copy: copy it again by "
+        "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone"
+    )
+
+
+def _unaccounted(copy: Partition, offset: int) -> PartitionStopped:
+    return PartitionStopped(
+        f"{copy[0]}-{copy[1]} holds records from offset {offset} on {UNACCOUNTED}: the positions topic lost its end; "
+        "choose by `appliance resume --from` an offset of the source"
+    )

@@ -1,0 +1,258 @@
+"""A lane: one transactional id, one partition of the positions topic, and the copies of its source partitions.
+
+Who may write what (invariant B): lane i writes partition i of the positions topic and the destination partitions of
+the source partitions that ``plan.lane_of`` gives it; nobody else does, and of several processes that hold lane i only
+the one with the newest epoch. There are no clever retries: after any doubtful answer the lane begins anew with
+a new epoch, which aborts what was open, fences what was delayed, and then reads what was decided.
+"""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from appliance.errors import ApplianceError, Fenced, Superseded
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.client.transactions import Producer, init_producer_id
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.records.records import Record
+from appliance.link.client.checkpoint_log import peek_memory, read_memory
+from appliance.link.client.retry import until_free
+from appliance.link.client.writer import LOADING, Writer
+from appliance.link.model.checkpoint import OPERATOR, Gap, Mark, Memory, Owner
+from appliance.link.model.checkpoint_records import encode_gap, encode_mark, encode_owner, encode_position
+from appliance.link.model.naming import Naming
+from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.replicas import Replica
+from appliance.link.model.states import LANE, LaneEvent, LaneState, Machine
+from appliance.replicator.model.chunk import LedgerRow, Portion, advanced, by_partition, ledger, rounds
+
+_NAME_PATIENCE = 3.0
+_NAME_PAUSE = 0.1
+
+
+class Lane:
+    """One lane in one process; see the module for what it owns."""
+
+    def __init__(
+        self, index: int, destination: KafkaCluster, naming: Naming, owner: Owner, transaction_timeout: float
+    ) -> None:
+        self.index = index
+        self.memory = Memory()
+        self._seen = Memory()
+        self._cluster = destination
+        self._positions: Partition = (naming.positions_topic, index)
+        self._transactional_id = naming.transactional_id(index)
+        self._owner = owner
+        self._timeout = transaction_timeout
+        self._machine = Machine(LANE, LaneState.COLD)
+        self._writer: Writer | None = None
+        self._named = False
+
+    @property
+    def state(self) -> LaneState:
+        """Where it is in its life."""
+        return self._machine.state
+
+    async def start(self) -> None:
+        """Fence the predecessor, leave our name, then read what is remembered (invariant C).
+
+        An operator's name comes with the positions that it changes: whoever sees it takes the lane back.
+
+        Raises:
+            Fenced: somebody newer has the lane.
+            PartitionStopped, BrokerBusy, BrokerRefused, Unreachable: the lane is cold again.
+        """
+        self._machine.on(LaneEvent.START)
+        try:
+            producer = await until_free(self._take_id, LOADING)
+            self._machine.on(LaneEvent.EPOCH_GRANTED)
+            self.memory = await self._read_memory(producer)
+            self._seen = Memory(owner=self.memory.owner, read_to=self.memory.read_to)
+            self._machine.on(LaneEvent.POSITIONS_READ)
+        except BaseException as error:
+            self._fall(error)
+            raise
+
+    async def owner(self) -> Owner | None:
+        """Who has the lane, as far as it is committed.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: it cannot be found out.
+        """
+        await peek_memory(self._cluster, *self._positions, self._seen)
+        return self._seen.owner
+
+    def is_owner(self, owner: Owner | None) -> bool:
+        """Whether that is us."""
+        return owner == self._owner
+
+    async def taken_by(self) -> ApplianceError | None:
+        """After ``Fenced``: who has the lane now, as an error to be shown.
+
+        None when nobody has: the coordinator had given up our transaction, or the operator has changed a position, or
+        an older replicator was late; the lane is cold again. A new owner leaves its name as soon as it has read what
+        is remembered. Two replicators that start at once take some lanes each, and must agree on which of them stops.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: it cannot be found out; the lane stays fenced.
+        """
+        deadline = time.monotonic() + _NAME_PATIENCE
+        while time.monotonic() < deadline:
+            owner = await self.owner()
+            if owner is not None and owner.run == OPERATOR:
+                break
+            if owner is not None and owner != self._owner:
+                if owner.run == self._owner.run:
+                    return Superseded(f"lane {self.index} was taken by another task of this replicator")
+                if self._owner.is_newer_than(owner):
+                    break
+                return Fenced(f"lane {self.index} by {owner}")
+            await asyncio.sleep(_NAME_PAUSE)
+        self._machine.on(LaneEvent.NOBODY_ELSE)
+        return None
+
+    def lose(self) -> None:
+        """Somebody else has the lane: it is known before our next transaction finds out."""
+        self._fall(Fenced(self._transactional_id))
+
+    def begin_anew(self) -> None:
+        """Something has changed that only a new start can judge: the lane is cold."""
+        self._writer = None
+        self._machine.on(LaneEvent.DOUBT)
+
+    @property
+    def producer_id(self) -> int:
+        """Under which the lane, which has started, writes."""
+        assert self._writer is not None
+        return self._writer.producer.id
+
+    async def learn(self, copies: Collection[str]) -> Metadata:
+        """Look up who leads topics before the lane, which has started, writes to them; what is known of all of them.
+
+        What is remembered need not be read again for that: it is what the destination holds, since nobody else writes
+        it as long as this lane's epoch is the newest (invariant B).
+
+        Raises:
+            Unreachable, BrokerRefused: nothing has changed.
+        """
+        assert self._writer is not None
+        self._writer.learn(await self._cluster.metadata(list(copies)))
+        return self._writer.metadata
+
+    def knows_end(self, copy: Partition) -> bool:
+        """Whether it is known where the next batch for a copy will lie."""
+        return self._writer is not None and copy in self._writer.ends
+
+    def expect_ends(self, ends: Mapping[Partition, int]) -> None:
+        """Where copies end that the lane writes to from now on (invariant J)."""
+        assert self._writer is not None
+        self._writer.ends |= ends
+        self._writer.epochs |= {copy: self._writer.metadata.leader_epoch(*copy) for copy in ends}
+
+    def has_moved(self, metadata: Metadata) -> bool:
+        """Whether a copy has another leader than when its end was looked at."""
+        assert self._writer is not None
+        return any(0 <= epoch < metadata.leader_epoch(*copy) for copy, epoch in self._writer.epochs.items())
+
+    async def remember(self, records: Sequence[Record]) -> None:
+        """Write records other than positions and gaps into the lane's partition, in a transaction of their own.
+
+        Raises:
+            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+        """
+        assert self._writer is not None
+        try:
+            await self._writer.write((), lambda _: records)
+        except BaseException as error:
+            self._fall(error)
+            raise
+
+    async def commit(
+        self,
+        portions: Sequence[Portion],
+        base: Mapping[Replica, Position],
+        gaps: Sequence[Gap] = (),
+    ) -> list[LedgerRow]:
+        """Write the portions, and the positions past them, in one transaction (invariant A).
+
+        ``base`` holds positions that take the place of the remembered ones first: of replicas that have none yet, that
+        stop, or that leave a gap behind, which ``gaps`` writes down in the same transaction (invariant F). The first
+        transaction after a start leaves the owner's name; later on, one that has nothing to write is none.
+
+        Raises:
+            Fenced: somebody newer has the lane, which is over for us.
+            Unreachable, BrokerBusy, BrokerRefused: doubtful; the lane is cold again.
+        """
+        taken = by_partition(portions)
+        before = {
+            replica: base[replica] if replica in base else self.memory.positions[replica.source]
+            for replica in {*base, *taken}
+        }
+        advance = {replica: advanced(held, taken.get(replica, ())) for replica, held in before.items()}
+        after = advance
+        now = _now()
+        records = [encode_gap(gap, now) for gap in gaps]
+        records += [] if self._named else [encode_owner(self.index, self._owner, now)]
+        if not records and not after:
+            return []
+
+        def remembered(ends: Mapping[Partition, int]) -> list[Record]:
+            nonlocal after
+            after = self._with_ends(advance, ends)
+            return [encode_position(replica.source, held, now) for replica, held in after.items()] + records
+
+        assert self._writer is not None
+        try:
+            await self._writer.write(rounds(taken), remembered)
+        except BaseException as error:
+            self._fall(error)
+            raise
+        self._named = True
+        self.memory.positions.update({replica.source: held for replica, held in after.items()})
+        for gap in gaps:
+            self.memory.add(gap)
+        return ledger(taken, self.index, {replica: held.next_offset for replica, held in before.items()}, now)
+
+    def _with_ends(
+        self, positions: Mapping[Replica, Position], ends: Mapping[Partition, int]
+    ) -> dict[Replica, Position]:
+        """The positions, each of those whose copy was written to with where it ends."""
+        assert self._writer is not None
+        producer, metadata = self._writer.producer, self._writer.metadata
+        ended = dict(positions)
+        for replica in positions:
+            if replica.copy in ends:
+                epoch = metadata.leader_epoch(*replica.copy)
+                end = CopyEnd(ends[replica.copy], epoch, producer.id, producer.epoch)
+                ended[replica] = replace(positions[replica], copy_end=end)
+        return ended
+
+    async def _read_memory(self, producer: Producer) -> Memory:
+        """Commit a mark, and read until it comes: nothing that was committed before can be missed then."""
+        topic, _ = self._positions
+        metadata = await self._cluster.metadata([topic])
+        self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout)
+        mark, now = Mark(self.index, producer.id, producer.epoch), _now()
+        self._named = self._owner.run != OPERATOR
+        name = [encode_owner(self.index, self._owner, now)] if self._named else []
+        await self._writer.write((), lambda _: [encode_mark(mark, now), *name])
+        memory = Memory()
+        await read_memory(self._cluster, topic, mark, memory)
+        return memory
+
+    async def _take_id(self) -> Producer:
+        # A question that was answered with an error has changed nothing: it may be asked again, of another broker.
+        self._cluster.forget_coordinator(self._transactional_id)
+        coordinator = await self._cluster.coordinator(self._transactional_id)
+        return await init_producer_id(coordinator, self._transactional_id, self._timeout)
+
+    def _fall(self, error: BaseException) -> None:
+        self._writer = None
+        self._cluster.forget_coordinator(self._transactional_id)
+        self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced) else LaneEvent.DOUBT)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,343 @@
+"""One lane's work within a slice: start if it is cold, then transaction after transaction until the slice ends."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped, PartitionsUnavailable
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.configs import WriteLimits, write_limits
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.link.model.checkpoint import Gap, StartOffsets
+from appliance.link.model.position import Position
+from appliance.link.model.replicas import Replica
+from appliance.link.model.states import LaneState
+from appliance.replicator.failing import Notice
+from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.model.held_back import HeldBack
+from appliance.replicator.model.ledger import Ledger
+from appliance.replicator.read.buffer import Arrivals, Limits
+from appliance.replicator.read.source_reader import Intake
+from appliance.replicator.write.admission import admit, too_few_replicas
+from appliance.replicator.write.lane import Lane
+from appliance.settings.values import EngineSettings, OnGap
+
+_BACKOFF_MAX = 5.0
+_CYCLE = 2
+"""How many times as long as a transaction takes it is at least from one's begin to the next one's."""
+
+_NEWEST = 1 / 8
+"""How much the newest transaction counts in what one takes: a broker's pause is not to be waited for twice."""
+
+_SILENCE = 3.0
+"""After so many seconds without a record a lane looks whether it is another's by now."""
+
+_COPIES_INTERVAL = 5.0
+"""How often, in seconds, it is looked who leads the copies, and with how many replicas."""
+
+_ROOM_INTERVAL = 3.0
+"""How often, in seconds, it is looked whether a copy takes larger batches by now."""
+
+_TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The source offset of a batch that the destination will not take, and why; ``size`` is the limit of that time."""
+
+    offset: int
+    reason: str
+    size: int
+
+
+@dataclass(slots=True)
+class Copier:
+    """A lane with what it reads from and what it owns; it outlives the slice, and stays warm."""
+
+    lane: Lane
+    source: KafkaCluster
+    destination: KafkaCluster
+    intake: Intake
+    engine: EngineSettings
+    notice: Notice
+    replicas: tuple[Replica, ...] = ()
+    starts: Mapping[str, StartOffsets] = field(default_factory=dict)
+    arrived: Arrivals = field(default_factory=Arrivals)
+    _taken_in: set[Replica] = field(default_factory=set)
+    _held_back: HeldBack = field(default_factory=HeldBack)
+    _unwritable: set[Replica] = field(default_factory=set)
+    _refused: dict[Replica, Refusal] = field(default_factory=dict)
+    _limits: dict[str, WriteLimits] = field(default_factory=dict)
+    _room_looked_at: float = 0.0
+    _copies_looked_at: float = 0.0
+    _failures: int = 0
+    _in_trouble: bool = False
+    _wrote: bool = False
+    _took: float = 0.0
+
+    def assign(self, replicas: Sequence[Replica], starts: Mapping[str, StartOffsets]) -> None:
+        """Copy these partitions from now on; ``starts`` says where those begin that the link was made with."""
+        removed = set(self.replicas).difference(replicas)
+        self.intake.forget(removed)
+        self._taken_in -= removed
+        self._unwritable -= removed
+        self._held_back.keep(replicas)
+        self._refused = {replica: why for replica, why in self._refused.items() if replica not in removed}
+        self.replicas, self.starts = tuple(replicas), starts
+
+    async def run(self, stopping: asyncio.Event) -> list[LedgerRow]:
+        """Copy until ``stopping``, which sets ``arrived`` too; a transaction that has begun is finished."""
+        ledger = Ledger()
+        await self._look_for_others(stopping)
+        while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
+            try:
+                if self.lane.state is LaneState.COLD:
+                    await self._start()
+                if due := self._due():
+                    await self._take_in(due)
+                self._is_well()
+                await self._look_at_copies()
+                await self._look_for_room()
+                if self.lane.state is LaneState.COLD:
+                    continue
+                ledger.add(await self._transact(stopping))
+                self._failures = 0
+            except CopyRefused as error:
+                self._refuse(error)
+            except PartitionsUnavailable as error:
+                await self._hold_back(error, stopping)
+            except Fenced:
+                await self._find_out_by_whom(stopping)
+            except ApplianceError as error:
+                self._is_in_trouble(error)
+                await self._back_off(stopping)
+        return ledger.rows
+
+    def _is_in_trouble(self, error: ApplianceError) -> None:
+        self._in_trouble = True
+        self.notice(self._name, error)
+
+    def _is_well(self) -> None:
+        if self._in_trouble:
+            self._in_trouble = False
+            self.notice(self._name, None)
+
+    @property
+    def _name(self) -> str:
+        return f"lane {self.lane.index}"
+
+    async def _start(self) -> None:
+        """Fence, leave our name, for which whoever was fenced waits, and read what is remembered."""
+        self.intake.forget(self.replicas)
+        self._taken_in.clear()
+        await self.lane.start()
+
+    def _due(self) -> list[Replica]:
+        """The partitions that are to be taken in now."""
+        if len(self._taken_in) == len(self.replicas):
+            return []
+        return self._held_back.due((r for r in self.replicas if r not in self._taken_in), time.monotonic())
+
+    async def _take_in(self, replicas: Sequence[Replica]) -> None:
+        """Have the intake read these partitions on from what is remembered: all of them, or those that are added.
+
+        Cut off at any await, it is done again: what it has remembered by then is found, and nothing of it was read yet.
+        """
+        admission = await admit(self.source, self.destination, self.lane, replicas, self.starts)
+        self._limits |= admission.limits
+        await self.lane.commit([], admission.positions)
+        self.lane.expect_ends(admission.ends)
+        for replica in replicas:
+            if replica in admission.waiting:
+                self._wait(replica, admission.waiting[replica])
+                continue
+            self._held_back.tried(replica)
+            if replica not in self._unwritable and self._held_back.went_well(replica):
+                self.notice(replica.name, None)
+            if replica in admission.stops:
+                await self._settle([(replica, admission.stops[replica])])
+            else:
+                self._read(replica)
+            self._taken_in.add(replica)
+
+    def _read(self, replica: Replica) -> None:
+        position = self._position(replica)
+        refusal, size = self._refused.get(replica), self._limits[replica.destination_topic].batch_bytes
+        limits = Limits(size, refusal.offset, refusal.reason) if refusal else Limits(size)
+        self.intake.read(replica, position.next_offset, position.leader_epoch, self.arrived, limits)
+
+    def _wait(self, replica: Replica, error: ApplianceError) -> None:
+        """Leave a partition out for now."""
+        self.notice(replica.name, error)
+        self._held_back.add(replica, time.monotonic())
+
+    async def _hold_back(self, error: PartitionsUnavailable, stopping: asyncio.Event) -> None:
+        """Leave out the partitions whose copies cannot be written now; the lane, which is cold, goes on with others."""
+        by_copy = {replica.copy: replica for replica in self.replicas}
+        for copy, reason in error.reasons.items():
+            if copy in by_copy:
+                self._unwritable.add(by_copy[copy])
+                self._wait(by_copy[copy], reason)
+        if not by_copy.keys() & error.reasons.keys():
+            self._is_in_trouble(error)
+            await self._back_off(stopping)
+
+    async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
+        """One transaction with what has arrived; none when that is nothing for long, or others may be tried again."""
+        pause = self._held_back.pause(time.monotonic())
+        try:
+            async with asyncio.timeout(min(_SILENCE, pause)):
+                await self.arrived.wait()
+        except TimeoutError:
+            if pause < _SILENCE:
+                return []
+            await self._look_for_others(stopping)
+            return []  # the lane may be another's, or cold, by now
+        self.arrived.clear()
+        portions = self.intake.take(self.arrived, self.engine.commit_bytes)
+        rows: list[LedgerRow] = []
+        if portions:
+            began = time.monotonic()
+            replicas = {portion.replica for portion in portions}
+            rows = await self.lane.commit(portions, self._moving(replicas))
+            self._wrote = True
+            self._wrote_to(replicas)
+            self._took += (time.monotonic() - began - self._took) * _NEWEST
+            await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
+        await self._settle(self.intake.stopped(self.arrived))
+        if self.arrived.filled:
+            self.arrived.set()
+        return rows
+
+    async def _gather(self, until: float, stopping: asyncio.Event) -> None:
+        """What comes in a trickle is collected for a moment, rather than committed record by record."""
+        while (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.intake.full(self.arrived):
+            self.arrived.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self.arrived.wait()
+
+    def _wrote_to(self, replicas: Collection[Replica]) -> None:
+        for replica in self._unwritable.intersection(replicas):
+            self._unwritable.discard(replica)
+            self._held_back.went_well(replica)
+            self.notice(replica.name, None)
+
+    def _moving(self, replicas: Iterable[Replica]) -> dict[Replica, Position]:
+        """The positions of those replicas that were stopped and move again."""
+        held = {replica: self._position(replica) for replica in replicas}
+        for replica in [replica for replica, position in held.items() if position.stopped]:
+            self.notice(replica.name, None)
+        return {replica: position.go_on() for replica, position in held.items() if position.stopped}
+
+    async def _settle(self, stops: Sequence[tuple[Replica, PartitionStopped]]) -> None:
+        """Remember why partitions stop; or go on after a gap and write it down, if the operator has chosen that."""
+        for replica, reason in stops:
+            if isinstance(reason, GapFound) and self.engine.on_gap is OnGap.RECORD:
+                await self._go_on_after(replica, reason)
+                continue
+            self.notice(replica.name, reason)
+            held = self._position(replica)
+            stopped = held.stop(str(reason), _now())
+            if stopped is not held:
+                await self.lane.commit([], {replica: stopped})
+
+    async def _go_on_after(self, replica: Replica, gap: GapFound) -> None:
+        """The gap and the position past it commit together (invariants A and F)."""
+        start = gap.next
+        if start < 0:
+            metadata = await self.source.metadata([replica.source_topic])
+            start = (await list_offsets(self.source, metadata, [replica.source], Bound.START))[replica.source]
+        held = self._position(replica)
+        entry = Gap(replica.source, held.source_id, gap.first, gap.next, gap.cause, _now())
+        moved = held.go_on().begin_again(replica.source_id, replica.destination_id, start)
+        await self.lane.commit([], {replica: moved}, [entry])
+        self.notice(f"{replica.name} gap", gap)
+        self._read(replica)
+
+    def _refuse(self, error: CopyRefused) -> None:
+        """A batch that the destination will not take: read up to it the next time, and stop there."""
+        by_copy = {replica.copy: replica for replica in self.replicas}
+        replica = by_copy[error.partition]
+        at, size = error.first_offset, self._limits[replica.destination_topic].batch_bytes
+        remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
+        self._refused[replica] = Refusal(at, f"{replica.name} offset {at} is refused: {error}{remedy}", size)
+
+    async def _look_at_copies(self) -> None:
+        """Notice what may have happened to copies that nothing was written to for a while.
+
+        A copy with a new leader may have lost something (invariant J): only a start finds out, since nothing is under
+        way then. One with too few replicas in sync would keep a transaction, and so the lane, from ending.
+        """
+        began = time.monotonic()
+        if not self._taken_in or began < self._copies_looked_at + _COPIES_INTERVAL:
+            return
+        metadata = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
+        self._copies_looked_at = time.monotonic()
+        if self.lane.has_moved(metadata):
+            self.lane.begin_anew()
+            return
+        for replica in list(self._taken_in):
+            if refusal := too_few_replicas(replica, metadata, self._limits):
+                self.intake.forget([replica])
+                self._taken_in.discard(replica)
+                self._wait(replica, refusal)
+
+    async def _look_for_room(self) -> None:
+        """Try again what was refused where a copy takes larger batches by now."""
+        now = time.monotonic()
+        if not self._refused or now < self._room_looked_at + _ROOM_INTERVAL:
+            return
+        self._room_looked_at = now
+        limits, _ = await write_limits(self.destination, {replica.destination_topic for replica in self._refused})
+        self._limits |= limits
+        for replica, refusal in list(self._refused.items()):
+            if self._limits[replica.destination_topic].batch_bytes > refusal.size:
+                del self._refused[replica]
+                self.intake.forget([replica])
+                self._taken_in.discard(replica)
+
+    async def _look_for_others(self, stopping: asyncio.Event) -> None:
+        """A lane that has nothing to write would not find out that it is another's, or that the operator was there."""
+        if self.lane.state is not LaneState.COPYING or self._wrote:
+            self._wrote = False
+            return
+        try:
+            owner = await self.lane.owner()
+        except ApplianceError:
+            return  # whatever it is, the next transaction meets it too
+        if not self.lane.is_owner(owner):
+            self.lane.lose()
+            await self._find_out_by_whom(stopping)
+
+    async def _find_out_by_whom(self, stopping: asyncio.Event) -> None:
+        """Fenced: by another replicator, or by nobody but the coordinator's clock and the operator?"""
+        while True:
+            try:
+                error = await self.lane.taken_by()
+                break
+            except ApplianceError:
+                await self._back_off(stopping)
+                if stopping.is_set():
+                    return
+        if error is None:
+            self._refused.clear()
+        else:
+            self.notice(self._name, error)
+
+    def _position(self, replica: Replica) -> Position:
+        return self.lane.memory.positions[replica.source]
+
+    async def _back_off(self, stopping: asyncio.Event) -> None:
+        self._failures += 1
+        pause = min(_BACKOFF_MAX, 0.05 * 2**self._failures)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause * random.uniform(0.5, 1)):
+                await stopping.wait()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,132 @@
+"""A small HTTP/1.1 server for a few pages that are read with GET: one request on each connection, everything bounded.
+
+h11 holds the protocol's rules; here are the socket, the deadline and the pages.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import h11
+
+from appliance.runtime.bind import port_refused
+from appliance.settings.target import Target
+
+TEXT = "text/plain; charset=utf-8"
+_HEAD_MAX = 16 * 1024
+_CONNECTIONS_MAX = 64
+_DEADLINE = 10.0
+_READ_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+Pages = Callable[[str], Awaitable[Page]]
+"""Gives the page of a path, which is without its query."""
+
+
+class HttpServer:
+    """Serves ``pages`` until it is closed."""
+
+    def __init__(self, pages: Pages, deadline: float = _DEADLINE) -> None:
+        """``deadline``: seconds for a connection, from its first byte to its last."""
+        self._pages = pages
+        self._deadline = deadline
+        self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def start(self, variable: str, at: Target) -> Target:
+        """Listen; where. Port 0 is any free one.
+
+        Raises:
+            SettingsError: the system does not give it; ``variable`` is what to change.
+        """
+        with port_refused(variable, at):
+            self._server = await asyncio.start_server(self._accept, at.host, at.port, limit=_READ_BYTES)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return Target(at.host, port)
+
+    async def serve(self, variable: str, at: Target, log: logging.Logger, line: str) -> None:
+        """Listen, say where in ``line``, and go on until this is cancelled; raises as ``start``."""
+        address = await self.start(variable, at)
+        try:
+            log.info(line, extra={"fields": {"address": str(address)}})
+            await asyncio.Event().wait()
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Listen no more, and end what is being served."""
+        if self._server is not None:
+            self._server.close()
+        serving = list(self._serving)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._serving) >= _CONNECTIONS_MAX:
+            writer.transport.abort()
+            return
+        task = asyncio.create_task(self._serve(reader, writer), name="http request")
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(self._deadline):
+                try:
+                    await self._answer(reader, writer)
+                    writer.close()
+                    await writer.wait_closed()
+                finally:
+                    writer.transport.abort()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_MAX)
+        try:
+            request = await _request(protocol, reader)
+            page = await self._page(request) if request is not None else None
+        except h11.RemoteProtocolError as error:
+            page = Page(error.error_status_hint, TEXT, b"this is no HTTP request\n")
+        if page is not None:
+            writer.write(_encoded(protocol, page))
+            await writer.drain()
+
+    async def _page(self, request: h11.Request) -> Page:
+        if request.method != b"GET":
+            return Page(405, TEXT, b"only GET is understood\n")
+        return await self._pages(request.target.decode("ascii").partition("?")[0])
+
+
+async def _request(protocol: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
+    """The head of the request; None when the client says nothing and goes."""
+    while True:
+        event = protocol.next_event()
+        if isinstance(event, h11.Request):
+            return event
+        if event is not h11.NEED_DATA:
+            return None
+        protocol.receive_data(await reader.read(_READ_BYTES))
+
+
+def _encoded(protocol: h11.Connection, page: Page) -> bytes:
+    headers = [
+        ("content-type", page.content_type),
+        ("content-length", str(len(page.body))),
+        ("cache-control", "no-store"),
+        ("connection", "close"),
+    ]
+    if page.status == 405:
+        headers.append(("allow", "GET"))
+    head = protocol.send(h11.Response(status_code=page.status, headers=headers)) or b""
+    return head + page.body

@@ -1,0 +1,129 @@
+"""One look at each cluster: a few requests to each broker, however many partitions there are."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Collection, Mapping
+
+from appliance.errors import ApplianceError, BrokerRefused, TimedOut
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.configs import POLICY, try_describe
+from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.link.client.registry import Registry
+from appliance.link.model.checkpoint import Gap
+from appliance.link.model.link_check import PositionsTopic
+from appliance.link.model.naming import Naming
+from appliance.link.model.position import Position
+from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
+from appliance.status.open_transactions import HoldWatch
+from appliance.status.tail import PositionsTail
+
+_BROKER_SECONDS = 5.0
+
+
+class SourceLook:
+    """Where the source's logs begin and end."""
+
+    def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
+        self._cluster = cluster
+        self._naming = naming
+        self._holds = HoldWatch(cluster)
+
+    async def look(self, positions: Mapping[Partition, Position]) -> SourceFacts:
+        """Look; ``positions`` are those of the look before, which save questions about what stands still.
+
+        Raises:
+            ApplianceError: no broker tells which topics there are. One that is silent about its own partitions
+            does not keep the others from being known.
+        """
+        metadata = await self._cluster.metadata(None)
+        by_leader: dict[int, list[Partition]] = {}
+        for topic in metadata.topics.values():
+            if self._naming.copies(topic.name, topic.internal):
+                for number, leader in enumerate(topic.leaders):
+                    by_leader.setdefault(leader, []).append((topic.name, number))
+        logs: dict[Partition, Log] = {}
+        unanswered = dict.fromkeys(by_leader.pop(-1, ()), "the partition has no leader now")
+        asking = [self._ask(metadata, leader, led, positions) for leader, led in by_leader.items()]
+        answers = await asyncio.gather(*asking)
+        if any(isinstance(answer, TimedOut) for answer in answers):
+            await self._cluster.close()  # on a connection that misses an answer the next one would be missed too
+        for led, answer in zip(by_leader.values(), answers, strict=True):
+            if isinstance(answer, ApplianceError):
+                unanswered |= dict.fromkeys(led, str(answer))
+            else:
+                logs |= answer
+        return SourceFacts(metadata, logs, unanswered, await self._holds.look(metadata, logs, now()))
+
+    async def _ask(
+        self, metadata: Metadata, leader: int, led: Collection[Partition], positions: Mapping[Partition, Position]
+    ) -> dict[Partition, Log] | ApplianceError:
+        try:
+            async with asyncio.timeout(_BROKER_SECONDS):
+                return await self._logs(metadata, led, positions)
+        except TimeoutError:
+            return TimedOut(f"source broker {leader} did not answer within {_BROKER_SECONDS:g} s")
+        except ApplianceError as error:
+            return error
+
+    async def _logs(
+        self, metadata: Metadata, led: Collection[Partition], positions: Mapping[Partition, Position]
+    ) -> dict[Partition, Log]:
+        ends = await list_offsets(self._cluster, metadata, led, Bound.END)
+        # Who has copied up to the end has passed the last stable offset too.
+        moving = {key for key in led if key not in positions or positions[key].next_offset != ends[key]}
+        stable_ends = await list_offsets(self._cluster, metadata, moving, Bound.STABLE_END)
+        starts = await list_offsets(self._cluster, metadata, moving - positions.keys(), Bound.START)
+        logs = {}
+        for key, end in ends.items():
+            stable_end = stable_ends.get(key, end)
+            logs[key] = Log(starts.get(key, -1), stable_end, max(end, stable_end))
+        return logs
+
+
+class DestinationLook:
+    """What the destination remembers."""
+
+    def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
+        self._cluster = cluster
+        self._name = naming.positions_topic
+        self._tail = PositionsTail(cluster, naming.positions_topic)
+        self._registry = Registry(cluster, naming.replicator)
+        self._holds = HoldWatch(cluster)
+
+    async def look(self) -> DestinationFacts:
+        """Look.
+
+        Raises:
+            ApplianceError: it cannot be known.
+        """
+        metadata = await self._cluster.metadata(None)
+        await self._tail.advance(metadata)
+        with contextlib.suppress(BrokerRefused):  # a key that must not see whose the copies are may see all the rest
+            await self._registry.refresh()
+        stable_ends = self._tail.stable_ends
+        ends = await list_offsets(self._cluster, metadata, stable_ends, Bound.END)
+        logs = {key: Log(-1, stable_end, max(stable_end, ends[key])) for key, stable_end in stable_ends.items()}
+        holding = await self._holds.look(metadata, logs, now())
+        positions: dict[Partition, Position] = {}
+        gaps: dict[Partition, tuple[Gap, ...]] = {}
+        for memory in self._tail.memories:
+            positions |= memory.positions
+            for gap in memory.gaps.values():
+                gaps[gap.partition] = (*gaps.get(gap.partition, ()), gap)
+        owners = tuple(memory.owner for memory in self._tail.memories)
+        topic = PositionsTopic(self._name, await self._policy(), self._tail.memories) if owners else None
+        held = {lane: name for (_, lane), name in holding.items()}
+        return DestinationFacts(metadata, topic, dict(self._registry.claims), positions, gaps, owners, held)
+
+    async def _policy(self) -> str:
+        """The positions topic's; empty where it is not told."""
+        described, _ = await try_describe(self._cluster, [self._name], (POLICY,))
+        policy = described.get(self._name, {}).get(POLICY)
+        return (policy and policy.value) or ""
+
+
+def now() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,92 @@
+"""``appliance status``: the snapshot at the terminal, once or again and again; no replicator need run."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Collection
+
+from rich.console import Console
+from rich.live import Live
+
+from appliance.errors import ApplianceError
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.settings.values import Settings
+from appliance.status.model.document import document
+from appliance.status.model.snapshot import Snapshot
+from appliance.status.model.table import rendered
+from appliance.status.watcher import Watcher
+
+_BETWEEN_TWO = 1.0
+"""Seconds from the first look to the second: rates and standstills show only from two."""
+_AGAIN = 2.0
+_WIDTH = 1000
+"""Of a table that no terminal shows: no line of it is broken."""
+
+Show = Callable[[Snapshot], None]
+
+
+async def run_status(
+    settings: Settings, topics: Collection[str], as_json: bool, watch: bool, stopping: asyncio.Event
+) -> int:
+    """Look and print; the exit code: 0 when all is copied or being copied.
+
+    Raises:
+        ApplianceError: there is no such topic.
+    """
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        watcher = Watcher(settings, source, destination)
+        working = asyncio.create_task(_status(watcher, topics, as_json, watch), name="status")
+        stopped = asyncio.create_task(stopping.wait(), name="status-stopping")
+        try:
+            await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return await working
+        finally:
+            for task in (working, stopped):
+                task.cancel()
+            await asyncio.gather(working, stopped, return_exceptions=True)
+        return 1 if watcher.snapshot is None else _exit_code(_chosen(watcher.snapshot, topics))
+
+
+async def _status(watcher: Watcher, topics: Collection[str], as_json: bool, watch: bool) -> int:
+    snapshot = await watcher.look()
+    if not (snapshot.source.unknown or snapshot.destination.unknown):
+        await asyncio.sleep(_BETWEEN_TWO)
+        snapshot = await watcher.look()
+    snapshot = _chosen(snapshot, topics)
+    if not watch:
+        _shower(as_json)(snapshot)
+        return _exit_code(snapshot)
+    with contextlib.ExitStack() as stack:
+        show = _shower(as_json, stack)
+        while True:
+            show(snapshot)
+            await asyncio.sleep(_AGAIN)
+            snapshot = _chosen(await watcher.look(), topics)
+
+
+def _chosen(snapshot: Snapshot, topics: Collection[str]) -> Snapshot:
+    if not topics:
+        return snapshot
+    missing = set(topics) - {topic.name for topic in snapshot.topics}
+    if missing and not (snapshot.source.unknown or snapshot.destination.unknown):
+        which = ", ".join(sorted(missing))
+        raise ApplianceError(f"--topic: no topic {which} is copied; expected names at the source, see REPLICA_TOPICS_*")
+    return snapshot.only(topics)
+
+
+def _exit_code(snapshot: Snapshot) -> int:
+    return 0 if snapshot.state.well else 1
+
+
+def _shower(as_json: bool, watching: contextlib.ExitStack | None = None) -> Show:
+    """How a snapshot is shown: to whom it is shown again and again, JSON in lines, and a table in its place."""
+    if as_json:
+        indent = 2 if watching is None else None
+        return lambda snapshot: print(json.dumps(document(snapshot), indent=indent), flush=True)
+    terminal = Console()
+    if watching is not None and terminal.is_terminal:
+        live = watching.enter_context(Live(console=terminal, auto_refresh=False, vertical_overflow="visible"))
+        return lambda snapshot: live.update(rendered(snapshot), refresh=True)
+    printer = terminal if terminal.is_terminal else Console(width=_WIDTH)
+    return lambda snapshot: printer.print(rendered(snapshot), soft_wrap=False)

@@ -1,0 +1,230 @@
+"""From what both clusters have told to the snapshot. Pure: facts and the snapshot before in, a snapshot out."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import is_another
+from appliance.link.client.registry import Claim, belongs_to_another
+from appliance.link.model.checkpoint import start_offset
+from appliance.link.model.link_check import link_fault
+from appliance.link.model.naming import Naming
+from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.replicas import discover, lane_of, too_small
+from appliance.settings.values import ClusterSettings, Settings, Start
+from appliance.status.model.facts import DestinationFacts, Log, SourceFacts, Told
+from appliance.status.model.snapshot import (
+    ClusterStatus,
+    Fault,
+    Hold,
+    LaneStatus,
+    PartitionStatus,
+    Snapshot,
+    TopicStatus,
+)
+
+
+def compose(
+    settings: Settings,
+    source: Told[SourceFacts],
+    destination: Told[DestinationFacts],
+    previous: Snapshot | None,
+    now: int,
+) -> Snapshot:
+    """The snapshot at ``now``, in milliseconds; ``previous`` says since when things are as they are, and the rate."""
+    return _Composer(settings, source, destination, previous, now).snapshot()
+
+
+@dataclass(frozen=True, slots=True)
+class _Composer:
+    settings: Settings
+    source: Told[SourceFacts]
+    destination: Told[DestinationFacts]
+    previous: Snapshot | None
+    now: int
+
+    def snapshot(self) -> Snapshot:
+        before = self.previous
+        return Snapshot(
+            replicator=self.settings.replicator,
+            at=self.now,
+            source=self._cluster(self.settings.source, self.source.trouble, before.source if before else None),
+            destination=self._cluster(
+                self.settings.destination, self.destination.trouble, before.destination if before else None
+            ),
+            lanes=tuple(self._lanes()),
+            topics=tuple(self._topics()),
+            stopped=self._fault(self._link_fault(), before.stopped if before else None),
+            max_bytes_per_second=self.settings.engine.max_bytes_per_second,
+            previous_secret=bool(self.settings.tunnel.previous_secret),
+        )
+
+    def _link_fault(self) -> str:
+        """Why the link must not go on, as far as both clusters tell now."""
+        source, destination = self.source.now, self.destination.now
+        if source is None or destination is None or destination.topic is None:
+            return ""
+        link, there = self.settings.replicator, destination.metadata.topics
+        copies = [
+            name
+            for (name, topic_id), claim in destination.claims.items()
+            if claim.link == link and name in there and there[name].id == topic_id
+        ]
+        return link_fault(destination.topic, source.metadata.cluster_id, copies)
+
+    def _cluster(self, cluster: ClusterSettings, trouble: str, before: ClusterStatus | None) -> ClusterStatus:
+        unknown = self._fault(trouble, before.unknown if before else None)
+        return ClusterStatus(cluster.side, cluster.cluster_id, unknown)
+
+    def _fault(self, reason: str, before: Fault | None) -> Fault | None:
+        """A fault that lasts keeps the time at which it began, though its reason may change."""
+        return Fault(reason, before.since if before else self.now) if reason else None
+
+    def _lanes(self) -> Iterator[LaneStatus]:
+        facts = self.destination.now
+        if facts is None or facts.topic is None:
+            return
+        for lane, owner in enumerate(facts.owners[: facts.topic.lanes]):
+            yield LaneStatus(lane, owner, facts.holding.get(lane))
+
+    def _topics(self) -> Iterator[TopicStatus]:
+        """The topics that are copied, and those that were; by names of the past where a cluster tells nothing now."""
+        naming = Naming.of(self.settings)
+        before = {topic.name: topic for topic in self.previous.topics} if self.previous else {}
+        active = self._active(naming)
+        unfit = self._unfit(naming)
+        remembered = self._remembered()
+        for name in sorted({*active, *remembered}):
+            numbers = range(max(active.get(name, 0), remembered.get(name, 0)))
+            known = before.get(name)
+            statuses = {status.partition: status for status in known.partitions} if known else {}
+            is_active = name in active or self.source.facts is None
+            yield TopicStatus(
+                name=name,
+                copy=naming.destination(name),
+                active=is_active,
+                stopped=self._fault(unfit.get(name, ""), known.stopped if known else None),
+                partitions=tuple(self._partition((name, n), is_active, statuses.get(n)) for n in numbers),
+                left_out=self._left_out(naming.destination(name)),
+            )
+
+    def _active(self, naming: Naming) -> dict[str, int]:
+        """The topics at the source whose names are to be copied, with their number of partitions."""
+        topics = self.source.facts.metadata.topics.values() if self.source.facts else ()
+        return {topic.name: len(topic.leaders) for topic in topics if naming.copies(topic.name, topic.internal)}
+
+    def _remembered(self) -> dict[str, int]:
+        """The topics that have a position or a gap, with their number of partitions as far as that is known."""
+        facts = self.destination.facts
+        remembered: dict[str, int] = {}
+        for topic, partition in [*facts.positions, *facts.gaps] if facts else ():
+            remembered[topic] = max(partition + 1, remembered.get(topic, 0))
+        return remembered
+
+    def _unfit(self, naming: Naming) -> Mapping[str, str]:
+        source, destination = self.source.now, self.destination.now
+        if source is None or destination is None:
+            return {}
+        found = discover(source.metadata, destination.metadata, naming)
+        ours = {position.destination_id for position in destination.positions.values()}
+        foreign = {topic.name: too_small(topic, copy) for topic, copy in found.smaller if copy.id not in ours}
+        others = {
+            name: belongs_to_another(copy, claim)
+            for name in {replica.source_topic for replica in found.replicas}
+            if (claim := self._claim(copy := naming.destination(name))) and claim.link != self.settings.replicator
+        }
+        return {**found.unfit, **foreign, **others}
+
+    def _claim(self, copy: str) -> Claim | None:
+        """Whose a copy is that is there."""
+        facts = self.destination.now
+        topic = facts.metadata.topics.get(copy) if facts else None
+        return facts.claims.get((copy, topic.id)) if facts and topic else None
+
+    def _left_out(self, copy: str) -> tuple[str, ...]:
+        claim = self._claim(copy)
+        return claim.left_out if claim else ()
+
+    def _partition(self, key: Partition, active: bool, before: PartitionStatus | None) -> PartitionStatus:
+        source, destination = self.source.now, self.destination.now
+        position = destination.positions.get(key) if destination else None
+        log = source.logs.get(key) if source and active else None
+        copied = (position.records if position else 0) if destination else None
+        anew = self._made_anew(key, position)
+        lag = None if anew else self._lag(key, position, log)
+        holder = source.holding.get(key) if source else None
+        return PartitionStatus(
+            topic=key[0],
+            partition=key[1],
+            lane=lane_of(*key, destination.topic.lanes) if destination and destination.topic else None,
+            next_offset=position.next_offset if position and position.next_offset != UNKNOWN else None,
+            end_offset=log.stable_end if log else None,
+            copied=copied,
+            bytes=(position.bytes if position else 0) if destination else None,
+            rate=self._rate(copied, before),
+            lag_records=lag,
+            lag_seconds=self._lag_seconds(lag, position),
+            stopped=Fault(position.stopped, position.stopped_at) if active and position and position.stopped else None,
+            unknown=self._fault(
+                self._unknown(key, active) or (anew if position and not position.stopped else ""),
+                before.unknown if before else None,
+            ),
+            held=Hold(holder, log.end - log.stable_end) if holder and log else None,
+            gaps=destination.gaps.get(key, ()) if destination else None,
+        )
+
+    def _unknown(self, key: Partition, active: bool) -> str:
+        if self.destination.trouble or self.source.trouble:
+            return self.destination.trouble or self.source.trouble
+        source = self.source.now
+        return source.unanswered.get(key, "") if source and active else ""
+
+    def _made_anew(self, key: Partition, position: Position | None) -> str:
+        """The lag of a position that belongs to an older topic of the name cannot be known (invariant G)."""
+        topic_id = self.source.now.topic_id(key[0]) if self.source.now else None
+        if position is None or topic_id is None:
+            return ""
+        if is_another(position.source_id, topic_id):
+            return f"source topic {key[0]} was deleted and made anew since it was copied"
+        return self._copy_made_anew(key[0], position)
+
+    def _copy_made_anew(self, name: str, position: Position) -> str:
+        destination, copy = self.destination.now, Naming.of(self.settings).destination(name)
+        if destination is None:
+            return ""
+        topic = destination.metadata.topics.get(copy)
+        if topic is None:
+            return f"destination topic {copy} is not there any more, or DESTINATION_API_KEY may not see it"
+        another = is_another(position.destination_id, topic.id)
+        return f"destination topic {copy} was deleted and made anew since it was copied" if another else ""
+
+    def _lag(self, key: Partition, position: Position | None, log: Log | None) -> int | None:
+        destination = self.destination.now
+        if log is None or destination is None:
+            return None
+        if position is not None:
+            return max(0, log.stable_end - position.next_offset) if position.next_offset != UNKNOWN else None
+        begin = self._start_offset(key, destination, log)
+        return log.stable_end - begin if begin is not None and begin >= 0 else None
+
+    def _start_offset(self, key: Partition, destination: DestinationFacts, log: Log) -> int | None:
+        """Where a partition begins that has no position yet; None as long as nobody has made the link."""
+        topic, source = destination.topic, self.source.now
+        if topic is None or topic.link is None:
+            return log.start if self.settings.topics.start is Start.EARLIEST else None
+        source_id = source.topic_id(key[0]) if source else None
+        begin = start_offset(*key, source_id, topic.memories[0].starts)
+        return log.start if begin is None else begin
+
+    def _lag_seconds(self, lag: int | None, position: Position | None) -> float | None:
+        if lag is None or lag == 0:
+            return lag
+        if position is None or position.timestamp < 0:
+            return None
+        return max(0.0, (self.now - position.timestamp) / 1000)
+
+    def _rate(self, copied: int | None, before: PartitionStatus | None) -> float | None:
+        if before is None or self.previous is None or before.copied is None or copied is None:
+            return None
+        passed = (self.now - self.previous.at) / 1000
+        return (copied - before.copied) / passed if passed > 0 and copied >= before.copied else None

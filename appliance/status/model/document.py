@@ -1,0 +1,106 @@
+"""The snapshot as a JSON object: everything, null where it is not known, times as ISO 8601."""
+
+from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.link.model.checkpoint import Gap, Owner
+from appliance.status.model.messages import remarks, troubles
+from appliance.status.model.snapshot import (
+    ClusterStatus,
+    Fault,
+    Hold,
+    LaneStatus,
+    PartitionStatus,
+    Snapshot,
+    TopicStatus,
+)
+from appliance.status.model.timestamps import utc
+
+Json = dict[str, object]
+
+
+def document(snapshot: Snapshot) -> Json:
+    """All of a snapshot."""
+    return {
+        "replicator": snapshot.replicator,
+        "at": utc(snapshot.at),
+        "state": snapshot.state,
+        "stopped": _fault(snapshot.stopped),
+        "troubles": troubles(snapshot),
+        "remarks": remarks(snapshot),
+        "source": _cluster(snapshot.source),
+        "destination": _cluster(snapshot.destination),
+        "max_bytes_per_second": snapshot.max_bytes_per_second,
+        "lanes": [_lane(lane) for lane in snapshot.lanes],
+        "topics": [_topic(topic) for topic in snapshot.topics],
+    }
+
+
+def _cluster(cluster: ClusterStatus) -> Json:
+    return {"cluster": cluster.cluster_id, "unknown": _fault(cluster.unknown)}
+
+
+def _fault(fault: Fault | None) -> Json | None:
+    return {"since": utc(fault.since), "reason": fault.reason} if fault else None
+
+
+def _lane(lane: LaneStatus) -> Json:
+    held = _transaction(lane.held) if lane.held else None
+    return {"lane": lane.lane, "owner": _owner(lane.owner) if lane.owner else None, "held": held}
+
+
+def _owner(owner: Owner) -> Json:
+    return {"run": owner.run, "worker": owner.worker, "host": owner.host, "since": utc(owner.since)}
+
+
+def _topic(topic: TopicStatus) -> Json:
+    return {
+        "topic": topic.name,
+        "copy": topic.copy,
+        "active": topic.active,
+        "stopped": _fault(topic.stopped),
+        "copied": topic.copied,
+        "rate": topic.rate,
+        "lag_records": topic.lag_records,
+        "lag_seconds": topic.lag_seconds,
+        "left_out": list(topic.left_out),
+        "partitions": [_partition(partition) for partition in topic.partitions],
+    }
+
+
+def _partition(partition: PartitionStatus) -> Json:
+    return {
+        "partition": partition.partition,
+        "lane": partition.lane,
+        "next_offset": partition.next_offset,
+        "end_offset": partition.end_offset,
+        "copied": partition.copied,
+        "bytes": partition.bytes,
+        "rate": partition.rate,
+        "lag_records": partition.lag_records,
+        "lag_seconds": partition.lag_seconds,
+        "stopped": _fault(partition.stopped),
+        "unknown": _fault(partition.unknown),
+        "held": _hold(partition.held) if partition.held else None,
+        "gaps": None if partition.gaps is None else [_gap(gap) for gap in partition.gaps],
+    }
+
+
+def _hold(hold: Hold) -> Json:
+    return {**_transaction(hold.transaction), "waiting": hold.waiting}
+
+
+def _transaction(transaction: OpenTransaction) -> Json:
+    return {
+        "first_offset": transaction.first_offset,
+        "producer_id": transaction.producer_id if transaction.producer_id >= 0 else None,
+        "transactional_id": transaction.transactional_id or None,
+        "since": utc(transaction.began),
+    }
+
+
+def _gap(gap: Gap) -> Json:
+    return {
+        "first": gap.first,
+        "next": gap.next if gap.next >= 0 else None,
+        "cause": gap.cause,
+        "found": utc(gap.found),
+    }

@@ -1,0 +1,72 @@
+"""What one look at the two clusters has found: committed facts, as frozen values."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.link.client.registry import Claim, Copy
+from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.link_check import PositionsTopic
+from appliance.link.model.position import Position
+
+_Facts_co = TypeVar("_Facts_co", covariant=True)
+
+
+class Log(NamedTuple):
+    """A partition's offsets: its first, -1 when it was not asked for; its last stable one; its high watermark."""
+
+    start: int
+    stable_end: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What the source says.
+
+    ``unanswered`` are partitions whose log nobody could be asked about, with the reason; ``holding`` the open
+    transactions that have kept a last stable offset in its place since the look before.
+    """
+
+    metadata: Metadata
+    logs: Mapping[Partition, Log] = field(default_factory=dict)
+    unanswered: Mapping[Partition, str] = field(default_factory=dict)
+    holding: Mapping[Partition, OpenTransaction] = field(default_factory=dict)
+
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        """The id of a topic that is there."""
+        known = self.metadata.topics.get(topic)
+        return known.id if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationFacts:
+    """What the destination remembers; ``owners`` and ``holding`` by lane, and no owners when there are no lanes yet.
+
+    ``topic`` is the positions topic, None as long as there is none; ``claims`` says whose the copies are.
+    """
+
+    metadata: Metadata
+    topic: PositionsTopic | None = None
+    claims: Mapping[Copy, Claim] = field(default_factory=dict)
+    positions: Mapping[Partition, Position] = field(default_factory=dict)
+    gaps: Mapping[Partition, tuple[Gap, ...]] = field(default_factory=dict)
+    owners: tuple[Owner | None, ...] = ()
+    holding: Mapping[int, OpenTransaction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Generic[_Facts_co]):
+    """What a cluster has told last, if it ever has; ``trouble`` says why it tells nothing now, empty when it does."""
+
+    facts: _Facts_co | None = None
+    trouble: str = ""
+
+    @property
+    def now(self) -> _Facts_co | None:
+        """The facts, unless they are of the past."""
+        return None if self.trouble else self.facts

@@ -1,0 +1,91 @@
+"""A snapshot in sentences: what is wrong with it, and what else is worth a look; one line each."""
+
+from collections.abc import Iterator
+
+from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.link.model.checkpoint import Gap
+from appliance.status.model.snapshot import ClusterStatus, Hold, PartitionStatus, Snapshot, State, TopicStatus
+from appliance.status.model.timestamps import utc
+
+
+def troubles(snapshot: Snapshot) -> list[str]:
+    """Everything for which somebody has to come; empty when the state is well."""
+    return list(_troubles(snapshot))
+
+
+def remarks(snapshot: Snapshot) -> list[str]:
+    """What the clusters' users do, and what has been left out: open transactions, gaps, topics of the past."""
+    return list(_remarks(snapshot))
+
+
+def _troubles(snapshot: Snapshot) -> Iterator[str]:
+    for cluster in (snapshot.source, snapshot.destination):
+        if cluster.unknown:
+            yield f"{cluster_name(cluster)}: unknown since {utc(cluster.unknown.since)}: {cluster.unknown.reason}"
+    if snapshot.stopped:
+        yield f"{snapshot.replicator}: stopped since {utc(snapshot.stopped.since)}: {snapshot.stopped.reason}"
+    known = not (snapshot.source.unknown or snapshot.destination.unknown)
+    if known and not any(lane.owner for lane in snapshot.lanes):
+        yield f"{snapshot.replicator}: {State.NEVER_RUN}: start it with `appliance replicate`"
+    for topic in snapshot.topics:
+        if topic.stopped:
+            yield f"{topic.name}: not copied since {utc(topic.stopped.since)}: {topic.stopped.reason}"
+        for partition in topic.partitions:
+            if partition.unknown and known:
+                yield f"{partition.name}: unknown since {utc(partition.unknown.since)}: {partition.unknown.reason}"
+            if partition.stopped:
+                yield f"{partition.name}: stopped since {utc(partition.stopped.since)}: {partition.stopped.reason}"
+
+
+def _remarks(snapshot: Snapshot) -> Iterator[str]:
+    if snapshot.previous_secret:
+        yield "SHARED_SECRET_PREVIOUS is set: remove it as soon as the source VM has the new SHARED_SECRET"
+    for lane in snapshot.lanes:
+        if lane.held:
+            yield f"lane {lane.lane}: its positions wait for {transaction_name(lane.held)}"
+    for topic in snapshot.topics:
+        yield from _topic_remarks(topic)
+
+
+def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
+    if not topic.active:
+        yield f"{topic.name}: no longer at the source, or no longer among the topics to copy"
+    if topic.left_out:
+        yield f"{topic.name}: {topic.copy} is without {', '.join(topic.left_out)}, which the destination does not take"
+    for partition in topic.partitions:
+        if partition.held:
+            yield f"{partition.name}: {_held(partition.held)}"
+        yield from (f"{partition.name}: {_gap(gap)}" for gap in partition.gaps or ())
+
+
+def _held(hold: Hold) -> str:
+    return (
+        f"{hold.waiting} offsets from {hold.transaction.first_offset} on wait for {transaction_name(hold.transaction)}"
+    )
+
+
+def _gap(gap: Gap) -> str:
+    if gap.next == gap.first:
+        return f"gap, found {utc(gap.found)}: {gap.cause}"
+    offsets = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
+    return f"gap, found {utc(gap.found)}: {offsets} will never be copied: {gap.cause}"
+
+
+def transaction_name(transaction: OpenTransaction) -> str:
+    """Whose transaction it is, as far as that is known, and since when."""
+    producer = f"producer id {transaction.producer_id}"
+    if transaction.transactional_id:
+        owner = f" of {transaction.transactional_id} ({producer})"
+    else:
+        owner = f" of {producer}" if transaction.producer_id >= 0 else ""
+    return f"a transaction{owner} that is open since {utc(transaction.began)}"
+
+
+def cluster_name(cluster: ClusterStatus) -> str:
+    """``source cluster orange``."""
+    return f"{cluster.side} cluster {cluster.cluster_id}"
+
+
+def is_behind(partition: PartitionStatus) -> bool:
+    """Whether there is something to copy, or nobody knows that there is not."""
+    return partition.lag_records != 0

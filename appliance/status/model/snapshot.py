@@ -1,0 +1,183 @@
+"""The state of a link at one moment, as frozen values. What is not known is None, never 0; times are milliseconds."""
+
+import enum
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.link.model.checkpoint import Gap, Owner
+from appliance.settings.values import Side
+
+_Number = TypeVar("_Number", int, float)
+
+
+class State(enum.StrEnum):
+    """A link in one word; of several that fit, the first of these."""
+
+    UNKNOWN = "unknown"
+    NEVER_RUN = "never run"
+    STOPPED = "stopped"
+    COPYING = "copying"
+    COPIED = "copied"
+
+    @property
+    def well(self) -> bool:
+        """Whether nobody needs to look."""
+        return self in (State.COPYING, State.COPIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why something is not as it should be, and since when."""
+
+    reason: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An open transaction that nothing is copied past; ``waiting`` offsets are held back by it."""
+
+    transaction: OpenTransaction
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One source partition.
+
+    ``copied`` counts records and ``bytes`` their size, ever; ``rate`` is in records a second. ``lag_records`` counts
+    source offsets up to the last stable one: transaction markers and what compaction took are among them.
+    ``lag_seconds`` is the age of the newest copied record while there is a lag. ``gaps`` are None when not known.
+    """
+
+    topic: str
+    partition: int
+    lane: int | None
+    next_offset: int | None
+    end_offset: int | None
+    copied: int | None
+    bytes: int | None
+    rate: float | None
+    lag_records: int | None
+    lag_seconds: float | None
+    stopped: Fault | None
+    unknown: Fault | None
+    held: Hold | None
+    gaps: tuple[Gap, ...] | None
+
+    @property
+    def name(self) -> str:
+        """``topic-partition``."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One source topic; ``active`` while it is there and its name is still one to be copied.
+
+    ``stopped`` is why none of it can be copied as things are; ``left_out`` are the settings that its copy has to do
+    without.
+    """
+
+    name: str
+    copy: str
+    active: bool
+    stopped: Fault | None
+    partitions: tuple[PartitionStatus, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def copied(self) -> int | None:
+        """The records of all partitions."""
+        return total(partition.copied for partition in self.partitions)
+
+    @property
+    def rate(self) -> float | None:
+        """Records a second."""
+        return total(partition.rate for partition in self.partitions)
+
+    @property
+    def lag_records(self) -> int | None:
+        """The offsets of all partitions that are still to be copied."""
+        return total(partition.lag_records for partition in self.partitions)
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """That of the partition that is furthest behind."""
+        lags = [partition.lag_seconds for partition in self.partitions]
+        known = [lag for lag in lags if lag is not None]
+        return max(known, default=0.0) if len(known) == len(lags) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStatus:
+    """One lane; ``owner`` is who took it last, None before the first."""
+
+    lane: int
+    owner: Owner | None
+    held: OpenTransaction | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """One of the clusters, and whether it tells anything."""
+
+    side: Side
+    cluster_id: str
+    unknown: Fault | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All of a link at ``at``; no lanes when the destination does not tell, or nobody has ever copied.
+
+    ``stopped`` is why the link must not go on.
+    ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does. ``previous_secret`` is true as long
+    as SHARED_SECRET_PREVIOUS is set.
+    """
+
+    replicator: str
+    at: int
+    source: ClusterStatus
+    destination: ClusterStatus
+    lanes: tuple[LaneStatus, ...]
+    topics: tuple[TopicStatus, ...]
+    stopped: Fault | None = None
+    max_bytes_per_second: int = 0
+    previous_secret: bool = False
+
+    @property
+    def partitions(self) -> Iterable[PartitionStatus]:
+        """Those of all topics."""
+        return (partition for topic in self.topics for partition in topic.partitions)
+
+    @property
+    def state(self) -> State:
+        """The link in one word."""
+        if self.source.unknown or self.destination.unknown or any(p.unknown for p in self.partitions):
+            return State.UNKNOWN
+        if self.stopped:
+            return State.STOPPED
+        if not any(lane.owner for lane in self.lanes):
+            return State.NEVER_RUN
+        if any(topic.stopped for topic in self.topics) or any(p.stopped for p in self.partitions):
+            return State.STOPPED
+        if any(p.lag_records != 0 for topic in self.topics if topic.active for p in topic.partitions):
+            return State.COPYING
+        return State.COPIED
+
+    def only(self, topics: Collection[str]) -> "Snapshot":
+        """The same with these topics."""
+        return replace(self, topics=tuple(topic for topic in self.topics if topic.name in topics))
+
+
+def total(numbers: Iterable[_Number | None]) -> _Number | None:
+    """The sum, which is not known when one of them is not."""
+    result: _Number | None = None
+    for number in numbers:
+        if number is None:
+            return None
+        result = number if result is None else result + number
+    return result

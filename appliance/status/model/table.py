@@ -1,0 +1,134 @@
+"""The snapshot for a terminal: a table of topics, one of the partitions that need a look, and sentences below."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from appliance.status.model.messages import cluster_name, is_behind, remarks, troubles
+from appliance.status.model.snapshot import PartitionStatus, Snapshot, State, TopicStatus
+from appliance.status.model.timestamps import utc
+
+_UNKNOWN = "unknown"
+_PARTITIONS_MAX = 20
+_LINES_MAX = 40
+
+
+def rendered(snapshot: Snapshot) -> Group:
+    """What is printed. It is limited, so that a link with thousands of partitions can be read: JSON has them all."""
+    return Group(*_parts(snapshot))
+
+
+def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
+    state = snapshot.state
+    yield _line(f"{snapshot.replicator}: {state} at {utc(snapshot.at)}", "bold" if state.well else "bold red")
+    for cluster in (snapshot.source, snapshot.destination):
+        if not cluster.unknown:
+            yield _line(f"{cluster_name(cluster)}: answers")
+    if snapshot.max_bytes_per_second:
+        yield _line(f"bounded at {_count(snapshot.max_bytes_per_second)} bytes/s")
+    yield from map(_line, _owners(snapshot))
+    if snapshot.topics:
+        yield _topics(snapshot.topics)
+    behind = [partition for partition in snapshot.partitions if _needs_a_look(partition)]
+    if behind:
+        yield _partitions(behind[:_PARTITIONS_MAX])
+        yield from _rest(len(behind) - _PARTITIONS_MAX, "partitions")
+    for sentences, style in ((troubles(snapshot), "red"), (remarks(snapshot), "")):
+        yield from (_line(sentence, style) for sentence in sentences[:_LINES_MAX])
+        yield from _rest(len(sentences) - _LINES_MAX, "lines")
+
+
+def _line(text: str, style: str = "") -> Text:
+    """A line that reads as one whatever a broker or a client put into it."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return Text(shown, style, overflow="fold")
+
+
+def _rest(count: int, what: str) -> Iterator[Text]:
+    if count > 0:
+        yield _line(f"... and {count} {what} more: --topic shows one topic, --json everything")
+
+
+def _owners(snapshot: Snapshot) -> Iterator[str]:
+    """Which run of the replicator has which lanes, neighbours together."""
+    for run, group in groupby(
+        snapshot.lanes, key=lambda lane: (lane.owner.run, lane.owner.host) if lane.owner else None
+    ):
+        lanes = list(group)
+        first, last = lanes[0].lane, lanes[-1].lane
+        which = f"lane {first}" if first == last else f"lanes {first} to {last}"
+        since = max((lane.owner.since for lane in lanes if lane.owner), default=0)
+        yield f"{which}: {f'run {run[0]} on {run[1]} since {utc(since)}' if run else 'nobody has taken it yet'}"
+
+
+def _table(columns: Iterable[str], numbers: Iterable[str]) -> Table:
+    table = Table()
+    for name in columns:
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    return table
+
+
+def _topics(topics: Iterable[TopicStatus]) -> Table:
+    numbers = ("partitions", "copied", "records/s", "lag", "lag seconds")
+    table = _table(("topic", "copy", *numbers, "state"), numbers)
+    for topic in topics:
+        table.add_row(
+            topic.name,
+            topic.copy,
+            str(len(topic.partitions)),
+            _count(topic.copied),
+            _count(topic.rate),
+            _count(topic.lag_records) if topic.active else "",
+            _seconds(topic.lag_seconds) if topic.active else "",
+            topic_state(topic),
+        )
+    return table
+
+
+def topic_state(topic: TopicStatus) -> str:
+    """A topic in a few words."""
+    if topic.stopped:
+        return "not copied"
+    if not topic.active:
+        return "no longer copied"
+    counts = {
+        _UNKNOWN: sum(p.unknown is not None for p in topic.partitions),
+        State.STOPPED: sum(p.stopped is not None for p in topic.partitions),
+        "held by a transaction": sum(p.held is not None for p in topic.partitions),
+        "with gaps": sum(bool(p.gaps) for p in topic.partitions),
+    }
+    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return said or (State.COPYING if any(is_behind(p) for p in topic.partitions) else State.COPIED)
+
+
+def _needs_a_look(partition: PartitionStatus) -> bool:
+    return bool(partition.stopped or partition.held) or (partition.unknown is None and bool(partition.lag_records))
+
+
+def _partitions(partitions: Iterable[PartitionStatus]) -> Table:
+    numbers = ("lane", "next offset", "end offset", "lag", "lag seconds", "records/s")
+    table = _table(("partition", *numbers, "state"), numbers)
+    for partition in partitions:
+        state = State.STOPPED if partition.stopped else "held by a transaction" if partition.held else State.COPYING
+        table.add_row(
+            partition.name,
+            _count(partition.lane),
+            _count(partition.next_offset),
+            _count(partition.end_offset),
+            _count(partition.lag_records),
+            _seconds(partition.lag_seconds),
+            _count(partition.rate),
+            state,
+        )
+    return table
+
+
+def _count(number: float | None) -> str:
+    return _UNKNOWN if number is None else f"{number:,.0f}"
+
+
+def _seconds(number: float | None) -> str:
+    return _UNKNOWN if number is None else f"{number:,.1f}"

@@ -1,0 +1,66 @@
+"""Which partitions stand still below an open transaction, found by looking twice."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+
+from appliance.errors import ApplianceError
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.client.open_transactions import OpenTransaction, open_transactions
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.status.model.facts import Log
+
+_NAMING_SECONDS = 3.0
+
+
+@dataclass(slots=True)
+class HoldWatch:
+    """Remembers one cluster's last stable offsets from look to look.
+
+    Producers that write in transactions keep a transaction open at most times, but each time another one: only an
+    offset that has not moved since the look before is worth a question.
+    """
+
+    cluster: KafkaCluster
+    _waiting: dict[Partition, OpenTransaction] = field(default_factory=dict)
+    _named: dict[Partition, OpenTransaction] = field(default_factory=dict)
+
+    async def look(
+        self, metadata: Metadata, logs: Mapping[Partition, Log], now: int
+    ) -> dict[Partition, OpenTransaction]:
+        """The transactions that held these logs at the look before, and still do; ``now`` in milliseconds.
+
+        Where nobody tells since when a transaction is open, it is since it was seen first.
+        """
+        before = self._waiting
+        self._waiting = {
+            key: before[key] if _stands(before.get(key), log) else OpenTransaction(log.stable_end, began=now)
+            for key, log in logs.items()
+            if log.end > log.stable_end
+        }
+        held = {key: waiting for key, waiting in self._waiting.items() if before.get(key) is waiting}
+        self._named = {key: name for key, name in self._named.items() if key in held}
+        await self._name(metadata, held.keys() - self._named.keys())
+        return {key: _described(waiting, self._named.get(key)) for key, waiting in held.items()}
+
+    async def _name(self, metadata: Metadata, nameless: Set[Partition]) -> None:
+        """Ask whose they are; a question that fails is asked again at the next look."""
+        if not nameless:
+            return
+        with contextlib.suppress(ApplianceError, TimeoutError):
+            async with asyncio.timeout(_NAMING_SECONDS):
+                found = await open_transactions(self.cluster, metadata, nameless)
+            self._named |= {key: found.get(key, OpenTransaction(-1)) for key in nameless}
+
+
+def _stands(before: OpenTransaction | None, log: Log) -> bool:
+    return before is not None and before.first_offset == log.stable_end
+
+
+def _described(waiting: OpenTransaction, name: OpenTransaction | None) -> OpenTransaction:
+    if name is None:
+        return waiting
+    began = name.began if name.began >= 0 else waiting.began
+    return replace(waiting, producer_id=name.producer_id, transactional_id=name.transactional_id, began=began)

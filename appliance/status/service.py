@@ -1,0 +1,92 @@
+"""The console beside the replicator: health, metrics and the snapshot over HTTP, on CONSOLE_LISTEN.
+
+Law: whatever goes wrong here, the replicator does not feel it. A port that is taken and a defect of ours are said once
+and tried again; a cluster that is silent is part of the snapshot, and the replicator says it itself.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.replicator.bound import Bound
+from appliance.runtime.background import beside
+from appliance.runtime.http import TEXT, HttpServer, Page
+from appliance.settings.values import Settings
+from appliance.status.collect import now
+from appliance.status.model.document import document
+from appliance.status.model.health import health, is_fresh
+from appliance.status.model.metrics import exposition
+from appliance.status.watcher import Watcher
+
+log = logging.getLogger("appliance.status")
+
+_JSON = "application/json"
+_PAUSE = 3.0
+_PAUSE_MAX = 15.0
+_PARTITIONS_A_SECOND = 700
+"""What may be looked at within a second of pause: some 30 microseconds of work for each partition."""
+
+
+@contextlib.asynccontextmanager
+async def console(settings: Settings, bound: Bound) -> AsyncIterator[None]:
+    """Watch and serve while the block runs."""
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        watcher = Watcher(settings, source, destination, bound)
+        server = HttpServer(Pages(watcher).page)
+        async with beside(
+            log,
+            "the console failed to {}; copying goes on",
+            watch=lambda: _watch(watcher),
+            serve=lambda: server.serve("CONSOLE_LISTEN", settings.console.listen, log, "listening"),
+        ):
+            yield
+
+
+async def _watch(watcher: Watcher) -> None:
+    while True:
+        snapshot = await watcher.look()
+        count = sum(len(topic.partitions) for topic in snapshot.topics)
+        await asyncio.sleep(min(_PAUSE_MAX, max(_PAUSE, count / _PARTITIONS_A_SECOND)))
+
+
+class Pages:
+    """What is read from the newest snapshot. It is made into text by another thread: that can take a while."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._by_path: dict[str, Callable[[], Page]] = {
+            "/health": self._health,
+            "/metrics": self._metrics,
+            "/status": self._status,
+        }
+
+    async def page(self, path: str) -> Page:
+        """The page of a path."""
+        make = self._by_path.get(path)
+        if make is None:
+            return Page(404, TEXT, f"there is {', '.join(self._by_path)}\n".encode())
+        return await asyncio.to_thread(make)
+
+    def _health(self) -> Page:
+        well, answer = health(self._watcher.snapshot, now())
+        return Page(200 if well else 503, _JSON, _json(answer))
+
+    def _metrics(self) -> Page:
+        snapshot = self._watcher.snapshot
+        fresh = snapshot is not None and is_fresh(snapshot, now())
+        return Page(200, CONTENT_TYPE_PLAIN_0_0_4, exposition(snapshot, fresh))
+
+    def _status(self) -> Page:
+        snapshot = self._watcher.snapshot
+        if snapshot is None:
+            return Page(503, _JSON, _json(health(None, now())[1]))
+        return Page(200, _JSON, _json(document(snapshot)))
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=2).encode() + b"\n"

@@ -1,0 +1,93 @@
+"""The positions topic, read on from look to look: one Fetch to each leader, and nothing decoded that is outdated.
+
+Nobody is fenced by it. Of a key only the newest record holds, so that of thousands of records that a busy link writes
+between two looks only the last of each partition is decoded.
+"""
+
+from collections.abc import Mapping
+
+from appliance.errors import BrokerRefused
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Topic
+from appliance.kafka.records import batch
+from appliance.kafka.records.committed import visible
+from appliance.kafka.records.records import Record, unpack
+from appliance.link.model.checkpoint import Memory
+from appliance.link.model.checkpoint_records import newest
+
+_LANE_BYTES = 1024 * 1024
+_LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
+
+
+class PositionsTail:
+    """What the destination remembers of every lane, as far as it has been read."""
+
+    def __init__(self, cluster: KafkaCluster, topic: str) -> None:
+        self.memories: tuple[Memory, ...] = ()
+        self._cluster = cluster
+        self._topic = topic
+        self._id = NOWHERE
+
+    @property
+    def stable_ends(self) -> Mapping[Partition, int]:
+        """Up to where each lane's partition is decided, as of the last ``advance``."""
+        return {(self._topic, lane): memory.read_to for lane, memory in enumerate(self.memories)}
+
+    async def advance(self, metadata: Metadata) -> None:
+        """Read what has been committed since, to its end; ``metadata`` is the destination's.
+
+        Cut off at any await it goes on from there the next time. A topic that is not there leaves no memories.
+
+        Raises:
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+        """
+        topic = metadata.topics.get(self._topic)
+        if topic is None:
+            self._forget()
+            return
+        check(topic.error, f"look for {self._topic}")
+        if topic.id != self._id or len(topic.leaders) != len(self.memories):
+            self._forget()
+            lanes = [(self._topic, lane) for lane in range(len(topic.leaders))]
+            starts = await list_offsets(self._cluster, metadata, lanes, Bound.START)
+            self._id, self.memories = topic.id, tuple(Memory(read_to=starts[lane]) for lane in lanes)
+        try:
+            for leader in set(topic.leaders):
+                led = {lane for lane, leads in enumerate(topic.leaders) if leads == leader}
+                await self._catch_up(topic, leader, led)
+        except BrokerRefused as error:
+            if not error.retriable:
+                self._forget()  # the log does not hold any more what comes next: the newest of each key is still there
+            raise
+
+    def _forget(self) -> None:
+        self._id, self.memories = NOWHERE, ()
+
+    async def _catch_up(self, topic: Topic, leader: int, behind: set[int]) -> None:
+        connection = await self._cluster.broker(leader, "positions")
+        while behind:
+            wanted = [(lane, self.memories[lane].read_to) for lane in sorted(behind)]
+            asked = (
+                Wanted((self._topic, lane), self._id, offset, _LANE_BYTES, leader_epoch=topic.epochs[lane])
+                for lane, offset in wanted
+            )
+            everything = await fetch(connection, asked, _LIMITS)
+            behind -= {fetched.partition[1] for fetched in everything if self._take(fetched)}
+
+    def _take(self, fetched: Fetched) -> bool:
+        """Take in what came of a lane; whether that was all there is."""
+        topic, lane = fetched.partition
+        memory = self.memories[lane]
+        check(fetched.error, f"fetch {topic}-{lane}")
+        batches, following = visible(fetched.records, fetched.aborted, memory.read_to)
+        records: list[Record] = []
+        for data in batches:
+            batch.verify(data)
+            records += unpack(data, memory.read_to)
+        for remembered in newest(records):
+            memory.add(remembered)
+        memory.read_to = following
+        return memory.read_to >= fetched.stable_end

@@ -1,0 +1,217 @@
+"""Who the two ends of a link are to each other: TLS 1.3 with certificates at both ends.
+
+An end accepts the opposite role of the same link and nothing else, and it is checked twice: in the handshake, because a
+source's certificate is good only for servers and a destination's only for clients, so that a refused peer is told by an
+alert; and by ``Identity.check``, which reads the name.
+
+The credentials are made from the shared secret (``certificates``) or read from files (``certificate_files``). In both
+cases the client's first flight proves that it knows the secret, before the server says anything (``first_flight``).
+
+No session is ever resumed: the server issues no tickets, so every connection proves both identities anew.
+
+While the secret is being changed the client has two; it takes the previous one only until the server has once believed
+the new one.
+"""
+
+import contextlib
+import datetime
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cryptography import x509
+
+from appliance.errors import IdentityRefused, SettingsError
+from appliance.settings.secret import Secret
+from appliance.settings.values import Side, TunnelSettings
+from appliance.tls.certificate_files import read_credentials
+from appliance.tls.certificates import Credentials, days_left, make_credentials, names_in, peer_name
+from appliance.tls.first_flight import TokenKeys
+from appliance.tls.kdf import link_key
+
+log = logging.getLogger("appliance.tunnel")
+
+REMEDY = (
+    "SHARED_SECRET (or the authority of the certificate files), SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID must be "
+    "the same on both VMs, one of them prepared as the source and the other as the destination"
+)
+"""What to change when an identity is refused."""
+
+SILENCE_REMEDY = (
+    "SHARED_SECRET, SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID must be the same on both VMs, and their clocks right; "
+    "bin/appliance doctor tells which it is"
+)
+"""What to change when the server hangs up on the client's hello without a word."""
+
+CLOCK_REMEDY = "set the clocks of both VMs by NTP, or renew the certificate if it is a file's"
+"""What to change when a certificate is not valid yet, or no longer."""
+
+
+DAYS_WARNING = 30.0
+"""Days before the end of a certificate from which somebody should look."""
+
+RENEWAL_REMEDY = "renew the file of TUNNEL_CERTIFICATE_FILE on that VM"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Known:
+    """What one secret gives an end: the keys of the first flight's token, TLS, and the certificate that it shows."""
+
+    tokens: TokenKeys
+    context: ssl.SSLContext
+    certificate: x509.Certificate
+
+
+class Identity:
+    """One end's proof of who it is, and what it demands of the other end's.
+
+    Args:
+        link: the link's name.
+        role: which end this is: the source is the TLS server, the destination the client.
+        known: for each secret the token's keys, and the credentials that are shown and believed. The first is that
+            of SHARED_SECRET, one more that of SHARED_SECRET_PREVIOUS.
+    """
+
+    def __init__(self, link: str, role: Side, *known: tuple[TokenKeys, Credentials]) -> None:
+        self._peer = peer_name(link, Side.DESTINATION if role is Side.SOURCE else Side.SOURCE)
+        self._protocol = ssl.PROTOCOL_TLS_SERVER if role is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
+        self._known = [Known(tokens, tls_context(each, self._protocol), _leaf(each)) for tokens, each in known]
+        self._newest = self._known[0].tokens
+
+    @classmethod
+    def of(cls, settings: TunnelSettings, role: Side) -> "Identity":
+        """The identity that the settings give one end.
+
+        Raises:
+            SettingsError: its files cannot be used.
+        """
+        files = read_credentials(settings.files, settings.link, role) if settings.files else None
+
+        def known(secret: Secret) -> tuple[TokenKeys, Credentials]:
+            key = link_key(secret, settings.source_id, settings.destination_id)
+            return TokenKeys.of(key), files or make_credentials(key, settings.link, role)
+
+        previous = settings.previous_secret if role is Side.DESTINATION else None
+        return cls(settings.link, role, *(known(secret) for secret in (settings.secret, previous) if secret))
+
+    @property
+    def known(self) -> Known:
+        """What the next connection begins with; the one after it may need another."""
+        return self._known[0]
+
+    @property
+    def every_known(self) -> tuple[Known, ...]:
+        """All that this end could begin with."""
+        return tuple(self._known)
+
+    def days_left(self) -> float:
+        """Days until our own certificate is no longer valid."""
+        return days_left(self.known.certificate, datetime.datetime.now(datetime.UTC))
+
+    @property
+    def believes_previous(self) -> bool:
+        """True as long as SHARED_SECRET_PREVIOUS would still do."""
+        return len(self._known) > 1
+
+    def renew(self, credentials: Credentials) -> None:
+        """Be known by ``credentials`` from the next connection on.
+
+        Raises:
+            SettingsError: TLS does not take them; then everything is as before.
+        """
+        context, leaf = tls_context(credentials, self._protocol), _leaf(credentials)
+        self._known = [replace(each, context=context, certificate=leaf) for each in self._known]
+
+    def refused(self, known: Known) -> None:
+        """One end did not believe the other with ``known``: if there is another secret, its turn has come."""
+        if self.believes_previous and known.tokens is self.known.tokens:
+            self._known.reverse()
+            log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
+
+    def believed(self, known: Known) -> None:
+        """Both ends believed each other with ``known``: if that is the new secret, the previous one has had its day."""
+        if self.believes_previous and known.tokens is self._newest:
+            self._known = [each for each in self._known if each.tokens is self._newest]
+            log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})
+
+    def check(self, certificate: bytes | None) -> None:
+        """Accept the peer's certificate (DER), whose signature TLS has verified, or raise.
+
+        Raises:
+            IdentityRefused: it isn't the opposite role of this link.
+        """
+        names = names_in(certificate) if certificate else []
+        if names != [self._peer]:
+            raise IdentityRefused(f"the peer calls itself {', '.join(names) or 'nothing'} instead of {self._peer}")
+
+
+def _leaf(credentials: Credentials) -> x509.Certificate:
+    return x509.load_pem_x509_certificates(credentials.key_and_certificate)[0]
+
+
+def tls_context(credentials: Credentials, protocol: int) -> ssl.SSLContext:
+    """TLS 1.3 only, a certificate demanded of the peer, no tickets.
+
+    Raises:
+        SettingsError: OpenSSL does not take the credentials, for example because their keys are too short.
+    """
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # the link and the role are checked instead: see Identity.check
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    context.options |= ssl.OP_NO_TICKET
+    context.options &= ~ssl.OP_ENABLE_MIDDLEBOX_COMPAT  # on the tunnel's wire it is ``first_flight`` that adds it
+    _agree_on_keys_cheaply(context)
+    if protocol == ssl.PROTOCOL_TLS_SERVER:
+        context.num_tickets = 0
+    try:
+        context.load_verify_locations(cadata=credentials.authority.decode())
+        with _as_file(credentials.key_and_certificate) as path:
+            context.load_cert_chain(path)
+    except ssl.SSLError as error:
+        reason = (error.reason or "unknown").lower().replace("_", " ")
+        raise SettingsError([f"TUNNEL_AUTHORITY_FILE, TUNNEL_CERTIFICATE_FILE: not fit for TLS: {reason}"]) from error
+    return context
+
+
+def _agree_on_keys_cheaply(context: ssl.SSLContext) -> None:
+    """Offer X25519 alone, behind its post-quantum hybrid where Python's ssl can name it.
+
+    A finite field of 8192 bits, which OpenSSL would do as well, costs a server a tenth of a second for each hello. The
+    stars have a client send both key shares, so that no server asks for another (OpenSSL 3.5, SSL_CTX_set1_groups).
+    A Python that cannot name X25519, as Debian 12's, leaves OpenSSL its own list, of which a client sends a share of
+    X25519; in the tunnel ``first_flight`` lets no other one pass.
+    """
+    set_groups = getattr(context, "set_groups", None)  # from Python 3.15 on
+    if set_groups is not None:
+        with contextlib.suppress(ssl.SSLError):
+            set_groups("*X25519MLKEM768:*X25519")
+            return
+    with contextlib.suppress(ssl.SSLError):
+        context.set_ecdh_curve("X25519")
+
+
+@contextlib.contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """A path at which OpenSSL, which takes no key from memory here, can read ``content``; gone afterwards.
+
+    The file is in memory where the system can do that, and otherwise a temporary one that only its owner may read.
+    """
+    try:
+        descriptor = os.memfd_create("identity")
+        path = f"/proc/self/fd/{descriptor}"
+    except (AttributeError, OSError):
+        descriptor, path = tempfile.mkstemp()
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            yield path
+    finally:
+        if not path.startswith("/proc/"):
+            Path(path).unlink()

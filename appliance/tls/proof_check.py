@@ -1,0 +1,62 @@
+"""Decides which first flights come from somebody who knows the secret, now, and for the first time; pure."""
+
+from collections.abc import Callable
+
+from appliance.errors import ClockDiffers, IdentityRefused
+from appliance.tls.first_flight import NotProven, Proof, TokenKeys, client_hello, offers_cheap_keys, proof_in
+
+TOLERANCE = 120.0
+"""Seconds by which the two VMs' clocks may differ."""
+
+
+class ProofCheck:
+    """Examines the first flights of one server.
+
+    It remembers each token for as long as that could be played again. Only who knows the secret can make it remember
+    one, and the limit of handshakes bounds how many.
+
+    Args:
+        keys: the link's.
+        clock: seconds since 1970.
+        monotonic: seconds by a clock that nobody sets.
+    """
+
+    def __init__(self, keys: TokenKeys, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
+        self._keys = keys
+        self._clock = clock
+        self._monotonic = monotonic
+        self._seen: dict[bytes, float] = {}
+
+    def examine(self, received: bytes) -> Proof | None:
+        """The proof in the first bytes of a connection; None: more of them have to come.
+
+        Raises:
+            ClockDiffers: the secret is right, the time is not.
+            IdentityRefused: there is no proof, or it was used before, or its keys are dear.
+        """
+        try:
+            record = client_hello(received)
+            if record is None:
+                return None
+            proof = proof_in(record, self._keys)
+        except NotProven:
+            raise IdentityRefused("its first bytes do not prove that it knows SHARED_SECRET") from None
+        if not offers_cheap_keys(proof.hello):
+            raise IdentityRefused("it offers other keys than X25519's: it is of another release, or its TLS is told to")
+        self._check_time(proof)
+        self._check_new(proof)
+        return proof
+
+    def _check_time(self, proof: Proof) -> None:
+        ahead = proof.time - self._clock()
+        if abs(ahead) > TOLERANCE:
+            how = "ahead of" if ahead > 0 else "behind"
+            raise ClockDiffers(f"its clock is {abs(ahead):.0f} s {how} ours, or somebody plays a recorded hello again")
+
+    def _check_new(self, proof: Proof) -> None:
+        now = self._monotonic()
+        while self._seen and next(iter(self._seen.values())) < now - 2 * TOLERANCE:
+            del self._seen[next(iter(self._seen))]
+        if proof.token in self._seen:
+            raise IdentityRefused("somebody plays a recorded hello again")
+        self._seen[proof.token] = now

@@ -1,0 +1,80 @@
+"""The connections that one end carries at once, and a short queue for those that find all of its slots taken."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+
+from appliance.errors import TimedOut, Unreachable
+from appliance.tunnel.model.counters import Refusal, Tally
+
+log = logging.getLogger("appliance.tunnel")
+
+WAITING_MAX = 256
+"""Connections that may wait for a slot; one more is refused at once."""
+
+
+class Slots:
+    """Gives each connection a slot, in the order in which they ask.
+
+    Args:
+        limit: how many connections may be carried.
+        seconds: how long one may wait for its slot.
+        tally: where those that get none are counted.
+    """
+
+    def __init__(self, limit: int, seconds: float, tally: Tally) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._tally = tally
+        self._free = asyncio.Semaphore(limit)
+        self._taken = 0
+        self._waiting = 0
+        self._full = False
+
+    @contextlib.asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot for as long as the block runs.
+
+        Raises:
+            TimedOut: none came free in time.
+            Unreachable: too many wait already.
+        """
+        await self._wait()
+        self._taken += 1
+        self._tell()
+        try:
+            yield
+        finally:
+            self._taken -= 1
+            self._free.release()
+
+    async def _wait(self) -> None:
+        if self._free.locked() and self._waiting >= WAITING_MAX:
+            self._tally.refused[Refusal.FULL] += 1
+            raise Unreachable(f"{self._in_use()}, and {WAITING_MAX} wait for one")
+        self._waiting += 1
+        self._tell()
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._free.acquire()
+        except TimeoutError as error:
+            self._tally.refused[Refusal.FULL] += 1
+            raise TimedOut(f"{self._in_use()} for {self._seconds:g} s") from error
+        finally:
+            self._waiting -= 1
+
+    def _in_use(self) -> str:
+        return f"TUNNEL_CONNECTIONS_MAX={self._limit} connections are in use"
+
+    def _tell(self) -> None:
+        """Say when the last slot is wanted twice, and when a tenth of them is free again."""
+        fields = {"connections": self._taken, "limit": self._limit}
+        if not self._full and self._free.locked() and self._waiting:
+            self._full = True
+            log.warning(
+                "all connections are in use, new ones wait: raise TUNNEL_CONNECTIONS_MAX", extra={"fields": fields}
+            )
+        elif self._full and 10 * self._taken <= 9 * self._limit and not self._waiting:
+            self._full = False
+            log.info("connections are free again", extra={"fields": fields})

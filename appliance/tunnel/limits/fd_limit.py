@@ -1,0 +1,43 @@
+"""What an end of the tunnel needs file descriptors for, and what it says without them."""
+
+import errno
+import logging
+import resource
+
+from appliance.tunnel.limits.connection_limit import WAITING_MAX
+from appliance.tunnel.limits.pending_handshakes import STRANGERS_MAX, STRANGERS_OF_ONE_MAX
+
+log = logging.getLogger("appliance.tunnel")
+
+EXHAUSTED = (errno.EMFILE, errno.ENFILE)
+"""The errors of a process, and of a system, that has no descriptor left."""
+
+_CURE = "raise the limit (ulimit -n; LimitNOFILE in systemd; ulimits in compose) or lower TUNNEL_CONNECTIONS_MAX"
+
+REMEDY = f"out of file descriptors: {_CURE}"
+
+_OWN = 64
+"""For Python, the log, DNS and the status page."""
+
+
+def needed(connections_max: int) -> int:
+    """How many an end can come to need: two for each connection, one for each that waits or has yet to prove itself."""
+    return 2 * connections_max + WAITING_MAX + STRANGERS_MAX + STRANGERS_OF_ONE_MAX + _OWN
+
+
+def provide(connections_max: int) -> None:
+    """Raise the process's limit as far as it may, and tell the log if that is too low for all its connections."""
+    limit, wanted = _raise_limit(), needed(connections_max)
+    if limit != resource.RLIM_INFINITY and limit < wanted:
+        fields = {"limit": limit, "needed": wanted, "connections": connections_max}
+        log.warning(f"too few file descriptors for all connections: {_CURE}", extra={"fields": fields})
+
+
+def _raise_limit() -> int:
+    """Raise the soft limit to the hard one, which needs no privilege; the limit that holds now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):
+        return soft  # a system whose hard limit is above what its kernel grants
+    return hard

@@ -1,0 +1,144 @@
+"""Those who have connected but not proved who they are: how many there may be at once, and how many in a second.
+
+They are counted apart from the connections that are carried, so that whoever holds thousands of idle connections takes
+no slot from a peer that proves itself. Each address has a share, and all of them together have a limit, outside of
+which the shares of the expected addresses lie: strangers from many addresses cannot take them. Expected is the address
+that the settings name, and the one from which the peer proved itself last: inside SSH that is the SSH server's.
+
+Over a limit the newest takes the place of the oldest that has said nothing yet (``first_flight_reader``): a peer proves
+itself with its first bytes, so that whoever holds connections keeps none out. Over a rate a connection is reset before
+anything is made for it.
+
+The client never comes near its share: it shakes hands on ``HANDSHAKES_AT_ONCE`` connections at a time.
+"""
+
+import contextlib
+import enum
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from appliance.tunnel.limits.rate import RateLimit
+from appliance.tunnel.model.counters import Refusal, Tally
+
+log = logging.getLogger("appliance.tunnel")
+
+STRANGERS_OF_ONE_MAX = 256
+"""Connections from one address, at most."""
+
+STRANGERS_MAX = 1024
+"""Connections from all addresses but the expected ones, at most."""
+
+HANDSHAKES_AT_ONCE = 64
+"""Handshakes that a client has under way, at most."""
+
+EXPECTED_A_SECOND, OTHERS_A_SECOND = 2000.0, 500.0
+"""Connections a second from each expected address, and from all others together."""
+
+
+class Room(enum.Enum):
+    """Whether one more has room from an address: yes; not beside those of that address; not beside all others."""
+
+    FREE = enum.auto()
+    ONE_FULL = enum.auto()
+    ALL_FULL = enum.auto()
+
+
+class Strangers:
+    """Counts them, and tells the log when a crowd comes and when it has gone, not of each one.
+
+    Args:
+        expected: the addresses from which the peer comes, as the settings know them.
+        tally: where those that are not admitted are counted.
+        limit: how many there may be.
+        limit_of_one: how many there may be from one address.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        expected: tuple[str, ...],
+        tally: Tally,
+        limit: int = STRANGERS_MAX,
+        limit_of_one: int = STRANGERS_OF_ONE_MAX,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._named = expected
+        self._proved = ""
+        self._tally = tally
+        self._limit = limit
+        self._limit_of_one = limit_of_one
+        self._clock = clock
+        self._rates = {address: self._expected_rate() for address in expected}
+        self._others_rate = RateLimit(OTHERS_A_SECOND, limit, clock)
+        self._present: Counter[str] = Counter()
+        self._refused = 0
+
+    def expects(self, address: str) -> bool:
+        """True for an address from which the peer comes."""
+        return address in self._named or (address == self._proved and bool(address))
+
+    def proved(self, address: str) -> None:
+        """The peer has proved itself from ``address``."""
+        if address not in self._named and address != self._proved:
+            self._rates.pop(self._proved, None)
+            self._rates[address] = self._expected_rate()
+            self._proved = address
+
+    def room(self, address: str) -> Room:
+        """The room for one more from ``address``."""
+        if self._present[address] >= self._limit_of_one:
+            return Room.ONE_FULL
+        return Room.FREE if self.expects(address) or self._others() < self._limit else Room.ALL_FULL
+
+    def in_time(self, address: str) -> bool:
+        """True if one more from ``address`` is within its rate, of which it takes its part then."""
+        return self._rates.get(address, self._others_rate).admits()
+
+    def refused(self, address: str) -> None:
+        """One more from ``address`` is not let in, or takes the place of another."""
+        if not self._refused:
+            log.warning(
+                "connections refused: too many have not proved who they are; let the firewall admit the peer alone",
+                extra={"fields": {"peer": address, "from_it": self._present[address], "in_all": self._present.total()}},
+            )
+        self._refused += 1
+        self._tally.refused[Refusal.CROWD] += 1
+
+    @contextlib.contextmanager
+    def present(self, address: str) -> Iterator[None]:
+        """Count one from ``address`` for as long as the block runs."""
+        self.arrived(address)
+        try:
+            yield
+        finally:
+            self.left(address)
+
+    def arrived(self, address: str) -> None:
+        """Count one more from ``address``, until it has ``left``."""
+        self._present[address] += 1
+
+    def left(self, address: str) -> None:
+        """One from ``address`` has proved who it is, or is gone."""
+        self._present[address] -= 1
+        if not self._present[address]:
+            del self._present[address]
+        if self._refused:
+            self._settle()
+
+    def _expected_rate(self) -> RateLimit:
+        return RateLimit(EXPECTED_A_SECOND, EXPECTED_A_SECOND, self._clock)
+
+    def _settle(self) -> None:
+        """The crowd has gone when half of the room is free: at the limit itself it would come and go at every turn."""
+        if 2 * self._others() > self._limit:
+            return
+        if not all(rate.relaxed for rate in (*self._rates.values(), self._others_rate)):
+            return
+        if 2 * max(self._present.values(), default=0) <= self._limit_of_one:
+            log.info("room for handshakes again", extra={"fields": {"refused": self._refused}})
+            self._refused = 0
+
+    def _others(self) -> int:
+        return self._present.total() - sum(self._present[address] for address in self._rates)

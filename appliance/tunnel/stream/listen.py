@@ -1,0 +1,132 @@
+"""From a bound port to connections.
+
+Connections are accepted here rather than by asyncio's server, for two reasons. Whom ``admits`` does not let in is reset
+before anything is made for it, TLS least of all, so that a flood costs little. And when descriptors run out, the log
+says in one line what to change.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+
+from appliance.runtime.bind import port_refused
+from appliance.settings.target import Target
+from appliance.tunnel.limits.fd_limit import EXHAUSTED, REMEDY
+from appliance.tunnel.stream.tcp_channel import reset_when_closed
+
+log = logging.getLogger("appliance.tunnel")
+
+BACKLOG = 512
+"""Connections that may wait to be accepted: all clients of a cluster come back at once after an outage."""
+
+_BATCH = 64
+"""Connections that are refused in a row before the rest of the process has its turn."""
+
+_BACK_OFF = 0.5
+"""Seconds without accepting after the system has given no connection; who comes waits in the backlog."""
+
+
+class Listener:
+    """A bound port, from ``listen`` to ``close``."""
+
+    def __init__(
+        self, bound: socket.socket, make: Callable[[], asyncio.BaseProtocol], admits: Callable[[str], bool]
+    ) -> None:
+        bound.setblocking(False)
+        host, port, *_ = bound.getsockname()
+        self.port: int = port
+        self._bound = bound
+        self._make = make
+        self._admits = admits
+        self._address = str(Target(host, port))
+        self._starving = False
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"tunnel listener {self._address}")
+
+    @property
+    def listening(self) -> bool:
+        """Whether connections are accepted, or will be when descriptors are free again."""
+        return not self._task.done()
+
+    async def close(self) -> None:
+        """Give the port back; the connections that it has brought go on."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._bound.close()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._accept_all()
+            except OSError as error:
+                self._starve(error)
+                await asyncio.sleep(_BACK_OFF)
+
+    async def _accept_all(self) -> None:
+        loop, refused = asyncio.get_running_loop(), 0
+        while True:
+            try:
+                connection, (host, *_) = self._bound.accept()
+            except BlockingIOError:
+                self._recover()
+                await self._readable()
+                continue
+            if self._admits(host):
+                await loop.connect_accepted_socket(self._make, connection)
+                continue
+            reset_when_closed(connection)
+            connection.close()
+            refused += 1
+            if refused % _BATCH == 0:
+                await asyncio.sleep(0)
+
+    async def _readable(self) -> None:
+        """Wait for the next connection; asyncio's ``sock_accept`` would lose the one that comes as it is cancelled."""
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._bound, arrived.set)
+        try:
+            await arrived.wait()
+        finally:
+            loop.remove_reader(self._bound)
+
+    def _starve(self, error: OSError) -> None:
+        if not self._starving:
+            line = REMEDY if error.errno in EXHAUSTED else "connections not accepted"
+            log.error(line, extra={"fields": {"listen": self._address, "cause": _reason(error)}})
+        self._starving = True
+
+    def _recover(self) -> None:
+        """Everybody who waited has been accepted."""
+        if self._starving:
+            log.info("connections accepted again", extra={"fields": {"listen": self._address}})
+        self._starving = False
+
+
+def _everybody(_address: str) -> bool:
+    return True
+
+
+async def listen(
+    variable: str, at: Target, make: Callable[[], asyncio.BaseProtocol], admits: Callable[[str], bool] = _everybody
+) -> Listener:
+    """Listen on an address and port, 0 for any; every connection gets a protocol from ``make``.
+
+    Args:
+        variable: what to change if it cannot be had.
+        at: where.
+        make: the protocol of one connection.
+        admits: whether a connection from an address may become one.
+
+    Raises:
+        SettingsError: the system does not give it.
+    """
+    host = at.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with port_refused(variable, at):
+        bound = socket.create_server((host, at.port), family=family, backlog=BACKLOG)
+    return Listener(bound, make, admits)
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else str(error)

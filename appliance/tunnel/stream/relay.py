@@ -1,0 +1,161 @@
+"""Two channels become one way for bytes, until both directions have ended, or one channel is lost.
+
+    near -> far, far -> near       each: bytes ... end of the source -> end of the target
+
+- *Backpressure*: a direction whose target is congested stops reading its source, and goes on when the target is
+  relieved. What waits in this process is bounded for each direction by one read, and for all together by ``waiting``.
+- *Half-close*: the end of one direction is passed on, and the other one lives for as long as bytes still move in it;
+  after ``linger`` seconds without any, both channels are reset.
+- *Idleness*: a relay that carries nothing in either direction for ``idle`` seconds is ended by resets.
+- *Loss*: a channel that is lost takes the other one with it, by a reset, so that nobody takes a cut for a regular end.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from appliance.errors import ApplianceError
+from appliance.tunnel.model.counters import Meter, Tally
+from appliance.tunnel.stream.channel import Channel
+
+_LOOKS = 4
+"""How often in the time that a relay may be silent it is looked at."""
+
+
+class End(enum.StrEnum):
+    """Why a relay is over."""
+
+    COMPLETE = "both directions ended"
+    NEAR_LOST = "the near connection was lost"
+    FAR_LOST = "the far connection was lost"
+    SILENT = "nothing came after one direction had ended"
+    IDLE = "nothing was carried for longer than TUNNEL_IDLE_SECONDS"
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySummary:
+    """What a relay did: bytes each way, and for how long; the target is on the far side."""
+
+    bytes_to_target: int
+    bytes_from_target: int
+    seconds: float
+    end: End
+
+    def fields(self) -> dict[str, object]:
+        """The same for a log line."""
+        return {**dataclasses.asdict(self), "seconds": round(self.seconds, 3), "end": self.end.value}
+
+
+class _Progress:
+    """How far the two directions are.
+
+    ``ending`` is set when the relay's end has begun, by the end of one direction, ``over`` when nothing more will come.
+    """
+
+    def __init__(self) -> None:
+        self._ended = 0
+        self.end = End.COMPLETE
+        self.ending = asyncio.Event()
+        self.over = asyncio.Event()
+
+    def direction_ended(self) -> None:
+        self._ended += 1
+        self.ending.set()
+        if self._ended == 2:
+            self.over.set()
+
+    def channel_lost(self, end: End) -> None:
+        if not self.over.is_set():
+            self.end = end
+        self.ending.set()
+        self.over.set()
+
+
+class _Direction:
+    """The receiver of one channel, which sends what arrives there to the other one."""
+
+    def __init__(self, source: Channel, target: Channel, progress: _Progress, end_if_lost: End, meter: Meter) -> None:
+        self._source = source
+        self._target = target
+        self._progress = progress
+        self._end_if_lost = end_if_lost
+        self._meter = meter
+        self.carried = 0
+
+    def received(self, data: bytes | memoryview) -> None:
+        self.carried += len(data)
+        self._meter.bytes += len(data)
+        self._target.send(data)
+        if self._target.congested:
+            self._source.pause()
+
+    def ended(self) -> None:
+        self._target.send_eof()
+        self._progress.direction_ended()
+
+    def lost(self, error: ApplianceError) -> None:  # noqa: ARG002
+        self._progress.channel_lost(self._end_if_lost)
+
+    def relieved(self) -> None:
+        # The source can be written to again, so the channel that feeds it may be read again.
+        self._target.resume()
+
+
+async def relay(near: Channel, far: Channel, linger: float, idle: float, tally: Tally) -> RelaySummary:
+    """Carry bytes between two channels until both directions have ended; then both are closed, come what may."""
+    tally.carrying += 1
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    progress = _Progress()
+    outward = _Direction(near, far, progress, End.NEAR_LOST, tally.to_target)
+    inward = _Direction(far, near, progress, End.FAR_LOST, tally.from_target)
+    try:
+        near.attach(outward)
+        far.attach(inward)
+        end = await _wait(progress, outward, inward, linger, idle)
+        if end is End.COMPLETE:
+            await _close(near, far, linger)
+    finally:
+        tally.carrying -= 1
+        near.reset()
+        far.reset()
+    tally.ended[end.name] += 1
+    return RelaySummary(outward.carried, inward.carried, clock() - started, end)
+
+
+async def _wait(progress: _Progress, outward: _Direction, inward: _Direction, linger: float, idle: float) -> End:
+    def carried() -> int:
+        return outward.carried + inward.carried
+
+    if not await _comes(progress.ending, carried, idle):
+        return End.IDLE
+    if not await _comes(progress.over, carried, linger):
+        return End.SILENT
+    return progress.end
+
+
+async def _comes(event: asyncio.Event, carried: Callable[[], int], patience: float) -> bool:
+    """Whether ``event`` comes before nothing has been carried for ``patience`` seconds, give or take a quarter.
+
+    Looking now and then is cheaper than a look at the clock for every read.
+    """
+    before, quiet = carried(), 0
+    while not event.is_set() and quiet < _LOOKS:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience / _LOOKS):
+                await event.wait()
+        quiet = quiet + 1 if carried() == before else 0
+        before = carried()
+    return event.is_set()
+
+
+async def _close(near: Channel, far: Channel, seconds: float) -> None:
+    near.close()
+    far.close()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await near.closed()
+            await far.closed()

@@ -1,0 +1,124 @@
+"""A channel with TLS inside: what is sent and received is the plaintext, and still each direction ends on its own."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+
+from appliance.errors import ApplianceError, HelloUnanswered, TimedOut, Unreachable
+from appliance.tls.engine import TlsLayer
+from appliance.tls.first_flight import ClientWire, Wire
+from appliance.tls.identity import Known
+from appliance.tunnel.stream.tcp_channel import TcpChannel
+
+
+class TlsChannel(TcpChannel):
+    """A TCP connection that speaks TLS; what is sent and received is the plaintext.
+
+    Args:
+        context: says which role it takes, and whom it believes.
+        made: called when the TCP connection stands, before the handshake.
+        wire: as ``TlsLayer``.
+    """
+
+    def __init__(
+        self, context: ssl.SSLContext, made: Callable[[TcpChannel], None] | None = None, wire: Wire | None = None
+    ) -> None:
+        super().__init__(made)
+        self._tls = TlsLayer(context, wire)
+        self._shaken = asyncio.Event()
+        self._answered = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio: the TCP connection stands; a client says hello."""
+        super().connection_made(transport)
+        self._tls.start()
+        self._flush()
+
+    def begun_with(self, data: bytes) -> None:
+        """Take ``data``, which was read before this was the connection's protocol."""
+        self._arrived(memoryview(data))
+
+    async def handshake(self, seconds: float) -> bytes | None:
+        """Wait until TLS stands; the peer's certificate in DER.
+
+        Raises:
+            IdentityRefused: one end does not accept the other's certificate.
+            HelloUnanswered: the other end hung up without a word.
+            PeerError: the other end does not speak TLS 1.3.
+            Unreachable: it hung up, or took longer than ``seconds``.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self._shaken.wait()
+        except TimeoutError as error:
+            raise TimedOut(f"no TLS handshake within {seconds:g} s") from error
+        if self._inbox.error:
+            raise self._inbox.error
+        return self._tls.peer_certificate()
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Encrypt and send ``data``."""
+        if self._lost:
+            return
+        try:
+            self._tls.send(data)
+        except ApplianceError as error:
+            self._break(error)
+        else:
+            self._flush()
+
+    def send_eof(self) -> None:
+        """End our direction by a close_notify.
+
+        TCP's own direction stays open until both have ended: firewalls on the way forget a half-closed connection soon.
+        """
+        if self._lost:
+            return
+        try:
+            self._tls.send_eof()
+        except ApplianceError as error:
+            self._break(error)
+        else:
+            self._flush()
+
+    def _arrived(self, data: memoryview) -> None:
+        self._answered = True
+        try:
+            plaintext = self._tls.receive(data)
+        except ApplianceError as error:
+            self._break(error)
+            return
+        self._flush()
+        if self._tls.handshaken:
+            self._shaken.set()
+        if plaintext:
+            self._deliver(plaintext)
+        if self._tls.ended:
+            self._end()
+
+    def _tcp_ended(self) -> None:
+        # Without a close_notify this may be an attacker's cut, not the peer's end: it is never passed on as one.
+        if not self._answered:
+            self._fail(HelloUnanswered("hung up on our TLS hello without a word"))
+        elif not self._tls.ended:
+            self._fail(Unreachable("connection lost: closed without TLS's goodbye"))
+
+    def _fail(self, error: ApplianceError) -> None:
+        super()._fail(error)
+        self._shaken.set()
+
+    def _break(self, error: ApplianceError) -> None:
+        """Give the connection up; what is ready to be sent then is an alert that tells the peer why."""
+        self._flush()
+        self._fail(error)
+
+    def _flush(self) -> None:
+        ciphertext = self._tls.outgoing()
+        if ciphertext:
+            super().send(ciphertext)
+
+
+def client_channel(known: Known, ahead: float = 0.0) -> TlsChannel:
+    """A client's channel, whose first flight proves what is ``known``, as of a clock so many seconds ``ahead``."""
+    return TlsChannel(known.context, wire=ClientWire(known.tokens, time.time() + ahead))

@@ -1,0 +1,101 @@
+"""Where two logs meet that begin at different records.
+
+Retention takes the beginning of the source's log, or of the copy's, or the copy was never asked for it; offsets do not
+correspond, and no state of the replicator says what would. So one side's first records, its *anchor*, are searched on
+the other side. A single record will not do: a producer may write the same one many times within a millisecond, and a
+log may begin amid those. The anchor is all that comes first with one timestamp, and the first record with another:
+where times do not run backwards, there is one place for it. A log of one time alone is no complete anchor; of several
+places the last one counts then, since retention takes the beginning.
+"""
+
+import hashlib
+import struct
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from appliance.kafka.records.records import Record
+
+ANCHOR_RECORDS = 1000
+"""An anchor is cut off here."""
+
+_TIMESTAMP = struct.Struct(">q")
+
+
+def fingerprint(record: Record) -> bytes:
+    """Timestamp, key, value and headers in 16 bytes."""
+    return hashlib.blake2b(_TIMESTAMP.pack(record.timestamp) + record.body, digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The fingerprints of a log's first records, the time of the first one, and whether more of them would not help."""
+
+    prints: tuple[bytes, ...]
+    timestamp: int
+    complete: bool
+
+    def begins_like(self, other: "Anchor") -> bool:
+        """Whether the two logs begin at one record, as far as the shorter of the anchors shows."""
+        count = min(len(self.prints), len(other.prints))
+        return self.prints[:count] == other.prints[:count]
+
+
+def anchor(records: Sequence[Record]) -> Anchor:
+    """The anchor of a log that begins with these records, one at least."""
+    prints = []
+    for record in records[:ANCHOR_RECORDS]:
+        prints.append(fingerprint(record))
+        if record.timestamp != records[0].timestamp:
+            break
+    complete = len(prints) == ANCHOR_RECORDS or records[len(prints) - 1].timestamp != records[0].timestamp
+    return Anchor(tuple(prints), records[0].timestamp, complete)
+
+
+class Search:
+    """For the place of an anchor in a log that is fed piece by piece (Knuth, Morris and Pratt 1977)."""
+
+    def __init__(self, sought: Anchor) -> None:
+        self._sought = sought.prints
+        self._first = sought.complete
+        self._borders = _borders(sought.prints)
+        self._matched = 0
+        self._offsets: deque[int] = deque(maxlen=len(sought.prints))
+        self._place: int | None = None
+
+    def feed(self, records: Iterable[Record]) -> bool:
+        """Whether the place is found; the search is over then."""
+        for record in records:
+            self._offsets.append(record.offset)
+            found = fingerprint(record)
+            while self._matched and self._sought[self._matched] != found:
+                self._matched = self._borders[self._matched - 1]
+            self._matched += self._sought[self._matched] == found
+            if self._matched == len(self._sought):
+                self._place = self._offsets[0]
+                if self._first:
+                    return True
+                self._matched = self._borders[-1]
+        return False
+
+    @property
+    def place(self) -> int | None:
+        """The offset at which the anchor begins in what was fed."""
+        return self._place
+
+    @property
+    def begun(self) -> int | None:
+        """The offset at which a beginning of the anchor stands at the very end of what was fed."""
+        return self._offsets[-self._matched] if self._matched else None
+
+
+def _borders(sought: Sequence[bytes]) -> list[int]:
+    """For each place, how long the longest beginning is that ends there and is not all up to there."""
+    borders = [0] * len(sought)
+    length = 0
+    for place in range(1, len(sought)):
+        while length and sought[place] != sought[length]:
+            length = borders[length - 1]
+        length += sought[place] == sought[length]
+        borders[place] = length
+    return borders

@@ -1,0 +1,80 @@
+"""What the user sees of a verification: a table with what needs saying below it, or JSON."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from rich.table import Table
+
+from appliance.verify.model.verdict import NEWEST_RECORDS, Span, Verdict
+
+_DIGEST_SHOWN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All verdicts of one run; the clusters by their ids, the times as ISO 8601 in UTC."""
+
+    source: str
+    destination: str
+    began: str
+    ended: str
+    verdicts: Sequence[Verdict]
+
+    @property
+    def well(self) -> bool:
+        """Whether nobody needs to look at anything."""
+        return all(verdict.state.well for verdict in self.verdicts)
+
+    def as_json(self) -> str:
+        """One JSON object; each partition's has all fields of its ``Verdict``."""
+        return json.dumps(
+            {
+                "source": self.source,
+                "destination": self.destination,
+                "began": self.began,
+                "ended": self.ended,
+                "equal": self.well,
+                "records": sum(verdict.records for verdict in self.verdicts),
+                "partitions": [asdict(verdict) for verdict in self.verdicts],
+            },
+            indent=2,
+        )
+
+    def as_table(self) -> Table:
+        """A row for each verdict."""
+        table = Table(title=f"{self.source} and {self.destination}, {self.ended}")
+        for name in ("topic", "partition", "state"):
+            table.add_column(name)
+        table.add_column("records", justify="right")
+        for name in ("source offsets", "destination offsets", "digest"):
+            table.add_column(name)
+        for verdict in self.verdicts:
+            table.add_row(*_cells(verdict), style="" if verdict.state.well else "bold red")
+        return table
+
+    def remarks(self) -> Iterable[str]:
+        """What cannot be said in a row, a line each."""
+        for verdict in self.verdicts:
+            if verdict.detail:
+                partition = "" if verdict.partition is None else f"-{verdict.partition}"
+                yield f"{verdict.topic}{partition}: {verdict.detail}"
+        compacted = {verdict.topic for verdict in self.verdicts if verdict.compared == NEWEST_RECORDS}
+        for topic in sorted(compacted):
+            yield f"{topic}: it is compacted, so only the newest record of each key was compared"
+
+
+def _cells(verdict: Verdict) -> list[str]:
+    return [
+        verdict.topic,
+        "" if verdict.partition is None else str(verdict.partition),
+        verdict.words,
+        f"{verdict.records:,}",
+        _span(verdict.source),
+        _span(verdict.destination),
+        (verdict.digest or "")[:_DIGEST_SHOWN],
+    ]
+
+
+def _span(span: Span | None) -> str:
+    return "" if span is None else f"{span.start} to {span.end}"

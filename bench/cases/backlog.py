@@ -1,0 +1,66 @@
+"""Catching up with several gigabytes that are there before the replicator starts: the memory of its Python side.
+
+The records have values of 1 kB, without compression, on eight partitions. Memory is what all processes but Java's share
+out among them, looked at twice a second from the copy's first visible record to its last: what is copied must not be
+kept, so the last quarter of the looks sees what the first has seen.
+"""
+
+import argparse
+import logging
+from collections.abc import Sequence
+
+from appliance.errors import ProcessFailed
+from bench.lib.clusters import plain_pair
+from bench.lib.filling import Load, fill
+from bench.lib.our_replicator import our_replicator
+from bench.lib.row import LIMIT, Row
+from bench.lib.sampling import Course, Sample, sampled
+from bench.lib.watching import watch
+from bench.lib.whole import require_whole
+
+_FIRST = "first quarter"
+_FLAT = 1.1
+_VALUE_BYTES = 1000
+_PARTITIONS = 8
+_PYTHON_MEGABYTES = 300.0
+_GIGABYTE = 1e9
+
+log = logging.getLogger("appliance.bench")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench backlog``."""
+    parser.add_argument("--gigabytes", type=float, default=4.0, metavar="GB", help="of values (%(default)g)")
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, a copy was not whole, or was done too soon to be sampled.
+    """
+    records = round(arguments.gigabytes * _GIGABYTE / _VALUE_BYTES)
+    load = Load(records, partitions=_PARTITIONS, value_bytes=_VALUE_BYTES, codec="none")
+    async with plain_pair() as pair:
+        await fill(pair.source, load)
+        async with our_replicator(pair, load, "0") as copying, sampled(copying.process.pid) as samples:
+            timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
+            await require_whole(pair, copying, load)
+    log.info("backlog copied", extra={"fields": {"rate": f"{timeline.rate(load.visible):,.0f}/s"}})
+    return rows(samples, timeline.begun, timeline.ended)
+
+
+def rows(samples: Sequence[Sample], begun: float, ended: float) -> list[Row]:
+    """Our memory from the first visible record to the last, beside the limit and beside itself.
+
+    Raises:
+        ProcessFailed: there is no sample of it.
+    """
+    try:
+        course = Course.of(samples, begun, ended)
+    except ValueError as error:
+        raise ProcessFailed(f"the backlog was copied too soon: {error}; take more with --gigabytes") from error
+    return [
+        Row("memory of Python, highest", "MB", course.highest, LIMIT, _PYTHON_MEGABYTES),
+        Row("memory of Python, last quarter", "MB", course.last, _FIRST, course.first, _FLAT),
+    ]

@@ -1,0 +1,177 @@
+"""How long a record takes from its sender to a consumer of its copy: by our replicator and MirrorMaker 2, in turn.
+
+Keyed records of 500 bytes are sent at an even pace to four partitions, with a producer's usual linger, by one program;
+and received by another, at ``read_committed``, which for MirrorMaker 2's copies, at least once, means at once. In the
+time is all that happens between: both brokers, the copying, for ours the transaction and its commit. The first seconds
+of each copy are not counted, nor a first copy, which makes the brokers compile what they run. Each copy is by a program
+just started, of a topic of its own, into which the records flow once it has copied one that does not count.
+
+A slice ends when our replicator's log says so; what was sent within half a second of that is looked at by itself.
+"""
+
+import argparse
+import asyncio
+import functools
+import logging
+import os
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaError, Producer
+
+from appliance.errors import ProcessFailed
+from bench.lib.clusters import Pair, make_topic, plain_pair
+from bench.lib.contenders import COPIERS, MIRROR_MAKER, OURS
+from bench.lib.copying import Copier, Copying
+from bench.lib.filling import Load
+from bench.lib.latency_figures import Figures, samples_of, slice_ends
+from bench.lib.our_replicator import environment, our_replicator
+from bench.lib.row import LIMIT, Row
+from bench.lib.running import running
+from bench.lib.watching import UNBEGUN_SECONDS, until_begun
+from testbed.cluster import Cluster
+from testbed.process import OwnedProcess
+
+_PARTITIONS = 4
+_P99_LIMITS = {200: 60.0}
+_SLICE_END_LIMIT = 500.0
+_DEADLINE = 90.0
+
+log = logging.getLogger("appliance.bench")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench latency``."""
+    parser.add_argument("--rates", type=int, nargs="+", default=[200, 5000], metavar="N", help="per second (200 5000)")
+    parser.add_argument("--seconds", type=float, default=60, metavar="S", help="of each copy (%(default)s)")
+    parser.add_argument("--warming", type=float, default=20, metavar="S", help="not counted, before (%(default)s)")
+    parser.add_argument(
+        "--brokers-warming", type=float, default=60, metavar="S", help="of a first copy, not counted (%(default)s)"
+    )
+    parser.add_argument("--slice-seconds", metavar="S", help="of our replicator's slices, other than its own")
+    parser.add_argument(
+        "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each, in turn (%(default)s)"
+    )
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, or records did not arrive.
+    """
+    measured: list[Row] = []
+    settings = {"SLICE_SECONDS": arguments.slice_seconds} if arguments.slice_seconds else {}
+    ours: Copier = functools.partial(our_replicator, settings=settings)
+    copiers = {OURS: ours, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
+    async with plain_pair() as pair:
+        await _Trial(pair, ours, max(arguments.rates), "warming").run(0, arguments.brokers_warming)
+        for rate in arguments.rates:
+            figures: dict[str, list[Figures]] = {name: [] for name in copiers}
+            for number in range(arguments.runs):
+                for turn, (name, copier) in enumerate(copiers.items()):
+                    trial = _Trial(pair, copier, rate, f"{rate}x{number}x{turn}")
+                    figures[name].append(await trial.run(arguments.warming, arguments.seconds))
+            measured += rows(rate, figures[OURS], figures[MIRROR_MAKER])
+    return measured
+
+
+class _Trial:
+    """One copy of what flows at one rate."""
+
+    def __init__(self, pair: Pair, copier: Copier, rate: int, name: str) -> None:
+        self._pair = pair
+        self._copier = copier
+        self._rate = rate
+        self._name = name
+
+    async def run(self, warming: float, seconds: float) -> Figures:
+        """Lets them flow and be copied for ``warming`` seconds, and then for ``seconds`` that count."""
+        load = Load(0, f"measured{self._name}", _PARTITIONS)
+        await make_topic(self._pair.source, load.topic, load.partitions)
+        async with self._copier(self._pair, load, self._name) as copying:
+            await _wake(self._pair.source, load.topic)
+            await until_begun(self._pair.destination, copying.topic, copying.process, UNBEGUN_SECONDS)
+            times = await self._flow(load, copying, round(self._rate * (warming + seconds)))
+            clock_offset = time.perf_counter() - time.time()
+            ends = slice_ends(copying.process.log_file.read_text(), clock_offset)
+        figures = Figures.of(samples_of(times, warming), ends)
+        fields = {"by": copying.process.name, "rate": f"{self._rate}/s", **_told(figures)}
+        log.info("latency measured", extra={"fields": fields})
+        return figures
+
+    async def _flow(self, load: Load, copying: Copying, count: int) -> bytes:
+        """Sends and receives so many records; what the receiver has noted."""
+        directory = self._pair.directory
+        file = directory / f"{load.topic}.times"
+        options = ["--partitions", str(load.partitions), "--count", str(count)]
+        receiver = ["receiver", self._pair.destination.home_bootstrap, copying.topic, "--file", str(file), *options]
+        sender = ["sender", self._pair.source.home_bootstrap, load.topic, "--rate", str(self._rate), *options]
+        deadline = count / self._rate + _DEADLINE
+        async with running(f"receiver of {load.topic}", _program(*receiver), directory, "^ready$") as receiving:
+            sending = await OwnedProcess.start(
+                f"sender of {load.topic}",
+                _program(*sender),
+                directory / f"{load.topic}.log",
+                environment(os.environ, directory),
+            )
+            try:
+                await _succeeds(sending, deadline)
+                log.info(sending.log_file.read_text().strip())
+            finally:
+                await sending.stop()
+            copying.process.require_running()
+            await _succeeds(receiving, _DEADLINE)
+        return file.read_bytes()
+
+
+def _program(name: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", f"bench.latency_{name}", *options]
+
+
+async def _succeeds(process: OwnedProcess, timeout: float) -> None:
+    status = await process.wait(timeout)
+    if status:
+        raise process.failure(f"ended with status {status}")
+
+
+async def _wake(cluster: Cluster, topic: str) -> None:
+    """Writes a record that the receiver passes over: whoever has copied it has started."""
+    failures: list[KafkaError] = []
+    producer = Producer(cluster.client_configuration())
+    producer.produce(topic, None, partition=0, on_delivery=lambda e, _: failures.extend([e] if e else []))
+    unwritten = await asyncio.to_thread(producer.flush, _DEADLINE)
+    if failures or unwritten:
+        reason = failures[0].str() if failures else f"no answer within {_DEADLINE:g} s"
+        raise ProcessFailed(f"topic {topic} does not take a record: {reason}")
+
+
+def _told(figures: Figures) -> dict[str, str]:
+    """Figures for people who watch."""
+    told = {"p50": figures.p50, "p99": figures.p99, "max": figures.highest}
+    if figures.at_slice_end is not None:
+        told["at_slice_end"] = figures.at_slice_end
+    return {name: f"{value:.1f}ms" for name, value in told.items()}
+
+
+def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[Row]:
+    """The medians of p50 and p99; the highest of all that is the highest of its copy."""
+
+    def middle(figures: Sequence[Figures], name: str) -> float:
+        return statistics.median([float(getattr(each, name)) for each in figures])
+
+    highest = [max(each.highest for each in figures) for figures in (ours, theirs)]
+    at_ends = [each.at_slice_end for each in ours if each.at_slice_end is not None]
+    measured = [
+        Row(f"latency p50 at {rate}/s", "ms", middle(ours, "p50"), MIRROR_MAKER, middle(theirs, "p50")),
+        Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), MIRROR_MAKER, middle(theirs, "p99")),
+        Row(f"latency max at {rate}/s", "ms", highest[0], MIRROR_MAKER, highest[1]),
+    ]
+    if rate in _P99_LIMITS:
+        measured.append(Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), LIMIT, _P99_LIMITS[rate]))
+    if at_ends:
+        name = f"latency max at a slice boundary, {rate}/s"
+        measured.append(Row(name, "ms", max(at_ends), LIMIT, _SLICE_END_LIMIT))
+    return measured

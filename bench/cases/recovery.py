@@ -1,0 +1,109 @@
+"""How soon our replicator copies again after SIGKILL: to all of it, and to one of Spark's Python workers.
+
+Both clusters live, and records trickle into each partition of the source without a pause. The time runs from the kill
+until of *every* partition a record that was written after the kill can be read at the destination by a consumer at
+``read_committed``. In it are, for the replicator, the start of Python, Java and Spark, which begins when the killed
+processes are gone; for a worker, Spark's finding out and trying the task again.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import random
+import signal
+import statistics
+import time
+from collections.abc import Sequence
+
+from appliance.errors import ProcessFailed
+from bench.lib.clusters import Pair, plain_pair
+from bench.lib.filling import Load
+from bench.lib.our_replicator import our_replicator
+from bench.lib.procfs import Process, family, processes
+from bench.lib.row import LIMIT, Row
+from bench.lib.trickle import PARTITIONS, Trickle, trickle
+from testbed.process import OwnedProcess
+
+_LOAD = Load(records=0, partitions=PARTITIONS)
+_LINK = "0"
+_REPLICATOR_LIMIT = 10.0
+_WORKER_LIMIT = 3.0
+_DEADLINE = 90.0
+_UNDISTURBED = (2.0, 7.0)
+
+log = logging.getLogger("appliance.bench")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench recovery``."""
+    parser.add_argument("--runs", type=int, choices=range(1, 21), default=5, metavar="N", help="kills of each, 1 to 20")
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, or did not recover.
+    """
+    async with plain_pair() as pair, trickle(pair, _LOAD.topic, f"{_LOAD.topic}.ours{_LINK}") as flowing:
+        replicator = [await _replicator_killed(pair, flowing) for _ in range(arguments.runs)]
+        worker = await _workers_killed(pair, flowing, arguments.runs)
+    return rows(replicator, worker)
+
+
+def rows(replicator: Sequence[float], worker: Sequence[float]) -> list[Row]:
+    """The medians, in seconds."""
+    return [
+        Row("recovery from SIGKILL of the replicator", "s", statistics.median(replicator), LIMIT, _REPLICATOR_LIMIT),
+        Row("recovery from SIGKILL of a Python worker", "s", statistics.median(worker), LIMIT, _WORKER_LIMIT),
+    ]
+
+
+async def _replicator_killed(pair: Pair, flowing: Trickle) -> float:
+    async with our_replicator(pair, _LOAD, _LINK) as copying:
+        await _undisturbed(flowing, copying.process)
+        begun = time.perf_counter()
+        await copying.process.kill()
+    async with our_replicator(pair, _LOAD, _LINK) as copying:
+        return await _recovered(flowing, copying.process, begun, "the replicator")
+
+
+async def _workers_killed(pair: Pair, flowing: Trickle, times: int) -> list[float]:
+    """One after the other of one replicator's workers, each when all is well again."""
+    seconds = []
+    async with our_replicator(pair, _LOAD, _LINK) as copying:
+        for _ in range(times):
+            await _undisturbed(flowing, copying.process)
+            victim = busiest_worker(family(copying.process.pid, processes()))
+            begun = time.perf_counter()
+            os.kill(victim, signal.SIGKILL)
+            seconds.append(await _recovered(flowing, copying.process, begun, "a Python worker"))
+    return seconds
+
+
+async def _undisturbed(flowing: Trickle, copying: OwnedProcess) -> None:
+    await flowing.arrives(copying, _DEADLINE)
+    await asyncio.sleep(random.uniform(*_UNDISTURBED))
+    await flowing.arrives(copying, _DEADLINE)
+
+
+async def _recovered(flowing: Trickle, copying: OwnedProcess, begun: float, killed: str) -> float:
+    await flowing.arrives(copying, _DEADLINE)
+    seconds = time.perf_counter() - begun
+    log.info("recovered", extra={"fields": {"killed": killed, "seconds": f"{seconds:.2f}"}})
+    return seconds
+
+
+def busiest_worker(members: Sequence[Process]) -> int:
+    """The process that has copied most: of the forks of Spark's daemon, which Java has started, the busiest one.
+
+    Raises:
+        ProcessFailed: there is none.
+    """
+    java = {member.pid for member in members if member.is_java}
+    daemons = {member.pid for member in members if member.parent in java}
+    workers = [member for member in members if member.parent in daemons]
+    if not workers:
+        raise ProcessFailed("Spark has started no Python worker")
+    return max(workers, key=lambda worker: worker.cpu_seconds).pid

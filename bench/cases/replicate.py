@@ -1,0 +1,215 @@
+"""How fast our replicator and others copy one topic, in turn, and what ours costs.
+
+Whoever copies is started anew for each run, onto a link that knows nothing, between the same two clusters, which are
+new for each workload; ``watching`` says what is timed, ``limit`` what is timed of who does not copy. Before
+those that count there are a copy by each of the others and several by ours, which are the shortest: for so long a
+broker's Java compiles what it runs, and a user's brokers run for weeks. After each of those that count the records are
+counted; of the first workload the program is then left idle for a while. It has ended, and its copy is deleted, before
+the next begins. One of the others that fails is left out from then on; what it had copied before counts.
+"""
+
+import argparse
+import dataclasses
+import functools
+import logging
+import math
+import statistics
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from appliance.errors import ApplianceError, ProcessFailed
+from bench.lib.clusters import Pair, delete_topics, plain_pair
+from bench.lib.contenders import BARE, COPIERS, MIRROR_MAKER, OPTIONS, OURS
+from bench.lib.counting import count
+from bench.lib.filling import Load, fill
+from bench.lib.footprint import Footprint, footprint
+from bench.lib.limit import fetch_and_produce
+from bench.lib.options import few, positive
+from bench.lib.row import LIMIT, Row
+from bench.lib.watching import watch
+from bench.lib.whole import require_whole
+from bench.lib.workloads import WORKLOADS, Workload
+
+_PYTHON_MEGABYTES = 300.0
+_PYTHON_IDLE = 5.0
+_FIRST = next(iter(WORKLOADS))
+_COSTED = (OURS, MIRROR_MAKER)
+
+log = logging.getLogger("appliance.bench")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One copy: records a second, what the program cost where it was left idle, and the rate of the second half."""
+
+    rate: float
+    footprint: Footprint | None = None
+    late_rate: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whose copy comes next, ``run`` names it; one that does not count only warms the brokers."""
+
+    name: str
+    run: str
+    idle_seconds: float = 0.0
+    counts: bool = False
+
+
+Trials = Mapping[str, Sequence[Trial]]
+"""By who copied."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench replicate``."""
+    parser.add_argument(
+        "--workload", nargs="+", choices=WORKLOADS, default=[_FIRST], metavar="NAME", help=f"{_names(WORKLOADS)}"
+    )
+    parser.add_argument(
+        "--against", nargs="+", choices=OPTIONS, default=list(OPTIONS), metavar="NAME", help=f"{_names(OPTIONS)}"
+    )
+    parser.add_argument("--records", type=positive, metavar="N", help="how many, other than each workload's own")
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
+    parser.add_argument(
+        "--warming",
+        type=few,
+        default=5,
+        metavar="N",
+        help="copies by ours, and one by each other, before (%(default)s)",
+    )
+    parser.add_argument(
+        "--idle-seconds", type=float, default=30.0, metavar="S", help="idleness after each copy (%(default)g)"
+    )
+
+
+def _names(table: Mapping[str, object]) -> str:
+    return ", ".join(table)
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: ours or a cluster did not run, or our copy was not whole.
+    """
+    measured: list[Row] = []
+    for name in arguments.workload:
+        workload = WORKLOADS[name]
+        load = workload.load
+        if arguments.records:
+            load = dataclasses.replace(load, records=arguments.records)
+        copying = [OURS, *(each for each in map(OPTIONS.__getitem__, arguments.against) if each in workload.against)]
+        idle_seconds = arguments.idle_seconds if name == _FIRST else 0.0
+        trials = await _trials(load, turns(copying, arguments.runs, arguments.warming, idle_seconds))
+        measured += speeds(workload, trials) + costs(trials)
+    return measured
+
+
+def turns(copying: Sequence[str], runs: int, warming: int, idle_seconds: float) -> list[Turn]:
+    """Who copies when: first what warms the brokers, the last of it by ours."""
+    before = [*copying[1:], *[OURS] * warming] if warming else []
+    unwatched = [Turn(name, f"warming{number}") for number, name in enumerate(before)]
+    return unwatched + [Turn(name, str(run), idle_seconds, counts=True) for run in range(runs) for name in copying]
+
+
+async def _trials(load: Load, planned: Sequence[Turn]) -> Trials:
+    async with plain_pair() as pair:
+        await fill(pair.source, load)
+        visible = await count(pair.source, load.topic, load.partitions)
+        if visible != load.visible:
+            raise ProcessFailed(f"topic {load.topic} holds {visible} records, and not {load.visible}")
+        return await taken(planned, functools.partial(_trial, pair, load))
+
+
+async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]]) -> Trials:
+    """One ``copy`` after the other; of the others one that fails has no further turn.
+
+    Raises:
+        ApplianceError: one by ours failed.
+    """
+    trials: dict[str, list[Trial]] = {turn.name: [] for turn in planned}
+    failed: set[str] = set()
+    for turn in planned:
+        if turn.name in failed:
+            continue
+        try:
+            trial = await copy(turn)
+        except ApplianceError as error:
+            if turn.name == OURS:
+                raise
+            failed.add(turn.name)
+            log.warning("left out", extra={"fields": {"by": turn.name, "reason": str(error)}})
+        else:
+            trials[turn.name] += [trial] if turn.counts else []
+    return trials
+
+
+async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
+    """One copy, before which what is left of the one before is deleted, whole or not."""
+    await delete_topics(pair.destination)
+    trial = await (_bare(pair, load, turn.run) if turn.name == BARE else _copied(pair, load, turn))
+    log.info("topic copied", extra={"fields": {"by": turn.name, **_told(trial)}})
+    return trial
+
+
+async def _copied(pair: Pair, load: Load, turn: Turn) -> Trial:
+    async with COPIERS[turn.name](pair, load, turn.run) as copying:
+        timeline = await watch(pair.destination, copying.topic, load.visible, copying.process)
+        if turn.counts:
+            await require_whole(pair, copying, load)
+        idle = turn.idle_seconds if turn.name in _COSTED else 0.0
+        cost = await footprint(copying.process.pid, idle) if idle else None
+        return Trial(timeline.rate(load.visible), cost, timeline.rate(load.visible, after=0.5))
+
+
+async def _bare(pair: Pair, load: Load, run: str) -> Trial:
+    copy = f"{load.topic}.bare{run}"
+    alone = await fetch_and_produce(pair, load, copy)
+    copied = await count(pair.destination, copy, load.partitions)
+    if copied != load.visible:
+        raise ProcessFailed(f"{copied} records of {load.visible} were fetched and produced")
+    log.info("fetched and produced", extra={"fields": {k: f"{v:.2f}" for k, v in dataclasses.asdict(alone).items()}})
+    return Trial(copied / alone.seconds)
+
+
+def _told(trial: Trial) -> dict[str, str]:
+    """A trial for people who watch."""
+    told = {"rate": f"{trial.rate:,.0f}/s"}
+    if not math.isnan(trial.late_rate):
+        told["second_half"] = f"{trial.late_rate:,.0f}/s"
+    if trial.footprint is not None:
+        java, others = trial.footprint.java, trial.footprint.others
+        told["java"] = f"{java.memory:.0f}MB,{java.processor:.1f}%"
+        told["others"] = f"{others.memory:.0f}MB,{others.processor:.1f}%"
+    return told
+
+
+def speeds(workload: Workload, trials: Trials) -> list[Row]:
+    """The medians of the rates, ours beside each other's."""
+    rates = {name: statistics.median(trial.rate for trial in each) for name, each in trials.items() if each}
+    return [
+        Row(workload.title, "records/s", rates[OURS], name, rate, workload.goals.get(name))
+        for name, rate in rates.items()
+        if name != OURS
+    ]
+
+
+def costs(trials: Trials) -> list[Row]:
+    """The highest of the costs, where there are any."""
+    ours, theirs = (_footprints(trials.get(name, ())) for name in _COSTED)
+    rows = []
+    if ours:
+        python = [each.others for each in ours]
+        rows += [
+            Row("memory of Python", "MB", max(cost.memory for cost in python), LIMIT, _PYTHON_MEGABYTES),
+            Row("idle Python", "% of a core", max(cost.processor for cost in python), LIMIT, _PYTHON_IDLE),
+        ]
+    if ours and theirs:
+        memory = [max((each.java + each.others).memory for each in footprints) for footprints in (ours, theirs)]
+        rows.append(Row("memory with Java", "MB", memory[0], MIRROR_MAKER, memory[1]))
+    return rows
+
+
+def _footprints(trials: Sequence[Trial]) -> list[Footprint]:
+    return [trial.footprint for trial in trials if trial.footprint is not None]

@@ -1,0 +1,220 @@
+"""A lane's start behind very many commits, beside its start behind few; and the first look of ``status`` at it.
+
+Kafka keeps the marker of a commit for ``delete.retention.ms`` after all that the transaction wrote was compacted away,
+and whoever takes a lane reads its partition of the positions topic from its first offset. One broker has three such
+topics: two with very many commits, of which the one keeps markers for a day, as Kafka does by itself, and the other for
+as long as a link's topic does; and one with few commits. Their logs are written by hand (``positions_log``): of all but
+the newest commits the markers alone, in segments as a link has them. Then Kafka's own cleaner goes through both, and
+again through that of a link's time when that is over. The newest segment is never cleaned. Each start
+and each look is done in turn at every topic, a few times; the medians count.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.topics import NewTopic, create_topics
+from appliance.link.model.checkpoint import Owner
+from appliance.link.model.naming import Naming
+from appliance.link.model.topic_configs import positions_topic
+from appliance.replicator.write.lane import Lane
+from appliance.settings.values import Side
+from appliance.status.tail import PositionsTail
+from bench.lib import positions_log
+from bench.lib.clusters import kafka_cluster
+from bench.lib.options import positive
+from bench.lib.row import Row
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan
+
+FEW = 1_000
+_WHOLE = 30_000
+"""At most so many commits have their positions too: those of twelve minutes, at 40 a second."""
+
+_KEPT = "delete.retention.ms"
+_DAY = str(24 * 60 * 60 * 1000)
+_ADDRESS = "127.0.22.1"
+_DEADLINE = 600.0
+_STOP_SECONDS = 60.0
+_TRANSACTION_TIMEOUT = 60.0
+
+log = logging.getLogger("appliance.bench")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What something took: seconds, and seconds of this process's processor time."""
+
+    seconds: float
+    processor: float
+
+
+@dataclass(slots=True)
+class Trial:
+    """One link's topic, and what was measured of it.
+
+    ``kept`` is for how many milliseconds it keeps markers; ``whole`` commits have their positions too; ``bytes`` is the
+    size of its log once it is cleaned.
+    """
+
+    naming: Naming
+    commits: int
+    kept: str
+    whole: int
+    bytes: int = 0
+    starts: list[Taken] = field(default_factory=list)
+    looks: list[Taken] = field(default_factory=list)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench start``."""
+    parser.add_argument(
+        "--commits", type=_many, default=10_000_000, metavar="N", help="how many the lane is behind (%(default)s)"
+    )
+    parser.add_argument("--runs", type=positive, default=3, metavar="N", help="starts of each (%(default)s)")
+
+
+def _many(text: str) -> int:
+    if positive(text) <= FEW:
+        raise argparse.ArgumentTypeError(f"expected more than {FEW}, got {text}")
+    return int(text)
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, or was not cleaned in time.
+    """
+    commits, kept = arguments.commits, positions_topic(naming("link"), 1, 1).configs[_KEPT]
+    whole = min(_WHOLE, commits // 10)
+    day, link = Trial(naming("day"), commits, _DAY, whole), Trial(naming("link"), commits, kept, whole)
+    few = Trial(naming("few"), FEW, kept, FEW)
+    async with _cleaned_cluster(day, link, few) as cluster, kafka_cluster(cluster, Side.DESTINATION) as client:
+        await _start(client, few)  # the coordinator's own topic is made
+        for _ in range(arguments.runs):
+            for trial in (few, day, link):
+                trial.starts.append(await _took(_start(client, trial)))
+                trial.looks.append(await _took(_look(client, trial)))
+    return rows(day, link, few)
+
+
+def rows(day: Trial, link: Trial, few: Trial) -> list[Row]:
+    """Each beside the lane behind few commits; and what the cleaner has left, with either retention."""
+    megabytes = [trial.bytes / 1e6 for trial in (link, day)]
+    return [
+        *(row for trial in (day, link) for row in _beside(trial, few)),
+        Row(f"log of {link.commits:,} commits, {_told(link)}", "MB", megabytes[0], _told(day), megabytes[1]),
+    ]
+
+
+def _beside(many: Trial, few: Trial) -> list[Row]:
+    behind = f"{few.commits:,} commits"
+    found = []
+    for name, ours, theirs in (("lane's start", many.starts, few.starts), ("status", many.looks, few.looks)):
+        told = f"{name}, {_told(many)}"
+        found.append(Row(told, "s", _median(ours).seconds, behind, _median(theirs).seconds))
+        found.append(Row(told, "s of processor", _median(ours).processor, behind, _median(theirs).processor))
+    return found
+
+
+def _told(trial: Trial) -> str:
+    return f"markers kept {int(trial.kept) // 1000:,} s"
+
+
+def _median(taken: Sequence[Taken]) -> Taken:
+    return Taken(statistics.median(each.seconds for each in taken), statistics.median(each.processor for each in taken))
+
+
+@contextlib.asynccontextmanager
+async def _cleaned_cluster(day: Trial, link: Trial, few: Trial) -> AsyncIterator[Cluster]:
+    """A broker that has the topics, and has cleaned all that it may of them."""
+    trials = (day, link, few)
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        async with Cluster(ClusterPlan.plain("destination", address=_ADDRESS), Path(name)) as cluster:
+            await _make(cluster, trials)
+            await _stop(cluster)
+            for trial in trials:
+                await asyncio.to_thread(positions_log.write, _directory(cluster, trial), trial.commits, trial.whole)
+            await _clean(cluster, [day, link])
+            await asyncio.sleep(int(link.kept) / 1000)
+            await _clean(cluster, [link])
+            for trial in trials:
+                trial.bytes = positions_log.size(_directory(cluster, trial))
+            yield cluster
+
+
+async def _make(cluster: Cluster, trials: Sequence[Trial]) -> None:
+    async with kafka_cluster(cluster, Side.DESTINATION) as client:
+        for error in (await create_topics(client, list(map(_topic, trials)))).failures.values():
+            raise error
+
+    async def made() -> bool:
+        return all(positions_log.is_made(_directory(cluster, trial)) for trial in trials)
+
+    await cluster.broker(0).process.wait_until(made, _DEADLINE, "make the topics")
+
+
+def _topic(trial: Trial) -> NewTopic:
+    made = positions_topic(trial.naming, 1, 1)
+    return replace(made, configs={**made.configs, _KEPT: trial.kept})
+
+
+async def _clean(cluster: Cluster, trials: Sequence[Trial]) -> None:
+    """Returns when the cleaner has gone through all closed segments of the topics, from the first one on.
+
+    Raises:
+        ProcessFailed: it did not in time.
+    """
+    data = _directory(cluster, trials[0]).parent
+    topics = {trial.naming.positions_topic for trial in trials}
+    began = time.perf_counter()
+    await _stop(cluster)
+    positions_log.clean_again(data, topics)
+    await cluster.restart(0)
+
+    async def cleaned() -> bool:
+        return topics <= positions_log.cleaned(data)
+
+    await cluster.broker(0).process.wait_until(cleaned, _DEADLINE, f"clean {', '.join(sorted(topics))}")
+    sizes = [positions_log.size(_directory(cluster, trial)) for trial in trials]
+    log.info("cleaned", extra={"fields": {"seconds": round(time.perf_counter() - began, 1), "bytes": sizes}})
+
+
+async def _stop(cluster: Cluster) -> None:
+    """In good order: a broker that was killed reads all its logs when it starts, which takes minutes here."""
+    await cluster.broker(0).process.stop(_STOP_SECONDS)
+
+
+def _directory(cluster: Cluster, trial: Trial) -> Path:
+    return cluster.broker(0).directory / "data" / f"{trial.naming.positions_topic}-0"
+
+
+async def _start(client: KafkaCluster, trial: Trial) -> None:
+    owner = Owner("bench", "bench", "bench", time.time_ns() // 1_000_000)
+    await Lane(0, client, trial.naming, owner, _TRANSACTION_TIMEOUT).start()
+
+
+async def _look(client: KafkaCluster, trial: Trial) -> None:
+    topic = trial.naming.positions_topic
+    await PositionsTail(client, topic).advance(await client.metadata([topic]))
+
+
+async def _took(doing: Awaitable[None]) -> Taken:
+    seconds, processor = time.perf_counter(), time.process_time()
+    await doing
+    return Taken(time.perf_counter() - seconds, time.process_time() - processor)
+
+
+def naming(link: str) -> Naming:
+    """The names of a link of the benchmark."""
+    return Naming(f"replicator-{link}", "copy", re.compile(".*"), re.compile(""))

@@ -1,0 +1,163 @@
+"""Many topics: our replicator with a tenth of them and with all, and MirrorMaker 2 with all.
+
+Each topic has ten partitions with a record in each. *Start-up* is from the start of the process until all of these are
+seen at the destination; *a new topic* from the request that makes it until each of its partitions has its first record
+there. Then the program is left idle for a while, and then given ten records a second for each topic. Every contender
+gets clusters of its own, made anew. MirrorMaker 2 looks for topics every ten minutes unless told otherwise: it is told
+five seconds here.
+"""
+
+import argparse
+import asyncio
+import functools
+import logging
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from bench.lib.clusters import Pair, plain_pair
+from bench.lib.contenders import MIRROR_MAKER
+from bench.lib.copying import Copying
+from bench.lib.filling import Load
+from bench.lib.footprint import Footprint, footprint
+from bench.lib.many import PARTITIONS, PATTERN, arrived, load, make, named
+from bench.lib.mirror_maker import mirror_maker
+from bench.lib.our_replicator import our_replicator
+from bench.lib.row import LIMIT, Row
+from bench.lib.setup import setup
+
+_PYTHON_MEGABYTES = 1_000.0
+_NEW_TOPIC_SECONDS = 5.0
+_GROWTH = 10.0
+"""Ten times as many partitions may cost ten times as much."""
+
+_NEW_TOPICS = 3
+_WARMING_SECONDS = 5.0
+_HEAP_MEGABYTES = 2_048
+_PEER_SETTINGS = {"refresh.topics.interval.seconds": "5"}
+
+log = logging.getLogger("appliance.bench")
+
+Start = Callable[[Pair], AbstractAsyncContextManager[Copying]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One contender with so many topics: times and ``delays`` under load in seconds, and what it cost idle and busy."""
+
+    topics: int
+    startup: float
+    new_topic: float
+    idle: Footprint
+    busy: Footprint
+    delays: Sequence[float]
+
+    @property
+    def delay(self) -> float:
+        """The median delay in milliseconds; infinite when nothing came."""
+        return 1000 * statistics.median(self.delays) if self.delays else math.inf
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench topics``."""
+    parser.add_argument("--topics", type=_tens, default=1_000, metavar="N", help="how many, by tens (%(default)s)")
+    parser.add_argument("--alone", action="store_true", help="leave MirrorMaker 2 out")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, metavar="S", help="of idleness and of load, each (%(default)g)"
+    )
+    parser.set_defaults(setup=functools.partial(setup, heap_megabytes=_HEAP_MEGABYTES))
+
+
+def _tens(text: str) -> int:
+    if not text.isdecimal() or int(text) < 10 or int(text) % 10:
+        raise argparse.ArgumentTypeError(f"expected a multiple of 10, got {text}")
+    return int(text)
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, or did not copy.
+    """
+    few = await _trial(_ours, arguments.topics // 10, arguments.seconds)
+    many = await _trial(_ours, arguments.topics, arguments.seconds)
+    peer = None if arguments.alone else await _trial(_theirs, arguments.topics, arguments.seconds)
+    return rows(few, many, peer)
+
+
+def _load() -> Load:
+    """As both contenders know it: the pattern of the topics' names."""
+    return Load(0, PATTERN, PARTITIONS)
+
+
+def _ours(pair: Pair) -> AbstractAsyncContextManager[Copying]:
+    return our_replicator(pair, _load(), "1")
+
+
+def _theirs(pair: Pair) -> AbstractAsyncContextManager[Copying]:
+    return mirror_maker(pair, _load(), "1", _PEER_SETTINGS)
+
+
+async def _trial(start: Start, topics: int, seconds: float) -> Trial:
+    names = named(range(topics))
+    async with plain_pair(_HEAP_MEGABYTES) as pair:
+        await make(pair.source, names)
+        began = time.perf_counter()
+        async with start(pair) as copying:
+            copies = {name: copying.topic.replace(PATTERN, name) for name in names}
+            startup = await arrived(pair.destination, copies.values(), copying.process) - began
+            log.info("all topics copied", extra={"fields": {"topics": topics, "seconds": round(startup, 2)}})
+            new_topic = max([await _new_topic(pair, copying, topics + number) for number in range(_NEW_TOPICS)])
+            idle = await footprint(copying.process.pid, seconds)
+            async with load(pair, copies) as delays:
+                await asyncio.sleep(_WARMING_SECONDS)
+                delays.clear()
+                busy = await footprint(copying.process.pid, seconds)
+            trial = Trial(topics, startup, new_topic, idle, busy, delays)
+            log.info("measured", extra={"fields": {"by": copying.process.name, **_told(trial)}})
+            return trial
+
+
+async def _new_topic(pair: Pair, copying: Copying, number: int) -> float:
+    (name,) = named([number])
+    began = time.perf_counter()
+    await make(pair.source, [name])
+    return await arrived(pair.destination, [copying.topic.replace(PATTERN, name)], copying.process) - began
+
+
+def _told(trial: Trial) -> dict[str, str]:
+    """A trial for people who watch."""
+    told = {"topics": str(trial.topics), "startup": f"{trial.startup:.1f}s", "new_topic": f"{trial.new_topic:.2f}s"}
+    for name, print_ in (("idle", trial.idle), ("busy", trial.busy)):
+        told[f"{name}_java"] = f"{print_.java.memory:.0f}MB,{print_.java.processor:.1f}%"
+        told[f"{name}_others"] = f"{print_.others.memory:.0f}MB,{print_.others.processor:.1f}%"
+    return told | {"delay": f"{trial.delay:.0f}ms"}
+
+
+def rows(few: Trial, many: Trial, peer: Trial | None) -> list[Row]:
+    """Ours with many topics beside the limits, beside ours with few, and beside the peer's with many."""
+    less, pythons = f"{few.topics} topics", (many.idle.others, many.busy.others)
+    found = [
+        Row("a new topic", "s", many.new_topic, LIMIT, _NEW_TOPIC_SECONDS, 1),
+        Row("memory of Python", "MB", max(cost.memory for cost in pythons), LIMIT, _PYTHON_MEGABYTES, 1),
+        Row("start-up", "s", many.startup, less, few.startup),
+        Row("idle Python", "% of a core", many.idle.others.processor, less, few.idle.others.processor, _GROWTH),
+        Row("busy Python", "% of a core", many.busy.others.processor, less, few.busy.others.processor, _GROWTH),
+        Row("delay under load", "ms", many.delay, less, few.delay),
+    ]
+    return found if peer is None else found + _beside(many, peer)
+
+
+def _beside(ours: Trial, peer: Trial) -> list[Row]:
+    return [
+        Row("start-up", "s", ours.startup, MIRROR_MAKER, peer.startup),
+        Row("a new topic", "s", ours.new_topic, MIRROR_MAKER, peer.new_topic),
+        Row("idle with Java", "% of a core", ours.idle.whole.processor, MIRROR_MAKER, peer.idle.whole.processor),
+        Row("busy with Java", "% of a core", ours.busy.whole.processor, MIRROR_MAKER, peer.busy.whole.processor),
+        Row("memory with Java", "MB", ours.busy.whole.memory, MIRROR_MAKER, peer.busy.whole.memory),
+        Row("delay under load", "ms", ours.delay, MIRROR_MAKER, peer.delay),
+    ]

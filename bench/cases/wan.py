@@ -1,0 +1,148 @@
+"""Copying over a long line: our replicator and MirrorMaker 2, in turn, and what the line itself can carry.
+
+A proxy of the benchmark's own stands between the source cluster and whoever copies, at the destination as both of them
+should be: it delays each way by half a round trip and limits the bandwidth, which all connections share. The source's
+brokers advertise its address, so that there is no way past it. What the line carries is measured by plain streams just
+before; what of it a copy has used is the size of the source's log, in the codec in which it is stored and fetched.
+``watching`` says what is timed; what is read ahead before the first record becomes visible is not, and may be a
+twentieth of the whole.
+
+MirrorMaker 2 is tuned as in ``bin/bench replicate``, and once more for the line: its consumers may ask for eight times
+as much of a partition, with the socket buffers that the system finds right. That the proxy ends TCP at both ends spares
+the first one what its buffers of 64 KiB would cost on a real line of 100 ms, by which each brings 0.65 MB/s at most.
+"""
+
+import argparse
+import contextlib
+import logging
+import statistics
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.lib.clusters import Pair, delete_topics
+from bench.lib.contenders import COPIERS, MIRROR_MAKER, OURS
+from bench.lib.copying import Copier, Copying
+from bench.lib.filling import Load, fill
+from bench.lib.mirror_maker import mirror_maker
+from bench.lib.options import positive
+from bench.lib.procfs import processes
+from bench.lib.row import Row
+from bench.lib.wan_sites import Sites, far_sites
+from bench.lib.watching import watch
+from bench.lib.whole import require_whole
+from testbed.cluster import Cluster
+
+_TUNED, _LINE = f"{MIRROR_MAKER}, tuned for it", "the line"
+_GOALS: Mapping[str, float] = {MIRROR_MAKER: 5.0}
+_LINE_GOALS = {16: 0.8}
+_CAPACITY_SECONDS = 5.0
+_MEGABYTE = 1e6
+
+log = logging.getLogger("appliance.bench")
+
+
+@contextlib.asynccontextmanager
+async def _tuned(pair: Pair, load: Load, run: str) -> AsyncIterator[Copying]:
+    """MirrorMaker 2 as an engineer would have it read over a long line; see ``bench.lib.copying.Copier``."""
+    number = f"{run}t"
+    consumer = {"max.partition.fetch.bytes": 8 << 20, "fetch.max.bytes": 64 << 20, "receive.buffer.bytes": -1}
+    settings = {f"mirrored{number}.consumer.{name}": str(value) for name, value in consumer.items()}
+    async with mirror_maker(pair, load, number, settings) as copying:
+        yield copying
+
+
+_COPIERS: Mapping[str, Copier] = {OURS: COPIERS[OURS], MIRROR_MAKER: COPIERS[MIRROR_MAKER], _TUNED: _tuned}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One copy: megabytes a second of the source's log."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A load's trials by who copied it, and the megabytes a second that the line carries by as many streams."""
+
+    partitions: int
+    capacity: float
+    trials: Mapping[str, Sequence[Trial]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench wan``."""
+    parser.add_argument(
+        "--partitions", type=positive, nargs="+", default=[1, 16], metavar="N", help="of each topic (1 16)"
+    )
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
+    parser.add_argument("--records", type=positive, default=2_500_000, metavar="N", help="of each topic (%(default)s)")
+    parser.add_argument("--round-trip", type=float, default=100, metavar="MS", help="milliseconds (%(default)s)")
+    parser.add_argument("--bandwidth", type=float, default=50, metavar="MB", help="megabytes a second (%(default)s)")
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Measures.
+
+    Raises:
+        ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
+    """
+    async with far_sites(arguments.round_trip / 1000, arguments.bandwidth * _MEGABYTE) as sites:
+        loads = [
+            Load(arguments.records, f"measured{partitions}", partitions=partitions)
+            for partitions in arguments.partitions
+        ]
+        workloads = [await _workload(sites, load, arguments.runs) for load in loads]
+    return [row for workload in workloads for row in rows(workload)]
+
+
+async def _workload(sites: Sites, load: Load, runs: int) -> Workload:
+    await fill(sites.source, load)
+    capacity = await sites.capacity(load.partitions, _CAPACITY_SECONDS)
+    log.info("line measured", extra={"fields": {"streams": load.partitions, "rate": f"{capacity:.1f}MB/s"}})
+    trials: dict[str, list[Trial]] = {name: [] for name in _COPIERS}
+    for number in range(runs):
+        for name, copier in _COPIERS.items():
+            trials[name].append(await _trial(sites, load, copier, f"{load.partitions}x{number}"))
+    return Workload(load.partitions, capacity, trials)
+
+
+async def _trial(sites: Sites, load: Load, copier: Copier, run: str) -> Trial:
+    pair = sites.pair
+    proxy_before = _busy_seconds(sites.proxy.pid)
+    async with copier(pair, load, run) as copying:
+        timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
+        proxy = _busy_seconds(sites.proxy.pid) - proxy_before
+        sites.proxy.require_running()
+        await require_whole(pair, copying, load)
+    await delete_topics(pair.destination)
+    trial = Trial(timeline.rate(_log_bytes(sites.source, load) / _MEGABYTE))
+    fields = {
+        "by": copying.process.name,
+        "partitions": load.partitions,
+        "rate": f"{trial.rate:.1f}MB/s",
+        "records": f"{timeline.rate(load.visible):,.0f}/s",
+        "proxy": f"{proxy:.1f}s",
+    }
+    log.info("topic copied", extra={"fields": fields})
+    return trial
+
+
+def _log_bytes(cluster: Cluster, load: Load) -> int:
+    """What the load's records take on the only broker's disk: the same bytes as in the answers to a Fetch."""
+    segments = (cluster.broker(0).directory / "data").glob(f"{load.topic}-*/*.log")
+    return sum(segment.stat().st_size for segment in segments)
+
+
+def _busy_seconds(pid: int) -> float:
+    return sum(process.cpu_seconds for process in processes() if process.pid == pid)
+
+
+def rows(workload: Workload) -> list[Row]:
+    """The medians of the rates."""
+    rates = {who: statistics.median(trial.rate for trial in trials) for who, trials in workload.trials.items()}
+    name = f"{workload.partitions} partition{'s' if workload.partitions > 1 else ''} by a long line"
+    return [
+        *(Row(name, "MB/s", rates[OURS], who, rate, _GOALS.get(who)) for who, rate in rates.items() if who != OURS),
+        Row(name, "MB/s", rates[OURS], _LINE, workload.capacity, _LINE_GOALS.get(workload.partitions)),
+    ]

@@ -1,0 +1,169 @@
+"""The bare protocol: a topic's committed batches read, and batches written by a producer that has no transaction.
+
+The appliance's own Fetch reads, a connection for each partition, so that the broker works for all of them at once. The
+batches are written as they are, made ready beforehand, one for each partition in a request, several requests in flight.
+"""
+
+import asyncio
+import collections
+import itertools
+import struct
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kio.schema.produce.v9 import ProduceResponse
+
+from appliance.errors import ProcessFailed
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.client.produce import API_KEY, VERSION, check_produced
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, text
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.wire import SIZE, decode
+from appliance.kafka.records.batch import CODEC_MASK, CONTROL, HEADER, Batch, Header, split, stamp_crc
+
+_FETCH_BYTES = 4 << 20
+_WAIT = 1.0
+_IN_FLIGHT = 5
+_WRITERS = 4
+
+_NULL = b"\x00"
+_ALL_IN_SYNC_REPLICAS = -1
+_TIMEOUT_MILLISECONDS = 30_000
+_FIXED = struct.Struct(">hi")
+_INDEX = struct.Struct(">i")
+_NOBODY = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
+
+Take = Callable[[int, Sequence[Batch]], None]
+"""Is given a partition's number and its next batches."""
+
+
+async def read(cluster: KafkaCluster, topic: str, take: Take) -> None:
+    """All of the topic's batches up to its present end, aborted ones and markers too; no records are looked at.
+
+    Raises:
+        ProcessFailed: there is no such topic.
+        BrokerBusy, BrokerRefused, Unreachable: the cluster does not give them.
+    """
+    known = await _known(cluster, topic)
+    partitions = [(topic, number) for number in range(len(known.topics[topic].leaders))]
+    starts = await list_offsets(cluster, known, partitions, Bound.START)
+    ends = await list_offsets(cluster, known, partitions, Bound.STABLE_END)
+    reading = []
+    for partition in partitions:
+        connection = await cluster.broker(known.leader(*partition), f"read {partition[1]}")
+        first = Wanted(partition, known.topics[topic].id, starts[partition], _FETCH_BYTES)
+        reading.append(_read_to(connection, first, ends[partition], take))
+    await _all(reading)
+
+
+async def _read_to(connection: BrokerConnection, wanted: Wanted, end: int, take: Take) -> None:
+    limits = FetchLimits(_FETCH_BYTES, _WAIT)
+    while wanted.position < end:
+        (fetched,) = await fetch(connection, [wanted], limits)
+        check(fetched.error, f"fetch {wanted.partition[0]}-{wanted.partition[1]}")
+        batches = list(split(fetched.records))
+        if batches:
+            take(wanted.partition[1], batches)
+            wanted = wanted._replace(position=batches[-1].header.last_offset + 1)
+
+
+class Shape(NamedTuple):
+    """How many records a topic holds, on how many offsets, in how many batches; markers of transactions apart."""
+
+    records: int
+    offsets: int
+    batches: int
+
+
+async def shape(cluster: KafkaCluster, topic: str) -> Shape:
+    """The topic's, aborted records included, by the headers of its batches; raises as ``read``."""
+    headers: list[Header] = []
+
+    def take(_: int, batches: Sequence[Batch]) -> None:
+        headers.extend(batch.header for batch in batches if not batch.header.attributes & CONTROL)
+
+    await read(cluster, topic, take)
+    offsets = sum(header.last_offset_delta + 1 for header in headers)
+    return Shape(sum(header.records for header in headers), offsets, len(headers))
+
+
+def without_producer(batch: Batch) -> bytes:
+    """The same records as a batch that no producer of a transaction has written."""
+    header = batch.header
+    data = bytearray(batch.data)
+    bare = header._replace(base_offset=0, leader_epoch=-1, attributes=header.attributes & CODEC_MASK, **_NOBODY)
+    HEADER.pack_into(data, 0, *Header._make(bare))
+    stamp_crc(data)
+    return bytes(data)
+
+
+async def write(cluster: KafkaCluster, topic: str, batches: Mapping[int, Sequence[bytes]]) -> None:
+    """Write the batches of each partition, all of which one broker leads; returns when all are taken.
+
+    Raises:
+        ProcessFailed: there is no such topic.
+        BrokerBusy, BrokerRefused, CopyRefused, Unreachable: the cluster does not take them.
+    """
+    known = await _known(cluster, topic)
+    writing = []
+    for first in range(min(_WRITERS, len(batches))):
+        leader = await cluster.broker(known.leader(topic, 0), f"write {first}")
+        share = {number: batches[number] for number in sorted(batches)[first::_WRITERS]}
+        writing.append(_write_through(leader, topic, share))
+    await _all(writing)
+
+
+async def _write_through(leader: BrokerConnection, topic: str, batches: Mapping[int, Sequence[bytes]]) -> None:
+    waiting: collections.deque[asyncio.Future[ProduceResponse]] = collections.deque()
+    for together in itertools.zip_longest(*batches.values()):
+        given = [(number, data) for number, data in zip(batches, together, strict=True) if data is not None]
+        waiting.append(await leader.send(BareProduce(topic, given)))
+        if len(waiting) == _IN_FLIGHT:
+            check_produced(await waiting.popleft())
+    for answer in waiting:
+        check_produced(await answer)
+
+
+@dataclass(frozen=True, slots=True)
+class BareProduce:
+    """One batch for each of a topic's partitions given, by a producer that has no id."""
+
+    topic: str
+    batches: Sequence[tuple[int, bytes]]
+    name: str = "ProduceRequest"
+
+    def frame(self, correlation: int, client_id: str) -> bytes:
+        """The request's frame, size first."""
+        pieces = [head(API_KEY, VERSION, correlation, client_id), _NULL]
+        pieces += [_FIXED.pack(_ALL_IN_SYNC_REPLICAS, _TIMEOUT_MILLISECONDS)]
+        pieces += [array_size(1), text(self.topic), array_size(len(self.batches))]
+        for number, data in self.batches:
+            pieces += [_INDEX.pack(number), array_size(len(data)), data, NO_TAGS]
+        pieces += [NO_TAGS, NO_TAGS]
+        return b"".join([SIZE.pack(sum(map(len, pieces))), *pieces])
+
+    def answer(self, frame: bytearray, correlation: int) -> ProduceResponse:
+        """The response, which is to be given to ``check_produced``."""
+        return decode(ProduceResponse, frame, correlation)
+
+
+async def _known(cluster: KafkaCluster, topic: str) -> Metadata:
+    known = await cluster.metadata([topic])
+    if topic not in known.topics:
+        raise ProcessFailed(f"there is no topic {topic}")
+    return known
+
+
+async def _all(working: Sequence[Coroutine[None, None, None]]) -> None:
+    """All at once; the first failure ends the others, and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for number, work in enumerate(working):
+                group.create_task(work, name=f"bare {number}")
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures

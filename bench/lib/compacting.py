@@ -1,0 +1,62 @@
+"""A compacted topic with holes: of the records under one key Kafka's cleaner has left the newest."""
+
+import asyncio
+import random
+from collections.abc import Iterator, Mapping
+
+from appliance.errors import ProcessFailed
+from appliance.kafka.client.configs import alter_configs
+from appliance.settings.values import Side
+from bench.lib.bare import shape
+from bench.lib.clusters import kafka_cluster
+from testbed.cluster import Cluster
+
+_SEED = 6
+_DEADLINE = 240.0
+_LOOK_SECONDS = 1.0
+_SEGMENT_SECONDS = 1.0
+
+CONFIGS: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.0",
+    "segment.ms": str(int(_SEGMENT_SECONDS * 1000)),
+}
+"""Each second's records are a segment, which is cleaned as soon as another follows."""
+
+_NEVER_AGAIN = {"min.cleanable.dirty.ratio": "1.0", "segment.ms": None}
+
+
+def keys(records: int, distinct: int) -> Iterator[int]:
+    """The keys of so many records, drawn out of ``distinct``; the same ones each time."""
+    source = random.Random(_SEED)
+    return (source.randrange(distinct) for _ in range(records))
+
+
+def visible(records: int, distinct: int, partitions: int) -> int:
+    """How many of so many are left: one for each key that was drawn, and the last one of each partition."""
+    return len(set(keys(records, distinct))) + partitions
+
+
+async def segments_may_roll() -> None:
+    """Returns when the next record begins a segment: only those before it are cleaned."""
+    await asyncio.sleep(2 * _SEGMENT_SECONDS)
+
+
+async def clean(cluster: Cluster, topic: str, left: int) -> None:
+    """Returns when the topic holds ``left`` records, with holes between them; it is not cleaned any more then.
+
+    Raises:
+        ProcessFailed: the cleaner did not get there in time, or left no holes.
+    """
+    records = offsets = 0
+    try:
+        async with asyncio.timeout(_DEADLINE), kafka_cluster(cluster, Side.SOURCE) as client:
+            while records != left:
+                await asyncio.sleep(_LOOK_SECONDS)
+                records, offsets, _ = await shape(client, topic)
+            for failure in (await alter_configs(client, {topic: _NEVER_AGAIN})).values():
+                raise failure
+    except TimeoutError as error:
+        raise ProcessFailed(f"topic {topic} has {records} records and not {left} after {_DEADLINE:g} s") from error
+    if offsets <= records:
+        raise ProcessFailed(f"topic {topic} has no holes: {records} records on {offsets} offsets")

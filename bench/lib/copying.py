@@ -1,0 +1,21 @@
+"""Somebody who copies the load from one cluster to the other: what each contender is to a benchmark."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from bench.lib.clusters import Pair
+from bench.lib.filling import Load
+from testbed.process import OwnedProcess
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A program that has just been started, and the topic at the destination that will hold its copy."""
+
+    process: OwnedProcess
+    topic: str
+
+
+Copier = Callable[[Pair, Load, str], AbstractAsyncContextManager[Copying]]
+"""Starts to copy the load, and stops at its end. The text names a link, which is new and knows of no other."""

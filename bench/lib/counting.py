@@ -1,0 +1,63 @@
+"""The proof that a copy is whole: its records read and counted by an independent client."""
+
+import asyncio
+import contextlib
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from appliance.errors import ProcessFailed
+from testbed.cluster import Cluster
+
+_DEADLINE = 300.0
+_AT_ONCE = 10_000
+_WAIT_SECONDS = 0.1
+
+
+async def count(cluster: Cluster, topic: str, partitions: int) -> int:
+    """How many committed records the topic holds, from its first offset to its present end.
+
+    Transaction markers and aborted records are not among them: no consumer at ``read_committed`` is given any.
+
+    Raises:
+        ProcessFailed: the cluster refused something, or the end was not reached in time.
+    """
+    client: dict[str, str] = {
+        **cluster.client_configuration(),
+        "group.id": "bench-count",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": "false",
+        "enable.partition.eof": "true",
+    }
+    try:
+        with contextlib.closing(Consumer(client)) as consumer:
+            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
+            async with asyncio.timeout(_DEADLINE):
+                return await _count_to_the_ends(consumer, partitions)
+    except KafkaException as error:
+        raise ProcessFailed(f"topic {topic} could not be read: {error}") from error
+    except TimeoutError as error:
+        raise ProcessFailed(f"topic {topic} could not be read to its end within {_DEADLINE:g} s") from error
+
+
+async def _count_to_the_ends(consumer: Consumer, partitions: int) -> int:
+    records = 0
+    ended: set[int | None] = set()
+    while len(ended) < partitions:
+        messages = consumer.consume(_AT_ONCE, _WAIT_SECONDS)
+        endings = [message for message in messages if _is_ending(message)]
+        ended |= {message.partition() for message in endings}
+        records += len(messages) - len(endings)
+        await asyncio.sleep(0)
+    return records
+
+
+def _is_ending(message: Message) -> bool:
+    """Whether this is no record but the word that a partition's end is reached.
+
+    Raises:
+        KafkaException: it is the word that something failed.
+    """
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        raise KafkaException(error)
+    return error is not None

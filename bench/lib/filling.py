@@ -1,0 +1,136 @@
+"""The records that are copied, written to the source before anybody copies."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from appliance.errors import ProcessFailed
+from appliance.settings.values import Side
+from bench.lib import bare, compacting, interleaving
+from bench.lib.clusters import kafka_cluster, make_topic
+from bench.lib.events import events
+from bench.lib.interleaving import Record
+from testbed.cluster import Cluster
+
+_DEADLINE = 600.0
+_AT_ONCE = 5_000
+_ERRORS_ONLY = 3
+_TINY, _TOLERANCE = 16, 1.05
+_QUEUED_MAX = 100_000
+_POLL_SECONDS = 0.01
+_DISTINCT_VALUES = 4_096
+"""Written over and over: too many for the codec's window to hold a repetition."""
+
+log = logging.getLogger("appliance.bench")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is to be copied: ``records`` keyed ones, dealt to the partitions by their keys; their values are ``events``.
+
+    A batch of the producer that writes them holds at most ``batch_bytes``, uncompressed, and ``batch_records``. Where
+    they are ``transactional``, transactions overlap and every fifth is aborted. Where there are ``keys``, so many
+    different ones, the topic is compacted; else no two records have the same.
+    """
+
+    records: int
+    topic: str = "measured"
+    partitions: int = 4
+    value_bytes: int = 500
+    codec: str = "lz4"
+    batch_bytes: int = 128 * 1024
+    batch_records: int = 10_000
+    transactional: bool = False
+    keys: int = 0
+
+    @property
+    def visible(self) -> int:
+        """How many of the records a consumer at ``read_committed`` is given."""
+        if self.transactional:
+            return interleaving.visible(self.records)
+        return compacting.visible(self.records, self.keys, self.partitions) if self.keys else self.records
+
+
+async def fill(cluster: Cluster, load: Load) -> None:
+    """Makes the topic and writes all of ``load`` to it.
+
+    Raises:
+        ProcessFailed: the cluster refused something, or did not take it all in time.
+    """
+    try:
+        async with asyncio.timeout(_DEADLINE):
+            await make_topic(cluster, load.topic, load.partitions, compacting.CONFIGS if load.keys else {})
+            await _write(cluster, load)
+            if load.keys:
+                await _compact(cluster, load)
+    except KafkaException as error:
+        raise ProcessFailed(f"topic {load.topic} could not be filled: {error}") from error
+    except TimeoutError as error:
+        raise ProcessFailed(f"{load.records} records were not written within {_DEADLINE:g} s") from error
+    async with kafka_cluster(cluster, Side.SOURCE) as source:
+        shape = await bare.shape(source, load.topic)
+    if load.batch_records <= _TINY and shape.batches * load.batch_records > _TOLERANCE * shape.records:
+        raise ProcessFailed(f"topic {load.topic} has {shape.records} records in {shape.batches} batches")
+    log.info("topic filled", extra={"fields": {"topic": load.topic, **shape._asdict()}})
+
+
+def _records(load: Load) -> Iterator[Record]:
+    values = events(_DISTINCT_VALUES, load.value_bytes)
+    keys = compacting.keys(load.records, load.keys) if load.keys else range(load.records)
+    return ((values[number % len(values)], b"%d" % key, key % load.partitions) for number, key in enumerate(keys))
+
+
+async def _write(cluster: Cluster, load: Load) -> None:
+    client = cluster.client_configuration() | _tuning(load)
+    if load.transactional:
+        await interleaving.write(client, load.topic, _records(load))
+    else:
+        await _write_all(Producer(client), load, _records(load))
+
+
+async def _compact(cluster: Cluster, load: Load) -> None:
+    await compacting.segments_may_roll()
+    last = [(b"last", b"last", partition) for partition in range(load.partitions)]
+    await _write_all(Producer(cluster.client_configuration() | _tuning(load)), load, last)
+    await compacting.clean(cluster, load.topic, load.visible)
+
+
+def _tuning(load: Load) -> dict[str, str | int | bool]:
+    return {
+        "log_level": _ERRORS_ONLY,
+        "compression.type": load.codec,
+        "batch.size": load.batch_bytes,
+        "batch.num.messages": load.batch_records,
+        "linger.ms": 20,
+        "enable.idempotence": True,
+        "queue.buffering.max.messages": _QUEUED_MAX,
+        "delivery.report.only.error": True,
+    }
+
+
+async def _write_all(producer: Producer, load: Load, records: Iterable[Record]) -> None:
+    """Piece by piece, so that Ctrl-C is heard in between."""
+    failures: list[KafkaError] = []
+
+    def failed(error: KafkaError | None, _message: object) -> None:
+        failures.extend([error] if error else [])
+
+    source = iter(records)
+    while piece := list(itertools.islice(source, _AT_ONCE)):
+        for value, key, partition in piece:
+            producer.produce(load.topic, value, key, partition, on_delivery=failed)
+        await _drain(producer, down_to=_QUEUED_MAX - _AT_ONCE)
+    await _drain(producer, down_to=0)
+    if failures:
+        raise KafkaException(failures[0])
+
+
+async def _drain(producer: Producer, down_to: int) -> None:
+    """Returns when no more than ``down_to`` records wait to be written."""
+    while len(producer) > down_to:
+        producer.poll(_POLL_SECONDS)
+        await asyncio.sleep(0)

@@ -1,0 +1,92 @@
+"""Receives the copies of the sender's records, and notes when: a program of its own, at ``read_committed``.
+
+Prints ``ready`` once it reads, and ends when all have come: then its file holds, for each record in turn, when it was
+sent and when it was received first, as two integers of nanoseconds. A record without a value only woke whoever copies,
+and is passed over.
+"""
+
+import argparse
+import contextlib
+import sys
+import time
+from array import array
+from pathlib import Path
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+
+from bench.lib.latency_record import Stamp
+
+_POLL_SECONDS = 0.5
+_PATIENCE = 60.0
+
+
+class Received:
+    """When each of ``count`` records was sent and received, and how many are ``missing``."""
+
+    def __init__(self, count: int) -> None:
+        self.times = array("q", bytes(16 * count))
+        self.missing = count
+
+    def take(self, value: bytes | None, now: int) -> None:
+        """One was received, perhaps not for the first time."""
+        if value is None:
+            return
+        stamp = Stamp.of(value)
+        if not self.times[2 * stamp.number]:
+            self.times[2 * stamp.number], self.times[2 * stamp.number + 1] = stamp.sent, now
+            self.missing -= 1
+
+
+def receive(consumer: Consumer, count: int) -> "array[int]":
+    """Until all of so many have come; twice as many times.
+
+    Raises:
+        KafkaException: the consumer met an error.
+        TimeoutError: nothing came for a minute.
+    """
+    received, newest = Received(count), time.perf_counter()
+    while received.missing:
+        message = consumer.poll(_POLL_SECONDS)
+        now = time.perf_counter_ns()
+        if message is None:
+            if now / 1e9 - newest > _PATIENCE:
+                raise TimeoutError(f"{received.missing} of {count} records did not come")
+            continue
+        if message.error() is not None:
+            raise KafkaException(message.error())
+        newest = now / 1e9
+        received.take(message.value(), now)
+    return received.times
+
+
+def main() -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bootstrap")
+    parser.add_argument("topic")
+    parser.add_argument("--partitions", type=int, required=True)
+    parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--file", type=Path, required=True)
+    options = parser.parse_args()
+    client: dict[str, str | int] = {
+        "bootstrap.servers": options.bootstrap,
+        "group.id": "bench-latency",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": "false",
+        "fetch.min.bytes": 1,
+        "fetch.wait.max.ms": 20,
+    }
+    with contextlib.closing(Consumer(client)) as consumer:
+        consumer.assign([TopicPartition(options.topic, n, OFFSET_BEGINNING) for n in range(options.partitions)])
+        print("ready", flush=True)
+        try:
+            times = receive(consumer, options.count)
+        except (KafkaException, TimeoutError) as error:
+            print(f"not received: {error}", file=sys.stderr)
+            return 1
+    options.file.write_bytes(times.tobytes())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

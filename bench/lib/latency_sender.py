@@ -1,0 +1,77 @@
+"""Sends records at an even pace: a program of its own, so that nobody else's work delays it.
+
+Each is sent when its time has come, and says when that really was; the pace does not wait for answers. The program
+prints by how much the sending itself was late, which is no part of what is measured.
+"""
+
+import argparse
+import sys
+import time
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from bench.lib.events import events
+from bench.lib.latency_figures import percentile
+from bench.lib.latency_record import Stamp
+
+_DISTINCT_VALUES = 256
+_LINGER = 5
+_FLUSH_SECONDS = 30.0
+_HEAD_START = 0.1
+
+
+def send(producer: Producer, topic: str, partitions: int, rate: float, count: int) -> list[float]:
+    """Sends so many, so many a second; how late each was, in milliseconds.
+
+    Raises:
+        KafkaException: one of them was refused.
+    """
+    failures: list[KafkaError] = []
+    fillers = events(_DISTINCT_VALUES, 500)
+    begun = time.perf_counter() + _HEAD_START
+    late = []
+    for number in range(count):
+        due = begun + number / rate
+        while (left := due - time.perf_counter()) > 0:
+            time.sleep(left)
+        late.append(-1000 * left)
+        value = Stamp(number, time.perf_counter_ns()).value(fillers[number % len(fillers)])
+        producer.produce(
+            topic,
+            value,
+            b"%d" % number,
+            number % partitions,
+            on_delivery=lambda e, _: failures.extend([e] if e else []),
+        )
+        producer.poll(0)
+    if producer.flush(_FLUSH_SECONDS):
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    if failures:
+        raise KafkaException(failures[0])
+    return late
+
+
+def main() -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bootstrap")
+    parser.add_argument("topic")
+    parser.add_argument("--partitions", type=int, required=True)
+    parser.add_argument("--rate", type=float, required=True)
+    parser.add_argument("--count", type=int, required=True)
+    options = parser.parse_args()
+    producer = Producer(
+        {"bootstrap.servers": options.bootstrap, "linger.ms": _LINGER, "delivery.report.only.error": True}
+    )
+    producer.list_topics(options.topic, timeout=_FLUSH_SECONDS)
+    try:
+        late = send(producer, options.topic, options.partitions, options.rate, options.count)
+    except KafkaException as error:
+        print(f"not sent: {error}", file=sys.stderr)
+        return 1
+    print(f"sent, late by {percentile(late, 0.99):.2f} ms (p99), {max(late):.2f} ms (max)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The time of fetching alone and of producing alone the same batches, the one after the other.
+
+One process, started anew for each run, fetches all of the topic and lets it go, which is timed; fetches it again and
+makes its batches ready; and writes them as a producer without transactions does, which is timed. The limit is the
+records by the sum of both times. Who does both at once, on two cores, can pass it. It keeps the memory that it has
+touched, as our tasks do.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Awaitable, Sequence
+from dataclasses import asdict, dataclass
+
+from appliance.kafka.records.batch import Batch
+from appliance.replicator.spark.configuration import MALLOC
+from appliance.settings.values import Side
+from bench.lib import bare
+from bench.lib.clusters import Pair, make_topic, plain_client
+from bench.lib.filling import Load
+from bench.lib.our_replicator import environment
+from testbed.process import OwnedProcess
+
+_DEADLINE = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """Both times in seconds, and the share of each in which the process itself was busy: 1 is a whole core."""
+
+    fetch: float
+    produce: float
+    fetch_busy: float
+    produce_busy: float
+
+    @property
+    def seconds(self) -> float:
+        """Of one after the other."""
+        return self.fetch + self.produce
+
+
+async def fetch_and_produce(pair: Pair, load: Load, copy: str) -> Alone:
+    """Measures, and leaves the records in the topic ``copy`` of the destination.
+
+    Raises:
+        ProcessFailed: a cluster refused something.
+    """
+    await make_topic(pair.destination, copy, load.partitions)
+    bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
+    command = [sys.executable, "-m", "bench.lib.limit", *bootstrap, load.topic, copy]
+    process = await OwnedProcess.start(
+        "fetching and producing alone",
+        command,
+        pair.directory / f"{copy}.log",
+        environment(os.environ, pair.directory) | MALLOC,
+    )
+    try:
+        return Alone(**json.loads(await process.wait_for_line(r"^\{", _DEADLINE)))
+    finally:
+        await process.stop()
+
+
+async def _measured(source: str, destination: str, topic: str, copy: str) -> Alone:
+    batches: dict[int, list[bytes]] = {}
+
+    def keep(partition: int, brought: Sequence[Batch]) -> None:
+        batches.setdefault(partition, []).extend(map(bare.without_producer, brought))
+
+    async with plain_client(source, Side.SOURCE) as cluster:
+        fetch, fetch_busy = await _timed(bare.read(cluster, topic, lambda _partition, _batches: None))
+        await bare.read(cluster, topic, keep)
+    async with plain_client(destination, Side.DESTINATION) as cluster:
+        produce, produce_busy = await _timed(bare.write(cluster, copy, batches))
+    return Alone(fetch, produce, fetch_busy, produce_busy)
+
+
+async def _timed(work: Awaitable[None]) -> tuple[float, float]:
+    begun, busy = time.perf_counter(), time.process_time()
+    await work
+    seconds = time.perf_counter() - begun
+    return seconds, (time.process_time() - busy) / seconds
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print what ``Alone`` holds as a line of JSON."""
+    print(json.dumps(asdict(asyncio.run(_measured(*arguments)))), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,187 @@
+"""A thousand topics of ten partitions each at the source, and what of them is seen at the destination."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from appliance.errors import ApplianceError, ProcessFailed
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.topics import NewTopic, create_topics
+from appliance.kafka.protocol.metadata import NOBODY, Metadata
+from appliance.settings.values import Side
+from bench.lib.clusters import Pair, kafka_cluster
+from testbed.cluster import Cluster
+from testbed.process import OwnedProcess
+
+PARTITIONS = 10
+PATTERN = "many-.*"
+RECORDS_A_SECOND = 10
+"""Of each topic: one a second of each partition."""
+
+_DEADLINE = 300.0
+_METADATA_SECONDS = 10.0
+_INTERVAL = 0.5
+_TURN = 0.02
+_ERRORS_ONLY = 3
+_AT_ONCE = 1_000
+_SAMPLED = 100
+_VALUE = b"x" * 100
+
+
+def named(numbers: Collection[int]) -> list[str]:
+    """The topics of these numbers."""
+    return [f"many-{number}" for number in numbers]
+
+
+async def make(cluster: Cluster, topics: Collection[str]) -> None:
+    """Makes the topics, and writes one record to each of their partitions.
+
+    Raises:
+        ProcessFailed, Unreachable, BrokerRefused: the cluster did not take them.
+    """
+    made = [(name, partition) for name in topics for partition in range(PARTITIONS)]
+    try:
+        async with kafka_cluster(cluster, Side.SOURCE) as source, asyncio.timeout(_DEADLINE):
+            failures = (await create_topics(source, [NewTopic(name, PARTITIONS, 1, {}) for name in topics])).failures
+            for error in failures.values():
+                raise error
+            known = await source.metadata(None)
+            while not _all_led(known, made):
+                await asyncio.sleep(_interval(len(made)))
+                known = await source.metadata(None)
+            await _write_each(await _producer(cluster), made)
+    except TimeoutError as error:
+        raise ProcessFailed(f"{len(topics)} topics were not made within {_DEADLINE:g} s") from error
+
+
+async def _write_each(producer: Producer, partitions: Collection[Partition]) -> None:
+    refused: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: object) -> None:
+        refused.extend([error] if error else [])
+
+    for topic, partition in partitions:
+        producer.produce(topic, _VALUE, partition=partition, on_delivery=delivered)
+        await asyncio.sleep(0)
+    while len(producer):
+        producer.poll(_TURN)
+        await asyncio.sleep(0)
+    if refused:
+        raise ProcessFailed(f"the source did not take all of the first records: {refused[0]}")
+
+
+async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProcess) -> float:
+    """Returns, with the time of ``perf_counter``, when each partition of the copies holds a committed record.
+
+    Raises:
+        ProcessFailed: the process that copies ended, or it did not come to pass in time.
+    """
+    missing = {(copy, partition) for copy in copies for partition in range(PARTITIONS)}
+    try:
+        async with kafka_cluster(cluster, Side.DESTINATION) as destination, asyncio.timeout(_DEADLINE):
+            while missing:
+                copying.require_running()
+                missing -= (await offsets(destination, missing)).keys()
+                await asyncio.sleep(_interval(len(missing)))
+    except TimeoutError as error:
+        raise copying.failure(f"left {len(missing)} partitions without a record after {_DEADLINE:g} s") from error
+    return time.perf_counter()
+
+
+def _interval(partitions: int) -> float:
+    """How long to wait between two looks at so many: to look costs the brokers time, too."""
+    return _TURN if partitions <= PARTITIONS else _INTERVAL
+
+
+async def offsets(cluster: KafkaCluster, partitions: Collection[Partition]) -> dict[Partition, int]:
+    """The last stable offsets of those of the partitions that hold anything; none while the cluster is busy."""
+    try:
+        known = await cluster.metadata(None)
+        led = [partition for partition in partitions if known.leader(*partition) != NOBODY]
+        ends = await list_offsets(cluster, known, led, Bound.STABLE_END)
+    except ApplianceError as error:
+        if not error.retriable:
+            raise
+        return {}
+    return {partition: end for partition, end in ends.items() if end > 0}
+
+
+def _all_led(known: Metadata, partitions: Iterable[Partition]) -> bool:
+    return all(known.leader(*partition) != NOBODY for partition in partitions)
+
+
+@contextlib.asynccontextmanager
+async def load(pair: Pair, copies: Mapping[str, str]) -> AsyncIterator[list[float]]:
+    """Writes a record to each partition, and then ten a second to each topic while the block runs.
+
+    ``copies`` are by topic. Gives, in seconds, how long after it was written each record of a sample was seen at the
+    destination.
+    """
+    delays: list[float] = []
+    partitions = [(name, number) for number in range(PARTITIONS) for name in copies]
+    sampled = [TopicPartition(copy, n % PARTITIONS, OFFSET_END) for n, copy in enumerate(copies.values())]
+    producer = await _producer(pair.source)
+    await _write_each(producer, partitions)
+    flowing = asyncio.create_task(_flow(producer, partitions), name="load")
+    sampling = asyncio.create_task(_sample(pair.destination, sampled[:_SAMPLED], delays), name="sample")
+    try:
+        yield delays
+    finally:
+        flowing.cancel()
+        sampling.cancel()
+        await asyncio.gather(flowing, sampling, return_exceptions=True)
+
+
+async def _flow(producer: Producer, partitions: Sequence[Partition]) -> None:
+    """A record to one partition after the other, evenly, so that each gets one a second."""
+    clock = asyncio.get_running_loop().time
+    began, written = clock(), 0
+    while True:
+        due = int((clock() - began) * len(partitions) * RECORDS_A_SECOND / PARTITIONS)
+        for number in range(written, due):
+            topic, partition = partitions[number % len(partitions)]
+            producer.produce(topic, _VALUE, partition=partition)
+        written = due
+        producer.poll(0)
+        await asyncio.sleep(_TURN)
+
+
+async def _sample(cluster: Cluster, partitions: list[TopicPartition], delays: list[float]) -> None:
+    """The ages of the records of these partitions when they are seen."""
+    client: dict[str, str | int] = {
+        **cluster.client_configuration(),
+        "log_level": _ERRORS_ONLY,
+        "group.id": "bench-many",
+        "isolation.level": "read_committed",
+        "enable.auto.commit": "false",
+    }
+    with contextlib.closing(Consumer(client)) as consumer:
+        consumer.assign(partitions)
+        while True:
+            messages = [message for message in consumer.consume(_AT_ONCE, 0) if message.error() is None]
+            delays += [time.time() - message.timestamp()[1] / 1000 for message in messages]
+            await asyncio.sleep(_TURN)
+
+
+async def _producer(cluster: Cluster) -> Producer:
+    """One that knows all topics: it would ask for one after the other otherwise, for half a minute.
+
+    Raises:
+        ProcessFailed: the cluster does not answer.
+    """
+    tuned: dict[str, str | int | bool] = {
+        "log_level": _ERRORS_ONLY,
+        "linger.ms": 5,
+        "queue.buffering.max.messages": 1_000_000,
+        "topic.metadata.propagation.max.ms": int(_DEADLINE * 1000),
+    }
+    producer = Producer({**cluster.client_configuration(), **tuned})
+    try:
+        await asyncio.to_thread(producer.list_topics, timeout=_METADATA_SECONDS)
+    except KafkaException as error:
+        raise ProcessFailed(f"cluster {cluster.plan.name} does not tell its topics: {error}") from error
+    return producer

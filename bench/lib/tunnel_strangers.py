@@ -1,0 +1,43 @@
+"""``python -m bench.lib.tunnel_strangers PORT SECONDS``: a stranger who sends hellos to a tunnel as fast as it can.
+
+They offer one group alone, a finite field of 8192 bits, which costs a server that takes it a tenth of a second. It
+prints how many hellos it has sent, and reads no answer.
+"""
+
+import contextlib
+import socket
+import ssl
+import sys
+import time
+
+STRANGER = "127.0.0.9"
+"""Where it comes from; the tunnels' own connections come from elsewhere."""
+_DEADLINE = 5.0
+
+
+def hello() -> bytes:
+    """A ClientHello that offers ffdhe8192."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ecdh_curve("ffdhe8192")
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(incoming, outgoing).do_handshake()
+    return outgoing.read()
+
+
+def flood(host: str, port: int, seconds: float) -> int:
+    """Hellos that were sent within ``seconds``, each on a connection of its own that is reset then."""
+    said, sent, until = hello(), 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.socket() as stranger:
+            stranger.settimeout(_DEADLINE)
+            stranger.bind((STRANGER, 0))
+            stranger.connect((host, port))
+            stranger.sendall(said)
+            sent += 1
+    return sent
+
+
+if __name__ == "__main__":
+    print(flood("127.0.0.1", int(sys.argv[1]), float(sys.argv[2])), flush=True)

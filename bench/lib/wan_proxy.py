@@ -1,0 +1,172 @@
+"""The long line as a program: a TCP proxy that delays, and carries so many bytes a second and no more.
+
+``python -m bench.lib.wan_proxy --round-trip SECONDS --bandwidth BYTES_A_SECOND LISTEN=TARGET...`` prints ``ready`` when
+it listens. All connections share the bandwidth of each direction. The proxy ends TCP at both of its ends: no window and
+no slow start keeps anybody from using the line, and nobody's connection is better than another's. In memory is at most
+what flies and what queues, for each connection whose receiver does not read.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import functools
+from dataclasses import dataclass
+
+from appliance.settings.target import Target
+from bench.lib.wan_line import Line
+
+_FIN_BYTES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the proxy listens, and where that leads."""
+
+    listen: Target
+    target: Target
+
+    @classmethod
+    def parse(cls, text: str) -> "Route":
+        """``host:port=host:port``.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        listen, _, target = text.partition("=")
+        return cls(Target.parse(listen), Target.parse(target))
+
+    def __str__(self) -> str:
+        return f"{self.listen}={self.target}"
+
+
+class _End(asyncio.Protocol):
+    """One end of a connection: what it says, its peer hears when the line has carried it."""
+
+    def __init__(self, line: Line, peer: "_End | None" = None) -> None:
+        self.peer = peer
+        self._line = line
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._holds = 0
+        self._ends = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self.peer is None:
+            return
+        self._loop.call_at(self._line.enter(self._loop.time(), len(data)), self.peer.hear, data)
+        if self._line.open_at > self._loop.time():
+            self.hold()
+            self._loop.call_at(self._line.open_at, self.release)
+
+    def eof_received(self) -> bool:
+        if self.peer is not None:
+            self._loop.call_at(self._line.enter(self._loop.time(), _FIN_BYTES), self.peer.hear_end)
+        self._end()
+        return True
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if self.peer is not None:
+            self._loop.call_at(self._line.enter(self._loop.time(), _FIN_BYTES), self.peer.close)
+
+    def pause_writing(self) -> None:
+        if self.peer is not None:
+            self.peer.hold()
+
+    def resume_writing(self) -> None:
+        if self.peer is not None:
+            self.peer.release()
+
+    def hear(self, data: bytes) -> None:
+        """What the peer has said comes out here."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def hear_end(self) -> None:
+        """The peer says no more."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write_eof()
+            self._end()
+
+    def close(self) -> None:
+        """The peer is gone."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def hold(self) -> None:
+        """Read no more, until each who holds has released."""
+        self._holds += 1
+        if self._transport is not None and self._holds == 1:
+            self._transport.pause_reading()
+
+    def release(self) -> None:
+        """Read on, if nobody else holds."""
+        self._holds -= 1
+        if self._transport is not None and self._holds == 0:
+            self._transport.resume_reading()
+
+    def _end(self) -> None:
+        """One of both directions has ended."""
+        self._ends += 1
+        if self._ends == 2:
+            self.close()
+
+
+class _Near(_End):
+    """The end that has dialled the proxy; the other one is dialled a round trip later, as a handshake takes."""
+
+    def __init__(self, target: Target, there: Line, back: Line) -> None:
+        super().__init__(there)
+        self._target = target
+        self._back = back
+        self._dialling: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.hold()
+        self._dialling = self._loop.create_task(self._dial(), name=f"dial {self._target}")
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        super().connection_lost(_error)
+        if self._dialling is not None:
+            self._dialling.cancel()
+
+    async def _dial(self) -> None:
+        await asyncio.sleep(self._line.delay + self._back.delay)
+        far = _End(self._back, self)
+        try:
+            await self._loop.create_connection(lambda: far, self._target.host, self._target.port)
+        except OSError:
+            self.close()
+            return
+        self.peer = far
+        self.release()
+
+
+async def _serve(routes: list[Route], there: Line, back: Line) -> None:
+    loop = asyncio.get_running_loop()
+    async with contextlib.AsyncExitStack() as stack:
+        for route in routes:
+            near = functools.partial(_Near, route.target, there, back)
+            server = await loop.create_server(near, route.listen.host, route.listen.port)
+            await stack.enter_async_context(server)
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Carries until it is killed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--round-trip", type=float, required=True)
+    parser.add_argument("--bandwidth", type=float, required=True)
+    parser.add_argument("routes", type=Route.parse, nargs="+")
+    options = parser.parse_args()
+    there, back = (Line(options.bandwidth, options.round_trip / 2) for _ in range(2))
+    asyncio.run(_serve(options.routes, there, back))
+
+
+if __name__ == "__main__":
+    main()

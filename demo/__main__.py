@@ -1,0 +1,112 @@
+"""``bin/demo``: the whole appliance between two real clusters on this machine.
+
+Exit codes: 0 when both sides are the same, 1 when they differ or something failed, 2 for bad usage.
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from appliance.errors import ApplianceError
+from demo.display import display
+from demo.hints import how_to_look
+from demo.input import RECORDS_MIN
+from demo.report import Report
+from demo.running_link import Stage
+from demo.scenario import Scenario
+from testbed.rehearsal import kafka_installation
+
+_DESCRIPTION = """\
+Starts two Kafka clusters on loopback and the appliance between them, produces records of every kind, kills the
+replicator in the middle and starts it again, and compares both sides record by record.
+"""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the demo; the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return asyncio.run(_until_signalled(options))
+    except ApplianceError as error:
+        for line in str(error).splitlines():
+            print(f"demo: {line}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="demo", description=_DESCRIPTION)
+    parser.add_argument("--records", type=_records, default=200_000, metavar="N", help="how many (default: 200000)")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave everything running until Ctrl-C, and say how to look"
+    )
+    return parser
+
+
+def _records(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < RECORDS_MIN:
+        raise argparse.ArgumentTypeError(f"expected a number from {RECORDS_MIN} on")
+    return int(text)
+
+
+async def _until_signalled(options: argparse.Namespace) -> int:
+    """The exit code; the first signal ends the demo, further ones do not disturb its cleaning up."""
+    demo = asyncio.create_task(_demo(options), name="demo")
+    signalled: list[int] = []
+
+    def stop(number: int) -> None:
+        if not signalled:
+            signalled.append(number)
+            demo.cancel()
+
+    for number in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop, number)
+    try:
+        return await demo
+    except asyncio.CancelledError:
+        return 128 + signalled[0]
+
+
+async def _demo(options: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="replicator-demo-") as directory:
+        async with Stage(Path(directory)) as stage:
+            with display() as shown:
+                with shown.step("looking for Kafka, which is downloaded once on each machine"):
+                    await kafka_installation()
+                report = await Scenario(stage, options.records, shown).run()
+            exit_code = _tell(report, options.json)
+            if options.keep:
+                await _keep(stage)
+    return exit_code
+
+
+def _tell(report: Report, as_json: bool) -> int:
+    if as_json:
+        print(report.as_json(), flush=True)
+    else:
+        Console().print(report.as_table())
+    for complaint in report.complaints():
+        print(complaint, file=sys.stderr)
+    return 0 if report.clean else 1
+
+
+async def _keep(stage: Stage) -> None:
+    """Returns at the first signal, or raises when something ends."""
+    print(how_to_look(stage), file=sys.stderr, flush=True)
+    try:
+        await stage.watch()
+    except asyncio.CancelledError:
+        return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

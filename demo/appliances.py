@@ -1,0 +1,77 @@
+"""The three processes of the link: the same commands as in production, each with a log of its own."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from appliance.errors import ProcessFailed
+from testbed.process import OwnedProcess
+from testbed.tasks import to_the_end
+
+_READY_SECONDS = 120.0
+
+
+class Appliances:
+    """The source VM's process, and the two of the destination VM.
+
+    Args:
+        env_file: the link's setenv.sh.
+        logs: the directory of their logs.
+        environment: theirs.
+    """
+
+    def __init__(self, env_file: Path, logs: Path, environment: Mapping[str, str]) -> None:
+        self._env_file = env_file
+        self._logs = logs
+        self._environment = environment
+        self._processes: dict[str, OwnedProcess] = {}
+
+    async def start_gateways(self) -> None:
+        """Returns when both ends of the tunnel listen.
+
+        Raises:
+            ProcessFailed: one ended, or was not ready in time.
+        """
+        for command in ("source", "destination"):
+            await self._start(command)
+        for command in ("source", "destination"):
+            await self._processes[command].wait_for_line(r"\bready\b", _READY_SECONDS)
+
+    async def start_replicator(self) -> None:
+        """Starts it for the first time, or again; it becomes ready by itself."""
+        await self._start("replicate")
+
+    async def kill_replicator(self) -> None:
+        """SIGKILL to it, its Java machine and its Python workers at once, as when a VM dies."""
+        await to_the_end(self._processes.pop("replicate").kill())
+
+    @property
+    def replicator(self) -> OwnedProcess:
+        """The running replicator.
+
+        Raises:
+            ProcessFailed: it was never started, or killed.
+        """
+        if "replicate" not in self._processes:
+            raise ProcessFailed("the replicator was not started")
+        return self._processes["replicate"]
+
+    def require_running(self) -> None:
+        """Nothing, while all that were started run.
+
+        Raises:
+            ProcessFailed: one has ended.
+        """
+        for process in self._processes.values():
+            process.require_running()
+
+    async def close(self) -> None:
+        """Kills all of them."""
+        for process in self._processes.values():
+            await process.kill()
+
+    async def _start(self, command: str) -> None:
+        arguments = [sys.executable, "-m", "appliance.cli", command, "--env-file", str(self._env_file)]
+        log_file = self._logs / f"{command}.log"
+        name = f"appliance {command}"
+        self._processes[command] = await OwnedProcess.start(name, arguments, log_file, self._environment)

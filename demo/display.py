@@ -1,0 +1,95 @@
+"""What the demo shows on stderr while it works: progress bars on a terminal, plain lines elsewhere."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from testbed.tasks import Reached
+
+
+class Display(Protocol):
+    """Shows the steps; used as a context manager around all of them."""
+
+    def __enter__(self) -> "Display":
+        """Begins to show."""
+
+    def __exit__(self, *failure: object) -> None:
+        """Leaves what was shown as it is."""
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+
+    def step(self, text: str, total: int | None = None) -> contextlib.AbstractContextManager[Reached]:
+        """Something that takes a while, and how much of it there is, where that is known."""
+
+
+def display(stream: TextIO = sys.stderr) -> Display:
+    """The display that suits the stream."""
+    return Bars(stream) if stream.isatty() else Lines(stream)
+
+
+class Bars:
+    """Progress bars, one below the other."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=28),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(file=stream),
+            # What goes to stdout stays there, whatever the bars are shown on.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> "Bars":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """A line above the bars."""
+        self._progress.console.print(text, highlight=False, markup=False)
+
+    @contextlib.contextmanager
+    def step(self, text: str, total: int | None = None) -> Iterator[Reached]:
+        """A bar of its own, which stays."""
+        bar = self._progress.add_task(text, total=total)
+        yield lambda count: self._progress.update(bar, completed=count)
+        whole = 1 if total is None else total
+        self._progress.update(bar, total=whole, completed=whole)
+
+
+class Lines:
+    """A line when a step begins, and one when it is done."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __enter__(self) -> "Lines":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Nothing is left to do."""
+
+    def say(self, text: str) -> None:
+        """The line."""
+        print(text, file=self._stream, flush=True)
+
+    @contextlib.contextmanager
+    def step(self, text: str, total: int | None = None) -> Iterator[Reached]:
+        """Says no more in between."""
+        self.say(f"{text} ...")
+        begin = time.monotonic()
+        yield lambda _count: None
+        amount = "" if total is None else f" {total:,}"
+        self.say(f"{text}: done{amount}, {time.monotonic() - begin:.1f} s")

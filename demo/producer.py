@@ -1,0 +1,89 @@
+"""A confluent-kafka producer that tells when a record could not be delivered."""
+
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from appliance.errors import Unreachable
+from demo.input import Batching, InputRecord, InputTopic
+
+PATIENCE = 60.0
+"""Seconds within which a cluster takes what it was sent."""
+
+_FULL_QUEUE_SECONDS = 0.05
+_FLUSH_SECONDS = 0.2
+_BATCHING: Mapping[Batching, Mapping[str, int]] = {
+    Batching.USUAL: {"linger.ms": 10, "batch.size": 1 << 17},
+    Batching.TINY: {"linger.ms": 0, "batch.num.messages": 3},
+    Batching.LARGE: {"linger.ms": 100, "batch.size": 900_000, "message.max.bytes": 1_000_000},
+    Batching.NONE: {"linger.ms": 0},
+}
+
+
+class Outlet:
+    """An idempotent producer with one codec and one way to make batches; a context manager that closes it.
+
+    Args:
+        client: configuration that reaches the cluster.
+        codec: how batches are compressed.
+        batching: how large they become.
+        transactional_id: makes it a transactional producer, whose transactions are begun and ended at ``producer``.
+    """
+
+    def __init__(
+        self, client: Mapping[str, str], codec: str, batching: Batching, transactional_id: str | None = None
+    ) -> None:
+        self._failures: list[str] = []
+        own: dict[str, object] = {"compression.type": codec, "enable.idempotence": True, **_BATCHING[batching]}
+        if transactional_id is not None:
+            own["transactional.id"] = transactional_id
+        reports = {"delivery.report.only.error": True, "on_delivery": self._failed}
+        self.producer = Producer({**client, **own, **reports})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.producer.purge()
+        self.producer.close()
+
+    def send(self, topic: InputTopic, record: InputRecord) -> None:
+        """Queues the record; waits while the queue is full."""
+        while True:
+            try:
+                self.producer.produce(
+                    topic.name,
+                    record.value,
+                    record.key,
+                    record.partition,
+                    timestamp=record.timestamp,
+                    headers=record.headers,
+                )
+            except BufferError:
+                self.producer.poll(_FULL_QUEUE_SECONDS)
+            else:
+                return
+
+    def flush(self, stopping: threading.Event) -> None:
+        """Returns when all are acknowledged, or ``stopping`` is set.
+
+        Raises:
+            Unreachable: some were not.
+        """
+        deadline = time.monotonic() + PATIENCE
+        while self.producer.flush(_FLUSH_SECONDS) and not stopping.is_set():
+            if time.monotonic() > deadline:
+                self._failures.append(f"no answer within {PATIENCE:g} s")
+                break
+        if self._failures:
+            raise Unreachable(f"a record could not be produced: {self._failures[0]}")
+
+    def _failed(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._failures.append(error.str())

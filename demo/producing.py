@@ -1,0 +1,120 @@
+"""Producing the input through confluent-kafka, in a thread of its own."""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+
+from confluent_kafka import KafkaException
+
+from appliance.errors import Unreachable
+from demo.input import TOPICS, Batching, Input, InputRecord, InputTopic
+from demo.producer import PATIENCE, Outlet
+from testbed.tasks import Reached
+
+_STEP = 500
+_TRANSACTIONS = 10
+_ABORTED_EVERY = 2
+
+
+def produce(
+    client: Mapping[str, str], source: Input, second_half: bool, reached: Reached, stopping: threading.Event
+) -> None:
+    """One half of the input; blocks until every record of it is acknowledged, or ``stopping`` is set.
+
+    Args:
+        client: configuration that reaches the source cluster.
+        source: what to produce.
+        second_half: which half.
+        reached: for progress; aborted records are not counted.
+        stopping: ends it early.
+
+    Raises:
+        Unreachable: some of it could not be delivered.
+    """
+    try:
+        with contextlib.ExitStack() as closing:
+            _Half(client, source, second_half, reached, stopping, closing).produce()
+    except KafkaException as error:
+        raise Unreachable(f"the input could not be produced: {error.args[0]}") from error
+
+
+class _Half:
+    """One half on its way; its producers are closed by ``closing``."""
+
+    def __init__(
+        self,
+        client: Mapping[str, str],
+        source: Input,
+        second_half: bool,
+        reached: Reached,
+        stopping: threading.Event,
+        closing: contextlib.ExitStack,
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._second_half = second_half
+        self._reached = reached
+        self._stopping = stopping
+        self._closing = closing
+        self._outlets: dict[tuple[str, Batching], Outlet] = {}
+        self._done = 0
+
+    def produce(self) -> None:
+        """All of it. The transactions come last: while they commit, the other producers still send."""
+        for topic in sorted(TOPICS, key=lambda topic: topic.transactional):
+            numbers = self._source.half(topic, self._second_half)
+            if topic.transactional:
+                self._produce_in_transactions(topic, numbers)
+            else:
+                outlet = self._outlet(topic)
+                for record in self._counted(self._source.of(topic, numbers)):
+                    outlet.send(topic, record)
+        for outlet in self._outlets.values():
+            outlet.flush(self._stopping)
+        self._reached(self._done)
+
+    def _outlet(self, topic: InputTopic) -> Outlet:
+        way = topic.codec, topic.batching
+        if way not in self._outlets:
+            self._outlets[way] = self._closing.enter_context(Outlet(self._client, *way))
+        return self._outlets[way]
+
+    def _counted(self, records: Iterable[InputRecord]) -> Iterator[InputRecord]:
+        for record in records:
+            if self._stopping.is_set():
+                return
+            yield record
+            self._done += 1
+            if self._done % _STEP == 0:
+                self._reached(self._done)
+
+    def _produce_in_transactions(self, topic: InputTopic, numbers: range) -> None:
+        """Committed transactions, and among them, in the same partitions and at the same time, aborted ones."""
+        committing, aborting = (
+            self._closing.enter_context(Outlet(self._client, topic.codec, topic.batching, f"{topic.name}-{fate}"))
+            for fate in ("committing", "aborting")
+        )
+        for outlet in (committing, aborting):
+            outlet.producer.init_transactions(PATIENCE)
+        size = max(1, -(-len(numbers) // _TRANSACTIONS))
+        for index, begin in enumerate(range(0, len(numbers), size)):
+            part = numbers[begin : begin + size]
+            aborted = part if index % _ABORTED_EVERY == 0 else ()
+            for outlet in (committing, aborting):
+                outlet.producer.begin_transaction()
+            self._send_mixed(topic, (committing, part), (aborting, aborted))
+            committing.producer.commit_transaction(PATIENCE)
+            aborting.producer.abort_transaction(PATIENCE)
+
+    def _send_mixed(
+        self, topic: InputTopic, kept: tuple[Outlet, Iterable[int]], dropped: tuple[Outlet, Iterable[int]]
+    ) -> None:
+        records = self._counted(self._source.of(topic, kept[1]))
+        for record, doomed in itertools.zip_longest(records, self._source.of(topic, dropped[1], "aborted ")):
+            if record is not None:
+                kept[0].send(topic, record)
+            if doomed is not None:
+                dropped[0].send(topic, doomed)
+        # An abort would drop what is still queued, and the log would have no aborted records.
+        dropped[0].flush(self._stopping)

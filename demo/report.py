@@ -1,0 +1,79 @@
+"""What the demo found out, as a short table or as one JSON object."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from testbed.comparison import Differences
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of one run.
+
+    ``records`` and ``bytes`` (of keys, values and headers) are those of the source. ``records_per_second`` is the rate
+    of the copy after the restart, with all of the second half waiting at the source: from the first record that
+    reaches a consumer of the destination to the last. So neither the start of Spark nor the time in which nobody copied
+    is in it; all of that is in ``seconds``, which is the whole run from the start of the clusters to the end of the
+    comparison. Latencies are those of a quiet link, see ``latency``.
+    """
+
+    records: int
+    bytes: int
+    restarts: int
+    records_per_second: float
+    latency_p50_ms: float
+    latency_p99_ms: float
+    seconds: float
+    differences: Differences
+    unasked: tuple[str, ...] = ()
+    """Topics of the destination that nobody asked for."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether both sides are the same."""
+        return not self.differences and not self.unasked
+
+    def complaints(self) -> list[str]:
+        """What differed, a line each; the first few records only."""
+        lines = [str(example) for example in self.differences.examples]
+        return lines + [f"topic {topic} was made, though nothing asks for it" for topic in self.unasked]
+
+    def as_json(self) -> str:
+        """One JSON object, on one line."""
+        counts = dataclasses.asdict(self.differences)
+        return json.dumps(
+            {
+                "records": self.records,
+                "bytes": self.bytes,
+                **{kind: counts[kind] for kind in ("lost", "duplicated", "reordered", "altered")},
+                "restarts": self.restarts,
+                "records_per_second": round(self.records_per_second),
+                "latency_p50_ms": round(self.latency_p50_ms, 1),
+                "latency_p99_ms": round(self.latency_p99_ms, 1),
+                "seconds": round(self.seconds, 1),
+            }
+        )
+
+    def as_table(self) -> Table:
+        """A table for people."""
+        table = Table(show_header=False, title="exactly once" if self.clean else "the copies differ from their source")
+        table.add_column()
+        table.add_column(justify="right")
+        for name, value in self._rows():
+            table.add_row(name, value)
+        return table
+
+    def _rows(self) -> list[tuple[str, str]]:
+        found = self.differences
+        return [
+            ("records", f"{self.records:,}"),
+            ("bytes", f"{self.bytes:,}"),
+            *((kind, f"{getattr(found, kind):,}") for kind in ("lost", "duplicated", "reordered", "altered")),
+            ("restarts after SIGKILL", f"{self.restarts}"),
+            ("records/s", f"{self.records_per_second:,.0f}"),
+            ("latency p50 / p99", f"{self.latency_p50_ms:.0f} / {self.latency_p99_ms:.0f} ms"),
+            ("seconds", f"{self.seconds:.0f}"),
+        ]

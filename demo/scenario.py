@@ -1,0 +1,149 @@
+"""The order of events: everything is started, a part of the input copied, the replicator killed and started again.
+
+::
+
+    produce one half, and copy it -> SIGKILL in the middle -> produce the other half -> start again -> copy the rest
+    -> measure the latency at rest -> read both sides anew, and compare
+"""
+
+import asyncio
+import functools
+import time
+
+from appliance.errors import ApplianceError, ProcessFailed
+from appliance.link.model.naming import REGISTRY, Naming
+from appliance.settings.env_file import read_settings
+from appliance.settings.role import Role
+from demo.arrivals import Arrivals, follow
+from demo.display import Display
+from demo.input import COPIED, PROBE_RECORDS, TOPICS, Input
+from demo.latency import Latency, measure
+from demo.producing import produce
+from demo.report import Report
+from demo.running_link import Stage
+from demo.verification import Verdict, verify
+from testbed.tasks import Reached, end, failure_of, in_thread, watched
+
+_KILLED_AT = 0.15
+"""Of all records, the share at the destination that lets the replicator be killed: not a third of the first half."""
+_STALLED_SECONDS = 90.0
+_LOOK_SECONDS = 0.02
+
+
+class Scenario:
+    """One run on a stage that was not started yet.
+
+    Args:
+        stage: where it plays.
+        records: how many are copied.
+        display: shows how far it is.
+    """
+
+    def __init__(self, stage: Stage, records: int, display: Display) -> None:
+        self._stage = stage
+        self._display = display
+        self._input = Input(records, now=int(time.time() * 1000))
+        self._arrivals = Arrivals()
+        self._restarts = 0
+
+    async def run(self) -> Report:
+        """Plays it.
+
+        Raises:
+            ApplianceError: it could not be played to its end.
+        """
+        begin = time.monotonic()
+        with self._display.step("starting two Kafka clusters, and making topics"):
+            await self._stage.start_clusters()
+        with self._display.step("starting the link: source, destination, replicator"):
+            await self._stage.start_link()
+        try:
+            rate, latency, verdict = await watched(self._play(), self._stage.watch())
+        except ApplianceError:
+            # What ended may be the cause of what failed.
+            self._stage.require_running()
+            raise
+        return Report(
+            records=verdict.records,
+            bytes=verdict.bytes,
+            restarts=self._restarts,
+            records_per_second=rate,
+            latency_p50_ms=latency.p50_ms,
+            latency_p99_ms=latency.p99_ms,
+            seconds=time.monotonic() - begin,
+            differences=verdict.differences,
+            unasked=verdict.unasked,
+        )
+
+    async def _play(self) -> tuple[float, Latency, Verdict]:
+        copies = [topic.copy for topic in TOPICS]
+        work = functools.partial(follow, self._stage.destination_client, copies, self._arrivals)
+        following = asyncio.create_task(in_thread(work), name="arrivals")
+        try:
+            rate = await watched(self._copy(), failure_of(following))
+        finally:
+            await end(following)
+        return rate, await self._measure(), await self._verify()
+
+    async def _copy(self) -> float:
+        """Copies all but the probe, with a kill in the middle; the rate of the copy after it."""
+        whole = self._input.records - PROBE_RECORDS
+        producing = asyncio.create_task(self._produce(second_half=False), name="first half")
+        try:
+            with self._display.step("copying, until SIGKILL", int(whole * _KILLED_AT)) as reached:
+                await watched(self._arrived(int(whole * _KILLED_AT), reached), failure_of(producing))
+                await self._stage.appliances.kill_replicator()
+            self._display.say(f"replicator killed with {self._arrivals.count:,} of {whole:,} records copied")
+            await producing
+        finally:
+            await end(producing)
+        await self._produce(second_half=True)
+        with self._display.step("copying the rest, after the restart", whole) as reached:
+            begin = time.monotonic()
+            await self._stage.appliances.start_replicator()
+            self._restarts += 1
+            await self._arrived(whole, reached)
+        return self._arrivals.rate_since(begin)
+
+    async def _produce(self, second_half: bool) -> None:
+        ordinal = "second" if second_half else "first"
+        total = sum(len(self._input.half(topic, second_half)) for topic in TOPICS)
+        client = self._stage.source_client
+        with self._display.step(f"producing the {ordinal} half", total) as reached:
+            await in_thread(functools.partial(produce, client, self._input, second_half, reached))
+
+    async def _arrived(self, count: int, reached: Reached) -> None:
+        """Returns when that many records have arrived.
+
+        Raises:
+            ProcessFailed: none came for a while; with the tail of the replicator's log.
+        """
+        latest, moved = self._arrivals.count, time.monotonic()
+        while (there := self._arrivals.count) < count:
+            if there != latest:
+                latest, moved = there, time.monotonic()
+            elif time.monotonic() > moved + _STALLED_SECONDS:
+                what = f"copied nothing for {_STALLED_SECONDS:g} s, {there:,} of {count:,} records are there"
+                raise self._stage.appliances.replicator.failure(what)
+            reached(there)
+            await asyncio.sleep(_LOOK_SECONDS)
+        reached(count)
+
+    async def _measure(self) -> Latency:
+        with self._display.step("measuring the latency", PROBE_RECORDS) as reached:
+            clients = self._stage.source_client, self._stage.destination_client
+            return await in_thread(functools.partial(measure, *clients, reached))
+
+    async def _verify(self) -> Verdict:
+        naming = Naming.of(read_settings(self._stage.env_file, Role.REPLICATOR, process={}))
+        with self._display.step("comparing both sides, record by record", 2 * self._input.records) as reached:
+            verdict = await verify(
+                self._stage.source_client,
+                self._stage.destination_client,
+                {topic.name: topic.copy for topic in COPIED},
+                [naming.positions_topic, REGISTRY],
+                reached,
+            )
+        if verdict.records != self._input.records:
+            raise ProcessFailed(f"the source has {verdict.records:,} records, {self._input.records:,} were produced")
+        return verdict

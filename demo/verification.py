@@ -1,0 +1,77 @@
+"""Both sides read anew by independent consumers, and compared record by record."""
+
+import asyncio
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from appliance.errors import Unreachable
+from testbed.comparison import Differences, Track, compare
+from testbed.reading import Place, Reading, read
+from testbed.tasks import Reached, in_thread
+
+_ADMIN_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How many records and bytes the source has, and how the destination differs from it."""
+
+    records: int
+    bytes: int
+    differences: Differences
+    unasked: tuple[str, ...]
+
+
+async def verify(
+    source: Mapping[str, str],
+    destination: Mapping[str, str],
+    copies: Mapping[str, str],
+    further: Iterable[str],
+    reached: Reached,
+) -> Verdict:
+    """Compares each topic with its copy, partition by partition.
+
+    Args:
+        source: configuration that reaches the source cluster.
+        destination: configuration that reaches the destination cluster.
+        copies: the name of each source topic's copy.
+        further: topics that the destination may have beside the copies and Kafka's own.
+        reached: told how many records have been read, of both sides together.
+
+    Raises:
+        Unreachable: a cluster did not answer.
+    """
+    partitions, copied_partitions = await asyncio.gather(_partitions(source), _partitions(destination))
+    places = [(topic, number) for topic in copies for number in range(partitions.get(topic, 0))]
+    copied = [(copy, number) for copy in copies.values() for number in range(copied_partitions.get(copy, 0))]
+    read_source = await in_thread(functools.partial(read, source, places, reached))
+    read_destination = await in_thread(
+        functools.partial(read, destination, copied, lambda count: reached(read_source.records + count))
+    )
+    expected = {*copies.values(), *further}
+    unasked = tuple(sorted(topic for topic in copied_partitions if topic not in expected and topic[:2] != "__"))
+    differences = _compared(read_source, read_destination, copies)
+    return Verdict(read_source.records, read_source.bytes, differences, unasked)
+
+
+def _compared(source: Reading, destination: Reading, copies: Mapping[str, str]) -> Differences:
+    originals = {copy: topic for topic, copy in copies.items()}
+    places: set[Place] = {*source.tracks, *((originals[copy], number) for copy, number in destination.tracks)}
+    found = Differences()
+    for topic, number in sorted(places):
+        original = source.tracks.get((topic, number), Track())
+        found += compare(topic, number, original, destination.tracks.get((copies[topic], number), Track()))
+    return found
+
+
+async def _partitions(client: Mapping[str, str]) -> dict[str, int]:
+    """How many partitions each topic of a cluster has."""
+    try:
+        metadata = await asyncio.to_thread(AdminClient({**client}).list_topics, timeout=_ADMIN_SECONDS)
+    except KafkaException as error:
+        raise Unreachable(f"the topics could not be listed: {error.args[0]}") from error
+    return {name: len(topic.partitions) for name, topic in metadata.topics.items()}

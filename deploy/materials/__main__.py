@@ -1,0 +1,27 @@
+"""``python -m deploy.materials SITE WHEELS LOCK PACKAGES RELEASE``: the bill of materials, to standard output.
+
+SITE is the ``site-packages`` of the image; WHEELS the folder of files that it was installed from, by the lock file
+LOCK; PACKAGES a file with what ``dpkg-query`` lists in ``DPKG_FORMAT``; RELEASE the number of Debian's.
+"""
+
+import sys
+from pathlib import Path
+
+from deploy.materials.bill import Materials, bill
+from deploy.materials.debian import debian_packages
+from deploy.materials.jars import java_libraries
+from deploy.materials.python import python_packages
+
+
+def main(site: str, wheels: str, lock: str, packages: str, release: str) -> None:
+    """Print it."""
+    materials = Materials(
+        python=python_packages(Path(site), Path(wheels), Path(lock).read_text()),
+        debian=debian_packages(Path(packages).read_text(), release),
+        java=java_libraries(Path(site, "pyspark", "jars")),
+    )
+    print(bill(materials))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,91 @@
+"""``python -m deploy.prepare source|destination``, in the link's folder."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from appliance.errors import ApplianceError
+from appliance.settings.env_file import read_settings
+from appliance.settings.values import Side
+from deploy.prepare import report
+from deploy.prepare.invented_names import reach_warnings
+from deploy.prepare.preparation import prepare
+from deploy.prepare.vm import compose_command, notes, resolver
+from deploy.prepare.writing import write
+from deploy.render.compose import DESTINATION_VM, SOURCE_VM
+from deploy.render.firewall import FORMATS, ready, rules
+
+_DESCRIPTION = """\
+Reads setenv.sh, checks all of it, and writes docker-compose.yml and the folder prepared/ beside it.
+
+Then it prints what has changed, the firewall rules that the link needs, and the next command. Run again with the same
+settings it changes nothing. Exit codes: 0 done; 1 failed, or with --check: something would change; 2 bad usage or
+settings, all faults at once.
+"""
+_SCRIPTS: dict[str, str] = {Side.SOURCE: "bin/prepare_src_config.sh", Side.DESTINATION: "bin/prepare_dest_config.sh"}
+_ROLES = {Side.SOURCE: SOURCE_VM, Side.DESTINATION: DESTINATION_VM}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prepare the VM; the exit code."""
+    script = _SCRIPTS.get(arguments[0] if arguments else "", "python -m deploy.prepare")
+    parsed = _parser(script).parse_args(arguments)
+    try:
+        return _run(Side(parsed.machine), parsed)
+    except ApplianceError as error:
+        for line in str(error).splitlines():
+            print(f"{script}: {line}", file=sys.stderr)
+        return error.exit_code
+
+
+def _parser(script: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=script, description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("machine", choices=list(_ROLES), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--env-file",
+        type=Path,
+        default=Path("setenv.sh"),
+        metavar="PATH",
+        help="the settings (default: setenv.sh in the link's folder); variables of the process environment win",
+    )
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--check", action="store_true", help="write nothing, and say what would change")
+    instead.add_argument(
+        "--firewall",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help=f"print the firewall rules alone, for {', '.join(FORMATS)}",
+    )
+    return parser
+
+
+def _run(machine: Side, parsed: argparse.Namespace) -> int:
+    if parsed.firewall:
+        print(ready(parsed.firewall, read_settings(parsed.env_file, _ROLES[machine], os.environ), machine), end="")
+        return 0
+    prepared = prepare(Path(), parsed.env_file, _ROLES[machine], os.environ)
+    outcomes = [write(Path(), file, prepared.owner, dry=parsed.check) for file in prepared.files]
+    print(report.heading(prepared.settings, machine))
+    if machine is Side.SOURCE:
+        print(report.warnings(reach_warnings(prepared.settings.tunnel, resolver())), end="")
+    print(report.written(outcomes, dry=parsed.check))
+    print(report.firewall(rules(prepared.settings), machine))
+    if parsed.check:
+        return 1 if any(outcome.changed for outcome in outcomes) else 0
+    print(report.what_next(compose_command(), prepared, _other(machine), notes()))
+    return 0
+
+
+def _other(machine: Side) -> tuple[str, str]:
+    side = Side.DESTINATION if machine is Side.SOURCE else Side.SOURCE
+    return f"on the {side} VM, with the same settings:", _SCRIPTS[side]
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # its reader may have seen enough; all is written by then
+    sys.exit(main(sys.argv[1:]))

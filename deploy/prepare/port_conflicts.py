@@ -1,0 +1,54 @@
+"""Other links on this VM: their folders lie beside this one, and what they publish must not be what we do."""
+
+import contextlib
+import errno
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from appliance.settings.target import Target
+from deploy.render.compose import COMPOSE_FILE
+from deploy.render.ports import Published
+
+_PORT = re.compile(r'^ +- "(\S+:\d+):\d+"$', re.MULTILINE)
+
+
+def clashes(folder: Path, wanted: Sequence[Published]) -> list[str]:
+    """A fault for each port that a link in a folder beside this one publishes too, or that another program has."""
+    ours = _published_in(folder)
+    faults = [
+        f"{one.variable}: the link in {other} publishes {at} too: choose another"
+        for other in sorted(folder.resolve().parent.glob(f"*/{COMPOSE_FILE}"))
+        if other.parent != folder.resolve()
+        for at in _published_in(other.parent)
+        for one in wanted
+        if one.clashes_with(at)
+    ]
+    busy = [one for one in wanted if one.at not in ours and _is_taken(one.at)]
+    return faults or [f"{one.variable}: another program has {one.at}: stop it, or choose another" for one in busy]
+
+
+def _published_in(folder: Path) -> set[Target]:
+    """What its docker-compose.yml publishes; nothing, if it has none that we may read."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return set(_targets((folder / COMPOSE_FILE).read_text("utf-8")))
+    return set()
+
+
+def _targets(text: str) -> Iterator[Target]:
+    for at in _PORT.findall(text):
+        with contextlib.suppress(ValueError):
+            yield Target.parse(at)
+
+
+def _is_taken(at: Target) -> bool:
+    """Whether somebody listens there; an address that this VM does not have is nobody's, and Docker will say so."""
+    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((at.host, at.port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False

@@ -1,0 +1,60 @@
+"""From the link's folder to all that is to be written there: every check, or every fault at once."""
+
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.errors import SettingsError
+from appliance.settings.env_file import load, read_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+from deploy.prepare.checks import container_faults
+from deploy.prepare.port_conflicts import clashes
+from deploy.prepare.vm import container_user, resolver
+from deploy.render.compose import RenderedFile, rendered
+from deploy.render.container import SALT, SERVICES
+from deploy.render.ports import Published, published
+from deploy.render.vm import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The files of a VM, to be owned by ``owner`` (user and group), and what they publish there."""
+
+    settings: Settings
+    files: tuple[RenderedFile, ...]
+    owner: tuple[int, int]
+    published: tuple[Published, ...]
+
+
+def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]) -> Preparation:
+    """Everything but the writing.
+
+    Raises:
+        SettingsError: with the faults of the settings' file, of its values, and of this VM.
+    """
+    settings = read_settings(env_file, role, process)
+    environment = load(env_file, process)
+    user, group = container_user()
+    place = Place(user, group, os.cpu_count() or 1, folder.resolve(), resolver(), _salt(folder, role))
+    ports = published(environment, settings, role)
+    faults = container_faults(settings, role, place) + clashes(folder, ports)
+    if faults:
+        raise SettingsError(faults)
+    return Preparation(settings, rendered(environment, settings, role, place), (user, group), ports)
+
+
+def _salt(folder: Path, role: Role) -> str:
+    """That of the files that are there, so that they stay the same; else a new one."""
+    path = folder / SERVICES[role][0].path
+    try:
+        found = re.search(rf"^{SALT}([0-9a-f]+)$", path.read_text("utf-8"), re.MULTILINE)
+    except FileNotFoundError:
+        found = None
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise SettingsError([f"{path}: {cause}: prepare as the user who did before, or remove the folder"]) from error
+    return found[1] if found else secrets.token_hex(16)

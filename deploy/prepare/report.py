@@ -1,0 +1,73 @@
+"""What the user is told, as plain text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from appliance.settings.values import Settings, Side
+from deploy.prepare.preparation import Preparation
+from deploy.prepare.writing import Outcome
+from deploy.render.firewall import FORMATS, Rule
+
+_INDENT = "  "
+_PAGES = {
+    "CONSOLE_LISTEN": "the replicator (/status, /metrics):",
+    "TUNNEL_STATUS_LISTEN": "the tunnel's end (/metrics):",
+}
+
+
+def heading(settings: Settings, machine: Side) -> str:
+    """Which link, which VM."""
+    return f"Link {settings.tunnel.link}, {machine} VM"
+
+
+def warnings(lines: Sequence[str]) -> str:
+    """What works, and should be looked at; nothing where there is none."""
+    return _section("Warnings", lines) + "\n" if lines else ""
+
+
+def written(outcomes: Sequence[Outcome], *, dry: bool) -> str:
+    """Each file, what became of it, and what has changed in it."""
+    title = "Files, none of them written" if dry else "Files"
+    if not any(outcome.changed for outcome in outcomes):
+        title = "Files: nothing has changed"
+    rows = [(outcome.path, f"{outcome.mode:04o}", outcome.state) for outcome in outcomes]
+    lines = [line for outcome in outcomes for line in outcome.lines]
+    return _section(title, _aligned(rows) + ([""] if lines else []) + lines)
+
+
+def firewall(rules: Sequence[Rule], machine: Side) -> str:
+    """The rules of both VMs as a table, those of this one marked."""
+    head = ("", "machine", "direction", "from", "to", "protocol", "port", "across VPCs", "why")
+    legend = f"* to be opened for this VM; as commands: --firewall {'|'.join(FORMATS)}"
+    return _section("Firewall rules", [*_aligned([head, *(_row(rule, machine) for rule in rules)]), "", legend])
+
+
+def _row(rule: Rule, machine: Side) -> tuple[str, ...]:
+    own = f"{rule.machine} VM"
+    ends = (rule.peer.name, own) if rule.inbound else (own, rule.peer.name)
+    direction, across = "inbound" if rule.inbound else "outbound", "yes" if rule.across else "no"
+    return "*" if rule.machine is machine else "", own, direction, *ends, "TCP", rule.ports, across, rule.reason
+
+
+def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes: Sequence[str]) -> str:
+    """The next command, what can be looked at then, what there is to do on the ``other`` VM, and what is missing."""
+    pages = [
+        (_PAGES[one.variable], f"curl http://{one.at}/health") for one in prepared.published if one.variable in _PAGES
+    ]
+    units = [
+        ("once, so that a reboot starts it too:", f"sudo systemctl enable {Path(file.path).absolute()}")
+        for file in prepared.files
+        if file.path.endswith(".service")
+    ]
+    doctor = ("where the path breaks, if it does:", f"{compose} run --rm doctor")
+    missing = [("missing for that:", note) for note in notes]
+    return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, doctor, *units, other])])
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return "\n".join(["", title, *(f"{_INDENT}{line}".rstrip() for line in lines)])
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]

@@ -1,0 +1,84 @@
+"""What is so on this VM: who prepares, its cores, its DNS server, and whether Docker is there."""
+
+import ipaddress
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from appliance.settings.target import Target
+from deploy.render.vm import IMAGE_USER
+
+_RESOLVER_FILES = (Path("/run/systemd/resolve/resolv.conf"), Path("/etc/resolv.conf"))
+"""The first is what systemd-resolved itself asks: what it writes into the second no container reaches."""
+
+_DOCKER_SOCKET = Path("/var/run/docker.sock")
+_DNS_PORT = 53
+
+
+def container_user() -> tuple[int, int]:
+    """User and group of the containers: whoever prepares, or the image's own where that is root."""
+    return (os.geteuid(), os.getegid()) if os.geteuid() else (IMAGE_USER, IMAGE_USER)
+
+
+def resolver() -> Target | None:
+    """The VM's DNS server, as a container reaches it."""
+    for path in _RESOLVER_FILES:
+        try:
+            found = list(nameservers(path.read_text("utf-8", "replace")))
+        except OSError:
+            continue
+        if found:
+            return min(found, key=_is_ipv6)
+    return None
+
+
+def _is_ipv6(server: Target) -> bool:
+    """Docker's networks have IPv4 alone, unless they are told otherwise."""
+    return ":" in server.host
+
+
+def nameservers(text: str) -> Iterator[Target]:
+    """Those of a resolv.conf that are not on the VM's own loopback."""
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < 2 or words[0] != "nameserver" or "%" in words[1]:
+            continue
+        try:
+            address = ipaddress.ip_address(words[1])
+        except ValueError:
+            continue
+        if not address.is_loopback:
+            yield Target(str(address), _DNS_PORT)
+
+
+def compose_command() -> str:
+    """How Compose is called here."""
+    if shutil.which("docker-compose") is None and shutil.which("docker") and _has_compose_plugin():
+        return "docker compose"
+    return "docker-compose"
+
+
+def notes() -> list[str]:
+    """What the next command is going to lack."""
+    missing = [f"{program} is not installed" for program in ("docker", "docker-compose") if _lacks(program)]
+    if missing:
+        return [f"{' and '.join(missing)}: on Debian, apt-get install docker.io docker-compose"]
+    if _DOCKER_SOCKET.exists() and not os.access(_DOCKER_SOCKET, os.R_OK | os.W_OK):
+        return ["this user may not use Docker: sudo usermod -aG docker $USER, and log in again"]
+    return []
+
+
+def _lacks(program: str) -> bool:
+    if shutil.which(program):
+        return False
+    return program == "docker" or not (shutil.which("docker") and _has_compose_plugin())
+
+
+def _has_compose_plugin() -> bool:
+    try:
+        asked = subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return asked.returncode == 0

@@ -1,0 +1,103 @@
+"""A rendered file on the disk: whole or not at all, and untouched when it is already so.
+
+The settings of a container are written over where they are: it has that very file mounted, and reads some of it again
+while it runs (``appliance.replicator.bound``).
+"""
+
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.errors import SettingsError
+from deploy.render.compose import RenderedFile
+from deploy.render.differences import differences
+
+_NEW_FILES = "prepared"
+"""Where a file is written before it takes its place: a folder that only its owner enters, and that Git ignores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a file: ``new``, ``replaced``, ``changed`` or ``unchanged``; ``lines`` show what has changed."""
+
+    path: str
+    mode: int
+    state: str
+    lines: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there was anything to do."""
+        return self.state != "unchanged"
+
+
+def write(folder: Path, file: RenderedFile, owner: tuple[int, int], *, dry: bool) -> Outcome:
+    """Make the file in ``folder`` what it should be; with ``dry`` only say what that would be.
+
+    Raises:
+        SettingsError: the system does not let us.
+    """
+    try:
+        outcome = _compared(folder / file.path, file, owner)
+        if outcome.changed and not dry:
+            _replace(folder, file, owner)
+    except OSError as error:
+        raise SettingsError([f"{file.path}: cannot be read or written: {error.strerror}"]) from error
+    return outcome
+
+
+def _compared(path: Path, file: RenderedFile, owner: tuple[int, int]) -> Outcome:
+    try:
+        status, old = path.stat(), path.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return Outcome(file.path, file.mode, "new")
+    lines = differences(file.path, old, file.text)
+    if old.partition("\n")[0] != file.text.partition("\n")[0]:
+        return Outcome(file.path, file.mode, "replaced")
+    if stat.S_IMODE(status.st_mode) != file.mode:
+        lines.append(f"{file.path}: mode {stat.S_IMODE(status.st_mode):04o} -> {file.mode:04o}")
+    if _is_for_containers_alone(file) and (status.st_uid, status.st_gid) != owner:
+        lines.append(f"{file.path}: owner {status.st_uid}:{status.st_gid} -> {owner[0]}:{owner[1]}")
+    return Outcome(file.path, file.mode, "changed" if lines else "unchanged", tuple(lines))
+
+
+def _is_for_containers_alone(file: RenderedFile) -> bool:
+    """Nobody but the containers' user reads it: where root prepares that is another one, to whom it is given."""
+    return file.mode == 0o600
+
+
+def _replace(folder: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
+    path = folder / file.path
+    if _is_for_containers_alone(file) and path.is_file() and not path.is_symlink():
+        _write_over(path, file, owner)
+    else:
+        _put(folder, file, owner)
+
+
+def _write_over(path: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
+    with path.open("r+b") as old:
+        os.fchmod(old.fileno(), file.mode)
+        os.fchown(old.fileno(), *owner)
+        old.write(file.text.encode())
+        old.truncate()
+        old.flush()
+        os.fsync(old.fileno())
+
+
+def _put(folder: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
+    (folder / _NEW_FILES).mkdir(mode=0o700, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=folder / _NEW_FILES, prefix=".")
+    try:
+        with open(descriptor, "w", encoding="utf-8") as new:
+            new.write(file.text)
+            new.flush()
+            os.fsync(descriptor)
+            if _is_for_containers_alone(file):
+                os.fchown(descriptor, *owner)
+            os.fchmod(descriptor, file.mode)
+        Path(name).replace(folder / file.path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

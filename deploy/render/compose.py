@@ -1,0 +1,115 @@
+"""All files of a VM: docker-compose.yml, and below ``prepared/`` the settings of each service."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+from deploy.render import memory, processes
+from deploy.render.container import SERVICES, Service, fingerprint, service_settings, settings_text
+from deploy.render.healthcheck import probe, probe_in_a_shared_network
+from deploy.render.mounts import DIRECTORY, mounts, secret_files
+from deploy.render.ports import CONSOLE_PORT, STATUS_PORT, published
+from deploy.render.template import filled
+from deploy.render.vm import Place
+
+COMPOSE_FILE = "docker-compose.yml"
+SOURCE_VM = Role.SOURCE
+DESTINATION_VM = Role.DESTINATION | Role.REPLICATOR
+
+_PASSWD_FILE = "prepared/passwd"
+_TAG_MAX = 128
+_PROBES: dict[str, str] = {
+    "tunnel": probe(STATUS_PORT),
+    "gateway": probe(STATUS_PORT),
+    "replicator": probe_in_a_shared_network(CONSOLE_PORT),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedFile:
+    """A file below the link's folder; ``mode`` is 0o600 where secrets are."""
+
+    path: str
+    text: str
+    mode: int
+
+
+def rendered(environment: Mapping[str, str], settings: Settings, role: Role, place: Place) -> tuple[RenderedFile, ...]:
+    """The files of the VM whose role is ``role``, docker-compose.yml last: what it names is there before it.
+
+    Args:
+        environment: the variables that ``settings`` were made from.
+
+    Raises:
+        SettingsError: a value that no line of a file can hold.
+    """
+    texts = {
+        service: settings_text(service_settings(service, environment, settings, place), place)
+        for service in SERVICES[role]
+    }
+    return (
+        *(RenderedFile(service.path, text, 0o600) for service, text in texts.items()),
+        RenderedFile(_PASSWD_FILE, _passwd(place), 0o644),
+        *_units(settings, role, place),
+        RenderedFile(COMPOSE_FILE, _compose(texts, environment, settings, role, place), 0o644),
+    )
+
+
+def _passwd(place: Place) -> str:
+    """Spark's Java refuses to run as a user without a name."""
+    return f"appliance:x:{place.user}:{place.group}::/tmp:/usr/sbin/nologin\n"
+
+
+def _units(settings: Settings, role: Role, place: Place) -> Iterator[RenderedFile]:
+    """The destination VM's two containers need somebody to start them in order."""
+    if role & Role.DESTINATION:
+        link = settings.tunnel.link
+        text = filled("boot.service.j2", link=link, folder=str(place.folder).replace("%", "%%"))
+        yield RenderedFile(unit_file(link), text, 0o644)
+
+
+def unit_file(link: str) -> str:
+    """Where the systemd unit of a link is, below its folder; its name is the unit's."""
+    return f"prepared/kafka-cloud-replicator-{link}.service"
+
+
+def _compose(
+    texts: Mapping[Service, str], environment: Mapping[str, str], settings: Settings, role: Role, place: Place
+) -> str:
+    source = role is SOURCE_VM
+    services = {
+        service.name: {
+            "command": service.command,
+            "volumes": _volumes(service, settings),
+            "fingerprint": fingerprint(text, [file.content for file in secret_files(settings, service.role)]),
+            "probe": _PROBES.get(service.name),
+        }
+        for service, text in texts.items()
+    }
+    return filled(
+        f"docker-compose.{'source' if source else 'destination'}.yml.j2",
+        script=f"bin/prepare_{'src' if source else 'dest'}_config.sh",
+        link=settings.tunnel.link,
+        image=f"kafka-cloud-replicator:{_tag(settings.tunnel.link)}",
+        user=f"{place.user}:{place.group}",
+        directory=DIRECTORY,
+        ports=[f"{one.at}:{one.container_port}" for one in published(environment, settings, role)],
+        tunnel_memory=memory.tunnel_memory(
+            settings.tunnel.connections_max, by_ssh=settings.tunnel.ssh is not None and not source
+        ),
+        tunnel_processes=processes.TUNNEL,
+        replicator_memory=memory.replicator_memory(settings.engine, place.cores),
+        replicator_processes=processes.replicator_processes(settings.engine, place.cores),
+        **services,
+    )
+
+
+def _volumes(service: Service, settings: Settings) -> list[tuple[str, str]]:
+    ours = [(f"./{service.path}", f"{DIRECTORY}/setenv.sh"), (f"./{_PASSWD_FILE}", "/etc/passwd")]
+    return ours + [(str(mount.source), mount.target) for mount in mounts(settings, service.role)]
+
+
+def _tag(link: str) -> str:
+    """A legal tag, so that every link has an image of its own: its checkout need not be as new as another's."""
+    return link.lstrip(".-")[:_TAG_MAX] or "link"

@@ -1,0 +1,102 @@
+"""The settings of one service, as its container reads them: a setenv.sh of its own, mounted read-only.
+
+A file that the appliance reads itself, and no ``env_file`` of Compose: docker-compose 1.29 takes a value of such a file
+to the end of the line, quotes and all, while newer ones unquote it and put variables in place of ``$``. No form of a
+secret with ``$``, ``#`` or quotes is right in both. And what is in no environment is not in ``docker inspect`` either.
+
+A service gets what it needs and nothing else: no login to the destination beside the tunnel, and no shared secret
+beside the replicator. The doctor, which runs when it is asked for, needs all that its VM has.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from appliance.settings.env_file import assignment
+from appliance.settings.role import Role
+from appliance.settings.secret import Secret
+from appliance.settings.values import Settings
+from appliance.settings.variables import MAX_BYTES_PER_SECOND, TABLE
+from deploy.render.mounts import Mount, mounts
+from deploy.render.ports import CONSOLE_PORT, STATUS_PORT
+from deploy.render.vm import Place
+
+SALT = "# salt: "
+"""Begins the line of the file that holds ``Place.salt``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A container: its name in docker-compose.yml, the command that it runs, and that command's role."""
+
+    name: str
+    command: str
+    role: Role
+
+    @property
+    def path(self) -> str:
+        """Its settings' file, below the link's folder."""
+        return f"prepared/{self.name}.sh"
+
+
+SERVICES = {
+    Role.SOURCE: (Service("tunnel", "source", Role.SOURCE), Service("doctor", "doctor", Role.SOURCE)),
+    Role.DESTINATION | Role.REPLICATOR: (
+        Service("gateway", "destination", Role.DESTINATION),
+        Service("replicator", "replicate", Role.REPLICATOR),
+        Service("doctor", "doctor", Role.DESTINATION | Role.REPLICATOR),
+    ),
+}
+"""The containers of each VM, by the VM's role."""
+
+_READ_AGAIN = f"export {MAX_BYTES_PER_SECOND.name}="
+
+_RESOLVER = "127.0.0.1:53"
+"""The DNS shim, in the network that the replicator shares: Docker's own resolver asks there, and on no other port."""
+
+
+def service_settings(
+    service: Service, environment: Mapping[str, str], settings: Settings, place: Place
+) -> dict[str, str]:
+    """The variables of a service: those of the environment that its role has, and what is different in a container."""
+    given = {
+        variable.name: environment[variable.name]
+        for variable in TABLE
+        if variable.roles & service.role and environment.get(variable.name)
+    }
+    return given | _in_a_container(service.role, settings, place) | _files(mounts(settings, service.role))
+
+
+def settings_text(values: Mapping[str, str], place: Place) -> str:
+    """The file.
+
+    Raises:
+        SettingsError: a value that no line can hold.
+    """
+    lines = "".join(assignment(name, value) for name, value in values.items())
+    return f"# Written by bin/prepare_*_config.sh: edits are lost, edit setenv.sh.\n{SALT}{place.salt}\n{lines}"
+
+
+def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
+    """What docker-compose.yml says of the file, so that Compose makes a container anew when its settings change.
+
+    The secrets that are in files of their own belong to it: they are read at the start. What a container reads again
+    while it runs is no reason to.
+    """
+    lines = (line for line in text.splitlines(keepends=True) if not line.startswith(_READ_AGAIN))
+    return hashlib.sha256("".join([*lines, *(secret.reveal() for secret in secrets)]).encode()).hexdigest()[:16]
+
+
+def _in_a_container(role: Role, settings: Settings, place: Place) -> dict[str, str]:
+    """Pages listen on every address of the container: its loopback is not the VM's, on which they are published."""
+    if role is Role.REPLICATOR:
+        return {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}
+    status = {"TUNNEL_STATUS_LISTEN": f"0.0.0.0:{STATUS_PORT}"}
+    if role is Role.SOURCE:
+        return status | {"TUNNEL_LISTEN": "0.0.0.0"}
+    upstream = settings.dns.upstream or place.resolver
+    return status | {"DNS_LISTEN": _RESOLVER} | ({"DNS_UPSTREAM": str(upstream)} if upstream else {})
+
+
+def _files(mounted: tuple[Mount, ...]) -> dict[str, str]:
+    return {mount.variable: mount.path for mount in mounted}

@@ -1,0 +1,29 @@
+"""The docker-compose.yml that is in Git: the destination VM's, from setenv.sh.template as it stands.
+
+``python -m deploy.render.example > docker-compose.yml`` makes it anew.
+"""
+
+import sys
+from pathlib import Path
+
+from appliance.settings.env_file import load
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, rendered
+from deploy.render.vm import IMAGE_USER, Place
+
+_TEMPLATE = Path(__file__).parents[2] / "setenv.sh.template"
+_NO_ROLE = Role(0)
+"""Nobody is missing the required variables, which are empty in the template."""
+
+
+def example() -> str:
+    """Its text."""
+    environment = load(_TEMPLATE, {})
+    place = Place(IMAGE_USER, IMAGE_USER, cores=2, folder=Path(), resolver=None, salt="")
+    files = rendered(environment, parse(environment, _NO_ROLE), DESTINATION_VM, place)
+    return next(file.text for file in files if file.path == COMPOSE_FILE)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(example())

@@ -1,0 +1,163 @@
+"""The firewall rules of a link: the destination VM dials the source VM, and each VM dials its own brokers.
+
+Where an SSH server carries the tunnel, only that is dialled from outside; the source VM's own needs no other port open.
+
+A firewall lets answers back by itself, so a rule is wanted only where a connection begins.
+"""
+
+import hashlib
+import ipaddress
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from appliance.settings.target import is_ip_literal
+from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSettings
+from deploy.render.template import filled
+
+FORMATS = ("gcloud", "aws", "nftables", "terraform")
+"""What ``ready`` can write."""
+
+_NAME_MAX = 28
+"""Letters of a link within the name of a Google Cloud rule, which has 63 at most: its own and a hash."""
+
+_HASH = 8
+"""Letters of that hash."""
+
+_WORDS = {
+    4: {"family": "ip", "ranges": "IpRanges", "cidr": "CidrIp", "attribute": "cidr_ipv4"},
+    6: {"family": "ip6", "ranges": "Ipv6Ranges", "cidr": "CidrIpv6", "attribute": "cidr_ipv6"},
+}
+"""What nftables, aws and Terraform call an address, by the version of IP."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a rule.
+
+    ``name`` is for people and ``variable`` for the ready commands. ``network`` is in CIDR notation, or a blank in
+    capitals where only the user knows it; ``version`` is that of IP.
+    """
+
+    name: str
+    variable: str
+    network: str
+    version: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One opening in the firewall of the VM on the side ``machine``: TCP from or to ``peer``, on ``first`` to ``last``.
+
+    ``across`` says that it is between the two VPCs; the others stay within one.
+    """
+
+    machine: Side
+    inbound: bool
+    peer: Peer
+    first: int
+    last: int
+    across: bool
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Short, and of no other rule of the link."""
+        return f"{self.machine}-{'from' if self.inbound else 'to'}-{'vm' if self.across else 'brokers'}-{self.first}"
+
+    @property
+    def ports(self) -> str:
+        """As every firewall writes one port, or a range of them."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def rules(settings: Settings) -> tuple[Rule, ...]:
+    """Every opening that the link needs, on both VMs."""
+    tunnel = settings.tunnel
+    return (
+        *_between_the_vms(tunnel),
+        *_to_brokers(settings.source, (port for pattern in tunnel.allowed.patterns for port in pattern.ports)),
+        *_to_brokers(settings.destination, ()),
+    )
+
+
+def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
+    port = tunnel.server.port
+    if tunnel.ssh and tunnel.by_own_sshd:
+        ssh, reason = tunnel.ssh.login.server, "the source VM's SSH server, which carries the tunnel"
+        return (
+            Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), ssh.port, ssh.port, True, reason),
+            Rule(Side.DESTINATION, False, _vm(Side.SOURCE, ssh.host), ssh.port, ssh.port, True, reason),
+        )
+    if tunnel.ssh:
+        inside = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
+        outside, reason = tunnel.ssh.login.server, "the tunnel, which comes by way of the bastion"
+        return (
+            Rule(Side.SOURCE, True, inside, port, port, True, reason),
+            Rule(
+                Side.DESTINATION,
+                False,
+                _peer("bastion", "bastion", outside.host),
+                outside.port,
+                outside.port,
+                True,
+                reason,
+            ),
+        )
+    reason = "the tunnel, which the destination VM dials"
+    return (
+        Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), port, port, True, reason),
+        Rule(Side.DESTINATION, False, _vm(Side.SOURCE, tunnel.server.host), port, port, True, reason),
+    )
+
+
+def ready(form: str, settings: Settings, machine: Side) -> str:
+    """The rules in one of FORMATS, ready to paste; what only the user knows is a blank in capitals at the top.
+
+    ``nftables`` is the firewall of a VM itself: those are the rules of ``machine`` alone.
+    """
+    wanted = [rule for rule in rules(settings) if form != "nftables" or rule.machine is machine]
+    return filled(
+        f"firewall/{form}.j2",
+        link=settings.tunnel.link,
+        name=_name(settings.tunnel),
+        words=_WORDS,
+        machine=machine,
+        machines=list(dict.fromkeys(rule.machine for rule in wanted)),
+        peers=list(dict.fromkeys(rule.peer for rule in wanted)),
+        inbound=[rule for rule in wanted if rule.inbound],
+        published=[rule for rule in wanted if rule.inbound and not settings.tunnel.by_own_sshd],
+        outbound=[rule for rule in wanted if not rule.inbound],
+    )
+
+
+def _vm(side: Side, host: str) -> Peer:
+    return _peer(f"{side} VM", f"{side}_vm", host)
+
+
+def _peer(name: str, variable: str, host: str) -> Peer:
+    name = f"{name} {host}"
+    if not is_ip_literal(host):
+        return Peer(name, variable, f"CIDR_OF_{variable.upper()}")
+    network = ipaddress.ip_network(host)
+    return Peer(name, variable, str(network), network.version)
+
+
+def _to_brokers(cluster: ClusterSettings, more_ports: Iterable[int]) -> tuple[Rule, ...]:
+    side, reason = cluster.side, f"the brokers of the {cluster.side} cluster"
+    brokers = Peer(f"{side} brokers", f"{side}_brokers", f"CIDR_OF_{side.upper()}_BROKERS")
+    ports = {target.port for target in cluster.bootstrap}.union(more_ports)
+    firsts = sorted(port for port in ports if port - 1 not in ports)
+    lasts = sorted(port for port in ports if port + 1 not in ports)
+    return tuple(Rule(side, False, brokers, *ends, False, reason) for ends in zip(firsts, lasts, strict=True))
+
+
+def _name(tunnel: TunnelSettings) -> str:
+    """The link as part of the name of a cloud's resource or a table of nftables, and of no other link's.
+
+    The hash tells ``a-b`` and ``c`` from ``a`` and ``b-c``, and what else becomes the same in letters that all take.
+    """
+    plain = re.sub("[^a-z0-9]+", "-", tunnel.link.lower()).strip("-")
+    digest = hashlib.sha256(json.dumps([tunnel.source_id, tunnel.destination_id]).encode()).hexdigest()[:_HASH]
+    return "-".join(part for part in ("kafka", plain[: _NAME_MAX - _HASH - 1].strip("-"), digest) if part)

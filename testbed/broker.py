@@ -1,0 +1,99 @@
+"""One broker of a demo cluster: its files, its process, and whether it answers."""
+
+import asyncio
+import logging
+import shutil
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from appliance.errors import ProcessFailed
+from testbed.installation import Installation
+from testbed.plan import ClusterPlan, Node
+from testbed.process import OwnedProcess
+
+_METADATA_SECONDS = 2.0
+_LOG_NAME = "kafka.log"
+
+log = logging.getLogger("demo")
+
+
+class Broker:
+    """A broker whose directory already holds server.properties and, where it needs one, broker.pem."""
+
+    def __init__(self, plan: ClusterPlan, node: Node, directory: Path, installation: Installation) -> None:
+        self.node = node
+        self.directory = directory
+        self._plan = plan
+        self._installation = installation
+        self._process: OwnedProcess | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"broker {self.node.hosts[0]}"
+
+    @property
+    def process(self) -> OwnedProcess:
+        """Its process, running or not.
+
+        Raises:
+            ProcessFailed: it was never launched.
+        """
+        if self._process is None:
+            raise ProcessFailed(f"{self.name} was never launched")
+        return self._process
+
+    def format(self, cluster_id: str) -> None:
+        """Makes an empty log directory of the cluster, as ``kafka-storage format`` does but without its JVM.
+
+        A broker on ZooKeeper begins with nothing in it.
+        """
+        data = self.directory / "data"
+        data.mkdir()
+        if self._installation.checkpoint is None:
+            return
+        (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={self.node.id}\n")
+        shutil.copyfile(self._installation.checkpoint, data / "bootstrap.checkpoint")
+
+    async def launch(self) -> None:
+        """Starts the process, on whatever its log directory holds."""
+        properties = str(self.directory / "server.properties")
+        command = self._installation.command(self._plan, self.directory, "kafka.Kafka", properties)
+        self._process = await OwnedProcess.start(self.name, command, self.directory / _LOG_NAME)
+        log.info("broker launched", extra={"fields": {"broker": self.node.hosts[0], "pid": self._process.pid}})
+
+    async def kill(self) -> None:
+        """SIGKILL, as a power cut; nothing when it was never launched."""
+        if self._process is not None:
+            await self._process.kill()
+
+    async def wait_until_ready(self, client: dict[str, str], timeout: float) -> None:
+        """Returns when its answer to a metadata request lists every broker of the cluster.
+
+        Args:
+            client: configuration of a confluent-kafka client that knows this broker alone.
+            timeout: in seconds.
+
+        Raises:
+            ProcessFailed: it ended, or did not answer so in time.
+        """
+
+        async def answers() -> bool:
+            return await asyncio.to_thread(_brokers_seen, client) == len(self._plan.nodes)
+
+        deadline = asyncio.get_running_loop().time() + timeout
+        host, _, port = client["bootstrap.servers"].rpartition(":")
+        await self.process.wait_for_port(host, int(port), timeout)
+        left = deadline - asyncio.get_running_loop().time()
+        await self.process.wait_until(answers, left, f"see all {len(self._plan.nodes)} brokers")
+
+
+def _brokers_seen(client: dict[str, str]) -> int:
+    """How many brokers the metadata of a new client's only bootstrap server lists; 0 when it does not answer."""
+    admin = AdminClient({**client, "log_level": 0, "reconnect.backoff.max.ms": 100})
+    try:
+        return len(admin.list_topics(timeout=_METADATA_SECONDS).brokers)
+    except KafkaException:
+        return 0

@@ -1,0 +1,167 @@
+"""Kafka's own programs, fetched once from the public Maven repository into the user's cache.
+
+PySpark carries Ivy, a resolver of Maven artifacts, so that nothing but Java has to be installed. A set of jars lies in
+a directory named by a digest of what was asked for, and is complete when the manifest, written last, lists it
+(``name size``, a line each). Whatever does not match its manifest is fetched anew, under a lock.
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import logging
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.errors import ProcessFailed, ToolMissing
+from testbed.java import java
+
+KAFKA_VERSION = "4.3.1"
+
+_LOG4J_VERSION = "2.25.4"
+_DEADLINE = 900.0
+_MANIFEST = "manifest"
+
+log = logging.getLogger("demo")
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Maven modules, each ``(organisation, name, revision)``, fetched together with all that they need.
+
+    ``version`` is Kafka's, and a part of the directory's name.
+    """
+
+    modules: tuple[tuple[str, str, str], ...]
+    version: str = KAFKA_VERSION
+
+    @property
+    def ivy_file(self) -> str:
+        """The set as a module description of Ivy."""
+        dependencies = "".join(
+            f'<dependency org="{organisation}" name="{name}" rev="{revision}" conf="default"/>'
+            for organisation, name, revision in self.modules
+        )
+        info = '<info organisation="appliance" module="demo"/>'
+        return f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>\n'
+
+    @property
+    def directory(self) -> Path:
+        """Where the set is, or will be."""
+        return cache_directory() / f"kafka-{self.version}-{hashlib.sha256(self.ivy_file.encode()).hexdigest()[:12]}"
+
+
+def broker_jars(version: str = KAFKA_VERSION) -> JarSet:
+    """All that a broker of this version needs; before 4.0 it calls Log4j 1.2, which Log4j 2 answers by a bridge."""
+    bridges = ["log4j-1.2-api", "log4j-slf4j-impl"] if _numbers(version) < (4,) else ["log4j-slf4j-impl"]
+    logging_modules = tuple(("org.apache.logging.log4j", bridge, _LOG4J_VERSION) for bridge in bridges)
+    return JarSet((("org.apache.kafka", "kafka_2.13", version), *logging_modules), version)
+
+
+def on_zookeeper(version: str) -> bool:
+    """Whether a cluster of this version has its metadata in ZooKeeper: KRaft is for production since 3.3 (KIP-833)."""
+    return _numbers(version) < (3, 3)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
+
+
+BROKER = broker_jars()
+MIRROR_MAKER = JarSet(
+    (
+        *BROKER.modules,
+        ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+        ("org.apache.kafka", "connect-mirror", KAFKA_VERSION),
+    )
+)
+
+
+def cache_directory() -> Path:
+    """The user's cache of this project, by the XDG base directory specification."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "kafka-cloud-replicator"
+
+
+def classpath(jar_set: JarSet = BROKER) -> str:
+    """The Java class path of the set; the first call on a machine downloads it, which takes a minute or two.
+
+    Raises:
+        ProcessFailed: the download failed, or the cache cannot be written.
+        ToolMissing: there is no Java, or no PySpark.
+    """
+    try:
+        jars = _complete_jars(jar_set.directory) or _fetch_alone(jar_set)
+    except OSError as error:
+        raise ProcessFailed(f"Kafka cannot be kept in {cache_directory()}: {error.strerror}") from error
+    return os.pathsep.join(str(jar) for jar in jars)
+
+
+def _complete_jars(directory: Path) -> list[Path]:
+    """The jars that the manifest lists, sorted; empty when one of them, or the manifest, is missing or cut short."""
+    try:
+        listed = [line.split() for line in (directory / _MANIFEST).read_text().splitlines()]
+        complete = all((directory / name).stat().st_size == int(size) for name, size in listed)
+    except (OSError, ValueError):
+        return []
+    return [directory / name for name, _ in listed] if complete else []
+
+
+def _fetch_alone(jar_set: JarSet) -> list[Path]:
+    """Fetches the set unless another process does so first; the kernel frees the lock however we end."""
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with (cache_directory() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _complete_jars(jar_set.directory) or _fetch(jar_set)
+
+
+def _fetch(jar_set: JarSet) -> list[Path]:
+    directory = jar_set.directory
+    if directory.exists():
+        shutil.rmtree(directory)
+    directory.mkdir()
+    log.info("downloading Kafka", extra={"fields": {"version": jar_set.version, "directory": str(directory)}})
+    ivy_cache = cache_directory() / "ivy"
+    ivy_file = directory / "ivy.xml"
+    ivy_file.write_text(jar_set.ivy_file)
+    _run_ivy(ivy_cache, ivy_file, jar_set.version)
+    jars = sorted(directory.glob("*.jar"))
+    partial = directory / f"{_MANIFEST}.partial"
+    partial.write_text("".join(f"{jar.name} {jar.stat().st_size}\n" for jar in jars))
+    partial.rename(directory / _MANIFEST)
+    return jars
+
+
+def _run_ivy(ivy_cache: Path, ivy_file: Path, version: str) -> None:
+    """Fetches what ``ivy_file`` names into its directory. An interrupted download goes on where it was."""
+    pattern = f"{ivy_file.parent}/[artifact]-[revision](-[classifier]).[ext]"
+    command = [java(), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(ivy_file)]
+    command += ["-retrieve", pattern, "-types", "jar", "bundle", "-confs", "default"]
+    try:
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=_DEADLINE)
+    except subprocess.CalledProcessError as error:
+        reason = _first_complaint(error.stdout + error.stderr)
+        raise ProcessFailed(f"Kafka {version} could not be downloaded, check the network: {reason}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ProcessFailed(
+            f"Kafka {version} was not downloaded within {_DEADLINE:.0f} s: check the network"
+        ) from error
+
+
+def _ivy_jar() -> Path:
+    specification = importlib.util.find_spec("pyspark")
+    homes = specification.submodule_search_locations if specification else None
+    found = [jar for home in homes or () for jar in Path(home).glob("jars/ivy-*.jar")]
+    if not found:
+        raise ToolMissing("PySpark is missing, whose Ivy fetches Kafka: pip install pyspark")
+    return found[0]
+
+
+def _first_complaint(output: str) -> str:
+    """The line of Ivy's output that says most about why it failed."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Server access error") or "Exception" in line]
+    missing = [line for line in lines if line.endswith(": not found")]
+    return (causes or missing or lines or ["Ivy said nothing"])[0]

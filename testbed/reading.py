@@ -1,0 +1,103 @@
+"""An independent read_committed consumer, from the first record of each partition to the last one."""
+
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from appliance.errors import Unreachable
+from testbed.comparison import Track
+from testbed.fingerprint import Headers, fingerprint
+from testbed.tasks import Reached
+
+_PATIENCE = 30.0
+_AT_ONCE = 1000
+
+Place = tuple[str, int]
+"""A topic and one of its partitions."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a consumer saw; ``bytes`` are those of keys, values and headers."""
+
+    tracks: dict[Place, Track] = field(default_factory=dict)
+    records: int = 0
+    bytes: int = 0
+
+    def add(self, message: Message) -> None:
+        """One more record."""
+        key, value = message.key(), message.value()
+        headers = cast("Headers", message.headers() or ())
+        place = cast("Place", (message.topic(), message.partition()))
+        offset = cast("int", message.offset())
+        self.tracks[place].append(offset, fingerprint(key, value, headers, message.timestamp()[1]))
+        self.records += 1
+        self.bytes += len(key or b"") + len(value or b"")
+        self.bytes += sum(len(name.encode()) + len(content or b"") for name, content in headers)
+
+
+def committed_consumer(client: Mapping[str, str]) -> Consumer:
+    """A consumer that sees committed records only, and has to be told where to begin."""
+    return Consumer(
+        {
+            **client,
+            "group.id": f"demo-{uuid.uuid4().hex}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "check.crcs": True,
+            "fetch.wait.max.ms": 50,
+            "fetch.queue.backoff.ms": 10,
+            "topic.metadata.refresh.interval.ms": 1000,
+        }
+    )
+
+
+def read(client: Mapping[str, str], places: Iterable[Place], reached: Reached, stopping: threading.Event) -> Reading:
+    """All committed records of these partitions as they are now; blocks, and returns early when ``stopping`` is set.
+
+    Raises:
+        Unreachable: nothing came for half a minute, or the consumer failed.
+    """
+    reading = Reading({place: Track() for place in places})
+    unfinished = set(reading.tracks)
+    consumer = committed_consumer(client)
+    try:
+        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in unfinished])
+        deadline = time.monotonic() + _PATIENCE
+        while unfinished and not stopping.is_set():
+            messages = consumer.consume(_AT_ONCE, 0.05)
+            if messages:
+                deadline = time.monotonic() + _PATIENCE
+            elif time.monotonic() > deadline:
+                raise Unreachable(f"nothing came from {len(unfinished)} partitions for {_PATIENCE:g} s")
+            for message in messages:
+                if not has_record(message):
+                    unfinished.discard(cast("Place", (message.topic(), message.partition())))
+                else:
+                    reading.add(message)
+            reached(reading.records)
+    except KafkaException as error:
+        raise Unreachable(f"records could not be read: {error.args[0]}") from error
+    finally:
+        consumer.close()
+    return reading
+
+
+def has_record(message: Message) -> bool:
+    """Whether the consumer's message is a record; otherwise it says that a partition ends here.
+
+    Raises:
+        Unreachable: it is an error.
+    """
+    error = message.error()
+    if error is None:
+        return True
+    if error.code() == KafkaError._PARTITION_EOF:
+        return False
+    raise Unreachable(f"{message.topic()} partition {message.partition()} could not be read: {error.str()}")

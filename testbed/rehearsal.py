@@ -1,0 +1,92 @@
+"""One run of a throwaway broker, after which every other one on this machine starts faster.
+
+Ended in good order, a JVM writes the classes it loaded to an archive. The broker is a secure one, so that the classes
+of TLS and SASL are in it. Two rehearsals at once do no harm: what they leave is the same, and put in place atomically.
+"""
+
+import asyncio
+import logging
+import secrets
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from appliance.settings.secret import Secret
+from testbed import jars
+from testbed.broker import Broker
+from testbed.client import client_configuration
+from testbed.installation import Installation
+from testbed.java import java
+from testbed.layout import make_directory, new_cluster_id, node_directory, write_files
+from testbed.plan import ApiKey, ClusterPlan
+from testbed.ports import free_ports
+from testbed.process import OwnedProcess
+
+_DEADLINE = 120.0
+_ADDRESS = "127.0.0.1"
+
+log = logging.getLogger("demo")
+
+
+async def kafka_installation(version: str = jars.KAFKA_VERSION) -> Installation:
+    """Kafka on this machine. The first call downloads and rehearses it, in a minute or so; all others are quick.
+
+    A version on ZooKeeper is not rehearsed: nobody but tests starts one.
+
+    Raises:
+        ProcessFailed: the download or the rehearsal failed.
+        ToolMissing: there is no Java.
+    """
+    jar_set = jars.broker_jars(version)
+    classpath = await asyncio.to_thread(jars.classpath, jar_set)
+    if jars.on_zookeeper(version):
+        return Installation(java(), classpath, None, ())
+    directory = jar_set.directory
+    archive, checkpoint = directory / "classes.jsa", directory / "bootstrap.checkpoint"
+    if not checkpoint.exists():
+        with tempfile.TemporaryDirectory(dir=directory, prefix="rehearsal-") as stage:
+            await _rehearse(version, classpath, Path(stage), archive, checkpoint)
+    class_options = (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
+    return Installation(java(), classpath, checkpoint, class_options)
+
+
+async def _rehearse(version: str, classpath: str, stage: Path, archive: Path, checkpoint: Path) -> None:
+    """Leaves ``archive``, if this JVM can make one, and then ``checkpoint``, which says that the rehearsal is over."""
+    log.info("rehearsing a broker, once", extra={"fields": {"directory": str(stage)}})
+    recorded = stage / archive.name
+    recording = Installation(java(), classpath, checkpoint, (f"-XX:ArchiveClassesAtExit={recorded}",))
+    user = ApiKey("rehearsal", Secret(secrets.token_hex(16)))
+    secure = ClusterPlan.secure("rehearsal", size=1, first_address=_ADDRESS, api_keys=(user,))
+    plan = replace(secure, version=version)
+    ports = free_ports([_ADDRESS])
+    make_directory(stage / plan.name)
+    write_files(plan, ports, stage / plan.name)
+    own = node_directory(stage / plan.name, plan.nodes[0])
+    await _format(recording, plan, own)
+    client = client_configuration(plan, plan.home_targets(ports), stage / plan.name / "ca.pem", user)
+    await _perform(Broker(plan, plan.nodes[0], own, recording), client)
+    if recorded.exists():
+        recorded.rename(archive)
+    (own / "data" / checkpoint.name).rename(checkpoint)
+
+
+async def _format(installation: Installation, plan: ClusterPlan, directory: Path) -> None:
+    """Runs Kafka's own storage tool on the node's directory."""
+    arguments = ["format", f"--cluster-id={new_cluster_id()}", "--config", str(directory / "server.properties")]
+    command = installation.command(plan, directory, "kafka.tools.StorageTool", *arguments)
+    process = await OwnedProcess.start("kafka-storage", command, directory / "format.log")
+    try:
+        if await process.wait(_DEADLINE):
+            raise process.failure("could not format a log directory")
+    finally:
+        await process.kill()
+
+
+async def _perform(broker: Broker, client: dict[str, str]) -> None:
+    """Runs the broker until it has answered a client, then ends it in good order."""
+    try:
+        await broker.launch()
+        await broker.wait_until_ready(client, _DEADLINE)
+        await broker.process.stop(grace=_DEADLINE)
+    finally:
+        await broker.kill()

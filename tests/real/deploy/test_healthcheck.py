@@ -1,0 +1,44 @@
+"""The health checks of the containers, as Docker runs them."""
+
+import asyncio
+import sys
+
+import pytest
+
+from appliance.runtime.http import TEXT, HttpServer, Page
+from appliance.settings.target import Target
+from deploy.render.healthcheck import probe
+from tests.support.patience import PATIENCE
+
+
+async def outcome(port: int) -> int | None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", probe(port), stderr=asyncio.subprocess.DEVNULL, env={"http_proxy": "http://127.0.0.1:1"}
+    )
+    async with asyncio.timeout(PATIENCE):
+        return await process.wait()
+
+
+@pytest.mark.parametrize("status", [200, 503])
+async def test_a_container_is_well_when_its_health_page_answers_whatever_is_wrong_elsewhere(status: int) -> None:
+    # Case 8: a source VM that was down made the destination VM's container unhealthy.
+    asked: list[str] = []
+
+    async def page(path: str) -> Page:
+        asked.append(path)
+        return Page(status, TEXT, b"")
+
+    server = HttpServer(page)
+    at = await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
+    try:
+        assert await outcome(at.port) == 0
+    finally:
+        await server.close()
+    assert asked == ["/health"]
+
+
+async def test_a_container_that_serves_no_page_is_not_well() -> None:
+    server = HttpServer(lambda _: asyncio.sleep(0, Page(200, TEXT, b"")))
+    at = await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
+    await server.close()
+    assert await outcome(at.port) != 0

@@ -1,0 +1,268 @@
+"""The two prepare scripts as processes, each in a fresh copy of the checkout that Git would clone."""
+
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from appliance.settings.variables import NAMES, TABLE
+from deploy.prepare.vm import container_user
+from deploy.render.firewall import FORMATS
+from tests.support.settings import REQUIRED, SECRET
+
+CHECKOUT = Path(__file__).parents[3]
+CLONED = ("appliance", "bin", "templates", "docker-compose.yml", "setenv.sh.template", "requirements-prepare.lock")
+SOURCE, DESTINATION = "prepare_src_config.sh", "prepare_dest_config.sh"
+ADDRESS = "127.78.0.1"
+"""Of the tunnel: no outgoing connection of another test has a port of it."""
+
+SECRETS = [REQUIRED[variable.name] for variable in TABLE if variable.confidential and variable.required]
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the scripts' Python environment is kept: the first of them makes it."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def port() -> str:
+    """A port of ADDRESS that nobody has."""
+    with socket.create_server((ADDRESS, 0)) as listening:
+        number = listening.getsockname()[1]
+    return str(number)
+
+
+@pytest.fixture
+def link(tmp_path: Path, cache: Path, port: str) -> "Link":
+    return Link(
+        tmp_path / "kafka-cloud-replicator-orange-grape", cache, {"TUNNEL_LISTEN": ADDRESS, "TUNNEL_PORT": port}
+    )
+
+
+class Link:
+    """A link's folder, and what the scripts in it say."""
+
+    def __init__(self, folder: Path, cache: Path, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self._cache = cache
+        self._settings = REQUIRED | dict(settings)
+        for name in CLONED:
+            if (CHECKOUT / name).is_dir():
+                shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy2(CHECKOUT / name, folder / name)
+        self.set()
+
+    def set(self, **changes: str) -> None:
+        """Write setenv.sh, with these settings changed for good."""
+        self._settings |= changes
+        text = "".join(f"export {name}='{value}'\n" for name, value in self._settings.items())
+        (self.folder / "setenv.sh").write_text(text)
+        (self.folder / "setenv.sh").chmod(0o600)
+
+    def run(self, script: str, *arguments: str) -> tuple[int, str, str]:
+        """The exit code, and what went to stdout and to stderr."""
+        process = self.start(script, *arguments)
+        out, err = process.communicate(timeout=180)
+        assert not [secret for secret in SECRETS if secret in out + err]
+        return process.returncode, out, err
+
+    def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
+        """The script's process."""
+        environment = {name: value for name, value in os.environ.items() if name not in NAMES}
+        return subprocess.Popen(
+            [str(self.folder / "bin" / script), *arguments],
+            env=environment | {"XDG_CACHE_HOME": str(self._cache)},
+            cwd="/",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def files(self) -> dict[str, str]:
+        """All that is in the folder beside the clone's own directories."""
+        paths = [path for path in self.folder.rglob("*") if path.is_file()]
+        cloned = ("appliance", "bin", "templates")
+        return {
+            str(path.relative_to(self.folder)): path.read_text()
+            for path in paths
+            if path.relative_to(self.folder).parts[0] not in cloned
+        }
+
+
+def rows(output: str) -> list[list[str]]:
+    """The rows of the firewall's table, in words."""
+    table = output.partition("Firewall rules\n")[2].partition("\n\n")[0]
+    return [re.split(r"  +", line.strip()) for line in table.splitlines()[1:]]
+
+
+@pytest.mark.parametrize(
+    ("script", "services"),
+    [(SOURCE, {"tunnel", "doctor"}), (DESTINATION, {"gateway", "replicator", "doctor"})],
+    ids=["source", "destination"],
+)
+def test_from_a_clone_to_the_next_command_and_again_without_a_change(
+    link: Link, script: str, services: set[str]
+) -> None:
+    code, out, err = link.run(script)
+    assert code == 0, err
+    assert re.search(r"^Next\n  docker[- ]compose up -d$", out, re.MULTILINE)
+
+    files = link.files()
+    document = yaml.safe_load(files["docker-compose.yml"])
+    assert set(document["services"]) == services
+    for service in document["services"].values():
+        mounted = [volume["source"] for volume in service["volumes"]]
+        assert all((link.folder / path).is_file() for path in mounted)
+        assert service["user"].partition(":")[0] != "0"
+    for name in services:
+        status = (link.folder / "prepared" / f"{name}.sh").stat()
+        assert stat.S_IMODE(status.st_mode) == 0o600
+        assert document["services"][name]["user"] == f"{status.st_uid}:{status.st_gid}"
+
+    code, out, err = link.run(script)
+    assert (code, err) == (0, "")
+    assert "Files: nothing has changed\n" in out
+    assert link.files() == files
+
+
+def test_the_firewall_table_has_the_tunnels_rule_inbound_at_the_source_vm(link: Link, port: str) -> None:
+    table = {script: rows(link.run(script, "--check")[1]) for script in (SOURCE, DESTINATION)}
+    inbound = ["source VM", "inbound", "destination VM 198.51.100.9", "source VM", "TCP", port, "yes"]
+    outbound = ["destination VM", "outbound", "destination VM", "source VM 203.0.113.7", "TCP", port, "yes"]
+    assert [row[:8] for row in table[SOURCE][:2]] == [["*", *inbound], [*outbound, table[SOURCE][1][7]]]
+    assert [row[:8] for row in table[DESTINATION][:2]] == [[*inbound, table[DESTINATION][0][7]], ["*", *outbound]]
+
+
+def test_a_changed_setting_is_shown_and_a_changed_secret_is_not(link: Link) -> None:
+    link.run(DESTINATION)
+    link.set(REPLICA_TOPICS_SOURCE_REGEX="payments", SHARED_SECRET=SECRET[::-1])
+
+    code, out, _ = link.run(DESTINATION, "--check")
+    assert code == 1
+    before = link.files()
+    code, again, _ = link.run(DESTINATION)
+    assert code == 0
+    for shown in (out, again):
+        assert "+export REPLICA_TOPICS_SOURCE_REGEX='payments'\n" in shown
+        assert "+export SHARED_SECRET=**** (new)\n" in shown
+        assert SECRET[::-1] not in shown
+    changed = {path for path, text in link.files().items() if text != before[path]}
+    assert changed == {"docker-compose.yml", "prepared/doctor.sh", "prepared/gateway.sh", "prepared/replicator.sh"}
+
+
+def test_a_check_writes_nothing_and_its_exit_code_says_whether_something_would_be(link: Link) -> None:
+    before = link.files()
+    code, out, _ = link.run(SOURCE, "--check")
+    assert (code, link.files()) == (1, before)
+    assert "prepared/tunnel.sh" in out
+
+    link.run(SOURCE)
+    assert link.run(SOURCE, "--check")[0] == 0
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_firewalls_commands_are_all_that_is_printed_and_nothing_is_written(
+    link: Link, form: str, port: str
+) -> None:
+    before = link.files()
+    code, out, err = link.run(SOURCE, "--firewall", form)
+    assert (code, err, link.files()) == (0, "", before)
+    assert out.startswith("#")
+    assert "198.51.100.9/32" in out
+    assert port in out
+
+
+def test_a_reader_who_has_seen_enough_is_no_failure_to_speak_of(link: Link) -> None:
+    link.run(SOURCE, "--check")
+    process = link.start(SOURCE)
+    assert process.stdout
+    assert process.stderr
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    process.wait(timeout=60)
+    assert link.run(SOURCE, "--check")[0] == 0
+
+
+def test_every_fault_is_told_at_once_and_nothing_is_written(link: Link) -> None:
+    link.set(SHARED_SECRET="hunter2", SOURCE_BROKER_SERVERS="b0.orange.example", DESTINATION_CLUSTER_ID="orange")
+    (link.folder / "setenv.sh").chmod(0o644)
+    before = link.files()
+    code, out, err = link.run(DESTINATION)
+    assert (code, out, link.files()) == (2, "", before)
+    told = [line.removeprefix(f"bin/{DESTINATION}: ") for line in err.splitlines()]
+    assert {re.split("[=:]", line)[0] for line in told} == {
+        "setenv.sh",
+        "SHARED_SECRET",
+        "SOURCE_BROKER_SERVERS",
+        "DESTINATION_CLUSTER_ID",
+    }
+    assert re.search(r"made just now: export SHARED_SECRET='\S{44}'$", err, re.MULTILINE)
+    assert "hunter2" not in err
+
+
+def test_a_secret_that_a_shell_would_make_is_refused_and_may_be_in_a_file_instead(link: Link, tmp_path: Path) -> None:
+    with (link.folder / "setenv.sh").open("a") as settings:
+        settings.write('export SHARED_SECRET="$(cat /run/secrets/shared)"\n')
+    code, _, err = link.run(SOURCE)
+    assert (code, err.count(f"bin/{SOURCE}: ")) == (2, 1)
+    assert "SHARED_SECRET_FILE=/path" in err
+
+    (tmp_path / "shared").touch(mode=0o600)
+    (tmp_path / "shared").write_text(SECRET[::-1] + "\n")
+    link.set(SHARED_SECRET="", SHARED_SECRET_FILE=str(tmp_path / "shared"))
+    os.chown(tmp_path / "shared", *container_user())
+    code, _, err = link.run(SOURCE)
+    assert code == 0, err
+    volumes = yaml.safe_load(link.files()["docker-compose.yml"])["services"]["tunnel"]["volumes"]
+    assert str(tmp_path / "shared") in [volume["source"] for volume in volumes]
+    assert not [path for path, text in link.files().items() if SECRET[::-1] in text]
+
+
+def test_without_setenv_sh_the_command_that_makes_it_is_told(link: Link) -> None:
+    (link.folder / "setenv.sh").unlink()
+    code, _, err = link.run(SOURCE)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "cp setenv.sh.template setenv.sh && chmod 600 setenv.sh" in err
+
+
+def test_the_settings_may_be_elsewhere(link: Link, tmp_path: Path) -> None:
+    (link.folder / "setenv.sh").rename(tmp_path / "elsewhere.sh")
+    assert link.run(SOURCE, "--env-file", str(tmp_path / "elsewhere.sh"))[0] == 0
+
+
+def test_two_links_and_two_directions_on_one_vm_need_only_another_tunnel_port(link: Link, port: str) -> None:
+    assert link.run(SOURCE)[0] == 0
+    back = {"SOURCE_CLUSTER_ID": "grape", "DESTINATION_CLUSTER_ID": "orange"}
+    folder = link.folder.with_name("kafka-cloud-replicator-grape-orange")
+    assert Link(folder, link._cache, back).run(DESTINATION)[0] == 0
+
+    second = Link(
+        link.folder.with_name("kafka-cloud-replicator-orange-lemon"),
+        link._cache,
+        {"DESTINATION_CLUSTER_ID": "lemon", "TUNNEL_LISTEN": ADDRESS, "TUNNEL_PORT": port},
+    )
+    code, _, err = second.run(SOURCE)
+    assert code == 2
+    assert f"TUNNEL_PORT: the link in {link.folder}/docker-compose.yml publishes {ADDRESS}:{port} too" in err
+
+
+def test_a_tunnel_port_that_another_program_has_is_refused_but_not_one_that_the_link_itself_has(
+    link: Link, port: str
+) -> None:
+    with socket.create_server((ADDRESS, int(port))):
+        code, _, err = link.run(SOURCE)
+        assert (code, err.count("\n")) == (2, 1)
+        assert f"TUNNEL_PORT: another program has {ADDRESS}:{port}" in err
+    assert link.run(SOURCE)[0] == 0
+    with socket.create_server((ADDRESS, int(port))):
+        assert link.run(SOURCE)[0] == 0

@@ -1,0 +1,355 @@
+"""A diagnosis of a real path, whole first, then broken at one step of the brokers' after the other."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+import pytest
+import pytest_asyncio
+from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
+
+from appliance.doctor.report import Report
+from appliance.doctor.step import Verdict
+from appliance.link.model.naming import REGISTRY
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import Side
+from bench.lib.loopback import OWN_ADDRESS, free_port
+from testbed.plan import ApiKey
+from tests.support.administration import denied, permit
+from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
+from tests.support.link import GRAPE, ORANGE, Link, faults, lines, link
+from tests.support.patience import PATIENCE
+from tests.support.rows import read_rows
+from tests.support.scripted_broker import scripted_broker
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+READER, WRITER = ApiKey("READER", Secret("reader-secret")), ApiKey("WRITER", Secret("writer-secret"))
+LIMITED = {
+    "SOURCE_API_KEY": READER.key,
+    "SOURCE_API_SECRET": READER.secret.reveal(),
+    "DESTINATION_API_KEY": WRITER.key,
+    "DESTINATION_API_SECRET": WRITER.secret.reveal(),
+}
+POSITIONS = "replicator-orange.positions"
+DOMAIN, OTHER_DOMAIN = "orange.vpc.example", "melon.vpc.example"
+NAMES = {
+    f"alias.{DOMAIN}": IPv4Address("127.0.4.1"),
+    f"down.{DOMAIN}": IPv4Address("127.0.4.9"),
+    f"b0.{OTHER_DOMAIN}": IPv4Address("127.0.4.1"),
+    f"scripted.{DOMAIN}": IPv4Address("127.0.4.8"),
+}
+NO_KEY = {"SOURCE_API_KEY": "", "SOURCE_API_SECRET": ""}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def path(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
+    """Both clusters with ACLs that suffice, and both ends of the tunnel; the source's allows less than the other."""
+    plans = replace(ORANGE, limited_keys=(READER,)), replace(GRAPE, limited_keys=(WRITER,))
+    async with link(tmp_path_factory.mktemp("doctor"), *plans) as made, contextlib.AsyncExitStack() as stack:
+        made.names.update(NAMES)
+        source = await stack.enter_async_context(made.running("source"))
+        wide = ",".join(f"*.{domain}:{port(made)}" for domain in (DOMAIN, OTHER_DOMAIN))
+        destination = await stack.enter_async_context(made.running("destination", SOURCE_BROKER_PATTERN=wide))
+        for topic in ("orders", "orders-eu", "payments"):
+            made.make_topic(made.orange, topic, 2)
+        permit_what_is_needed(made)
+        for process in (source, destination):
+            await process.wait_for_line("ready", PATIENCE)
+        yield made
+
+
+def permit_what_is_needed(on: Link) -> None:
+    op, kind = AclOperation, ResourceType
+    permit(on.orange, READER, kind.TOPIC, "orders", op.READ, op.DESCRIBE_CONFIGS)
+    copy = (op.CREATE, op.WRITE, op.DESCRIBE_CONFIGS, op.ALTER_CONFIGS)
+    permit(on.grape, WRITER, kind.TOPIC, "orders", *copy)
+    permit(on.grape, WRITER, kind.TOPIC, POSITIONS, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
+    permit(on.grape, WRITER, kind.TOPIC, REGISTRY, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
+    for transactional_id in ("replicator-orange.", REGISTRY):
+        permit(on.grape, WRITER, kind.TRANSACTIONAL_ID, transactional_id, op.WRITE, op.DESCRIBE)
+
+
+def port(on: Link) -> int:
+    return on.orange.vpc_targets[0].port
+
+
+async def examined(on: Link, side: Side = Side.DESTINATION, **changed: str) -> Report:
+    return await diagnosis(on.directory, on.variables() | LIMITED | changed, side)
+
+
+def named(on: Link, *hosts: str) -> dict[str, str]:
+    """Brokers of the settings: the real one, and others on the same port."""
+    return {"SOURCE_BROKER_SERVERS": ",".join(f"{host}:{port(on)}" for host in hosts)}
+
+
+@contextlib.contextmanager
+def positions_topic(on: Link, **configs: str) -> Iterator[None]:
+    on.make_topic(on.grape, POSITIONS, 2, **configs)
+    try:
+        yield
+    finally:
+        admin = AdminClient(on.grape.client_configuration())
+        admin.delete_topics([POSITIONS])[POSITIONS].result(PATIENCE)
+
+
+async def test_a_whole_path_is_whole_and_nothing_is_left_behind(path: Link) -> None:
+    report = await examined(path)
+    assert report.well
+    assert not with_verdict(report, Verdict.FAILED, Verdict.NOT_REACHED, Verdict.SKIPPED)
+    assert finding(report, "source: DNS").detail == f"b0.{DOMAIN}:{port(path)}: live metadata"
+    assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
+    assert "orders.copy, orders-eu.copy" in finding(report, "destination: create").detail
+    assert path.topics(path.grape) == set()
+
+
+async def test_a_transaction_is_begun_and_aborted_and_no_record_is_written(path: Link) -> None:
+    with positions_topic(path, **{"cleanup.policy": "compact"}):
+        report = await examined(path)
+        assert report.well
+        assert finding(report, "destination: transactions").detail == "begun and aborted as replicator-orange.doctor"
+        assert finding(report, "destination: positions topic").detail == f"{POSITIONS} is compacted, 2 lanes"
+        assert [read_rows(path.grape, POSITIONS, partition) for partition in (0, 1)] == [[], []]
+
+
+async def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether_the_path_is_whole(path: Link) -> None:
+    async with (
+        path.running("doctor", "destination", "--json") as whole,
+        path.running("doctor", "source", TUNNEL_PORT=str(free_port(OWN_ADDRESS))) as broken,
+    ):
+        assert (await whole.wait(PATIENCE), await broken.wait(PATIENCE)) == (0, 1)
+        answer = json.loads("\n".join(lines(whole)))
+        table = "\n".join(lines(broken))
+    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 20)
+    assert {"step", "verdict", "seconds", "detail", "change"} == set(answer["steps"][0])
+    assert "the path breaks at: tunnel port" in table
+    assert "start `appliance source` on this VM" in table
+    assert not [secret for secret in path.secrets if secret in table + str(answer)]
+
+
+async def test_a_shim_that_does_not_run_is_told(path: Link) -> None:
+    shim = f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}"
+    report = await examined(path, DNS_LISTEN=shim)
+    assert_breaks_at(report, "source: DNS", "does not answer", f"nobody answers at DNS_LISTEN={shim}: start `appliance")
+    behind = [result.name for result in report.results if result.finding.verdict is Verdict.NOT_REACHED]
+    assert behind == [f"source: {name}" for name in ("TCP", "TLS", "SASL", "API versions", "read access")]
+    assert finding(report, behind[-1]).detail == "behind: source: DNS"
+
+
+async def test_a_gateway_with_other_settings_is_told(path: Link) -> None:
+    report = await examined(path, **named(path, f"b0.{DOMAIN}", "b0.kiwi.vpc.example"))
+    assert_breaks_at(report, "source: DNS", "b0.kiwi.vpc.example", "restart `appliance destination`")
+
+
+async def test_a_broker_of_live_metadata_that_is_not_allowed_is_told(path: Link) -> None:
+    scripted, outside = Target(f"scripted.{DOMAIN}", port(path)), Target("b1.kiwi.vpc.example", 9092)
+    async with scripted_broker("127.0.4.8", port(path), [scripted, outside]):
+        changed = named(path, scripted.host) | {"SOURCE_SECURITY_PROTOCOL": "PLAINTEXT"}
+        report = await examined(path, **changed)
+    assert_breaks_at(report, "source: DNS", f"{outside}: its name is not allowed", "SOURCE_BROKER_PATTERN")
+
+
+async def test_a_broker_that_is_down_is_told(path: Link) -> None:
+    down = named(path, f"b0.{DOMAIN}", f"down.{DOMAIN}")
+    report = await examined(path, **down)
+    assert_breaks_at(report, "source: TCP", "connection refused", "is the broker up")
+    report = await examined(path, Side.SOURCE, **down)
+    assert_breaks_at(report, "source: TCP", f"down.{DOMAIN}", "that the broker is up")
+
+
+async def test_a_broker_that_the_source_vm_does_not_allow_is_told(path: Link) -> None:
+    wide = {"SOURCE_BROKER_PATTERN": f"*.{OTHER_DOMAIN}:{port(path)}"}
+    report = await examined(path, **wide, **named(path, f"b0.{DOMAIN}", f"b0.{OTHER_DOMAIN}"))
+    assert_breaks_at(report, "source: TCP", "not on the allow-list", "TUNNEL_BROKER_NETWORKS")
+
+
+async def test_a_certificate_of_another_authority_is_told(path: Link) -> None:
+    other = str(path.grape.ca_file)
+    report = await examined(path, SOURCE_CA_FILE=other)
+    assert_breaks_at(report, "source: TLS", f"b0.{DOMAIN}", f"SOURCE_CA_FILE; now it is {other}")
+    report = await examined(path, DESTINATION_CA_FILE=str(path.orange.ca_file))
+    assert_breaks_at(report, "destination: TLS", "127.0.5.1", "DESTINATION_CA_FILE")
+
+
+async def test_a_certificate_in_another_name_is_told(path: Link) -> None:
+    report = await examined(path, **named(path, f"b0.{DOMAIN}", f"alias.{DOMAIN}"))
+    assert_breaks_at(report, "source: TLS", f"alias.{DOMAIN}", "the broker's certificate has other names")
+
+
+async def test_a_port_that_is_secured_otherwise_is_told(path: Link) -> None:
+    report = await examined(path, SOURCE_SECURITY_PROTOCOL="SASL_PLAINTEXT")
+    assert_breaks_at(report, "source: SASL", f"b0.{DOMAIN}", "SOURCE_SECURITY_PROTOCOL=SASL_PLAINTEXT")
+    async with scripted_broker("127.0.4.8", port(path), []):
+        report = await examined(path, **named(path, f"scripted.{DOMAIN}"), SOURCE_SECURITY_PROTOCOL="SSL")
+    assert_breaks_at(report, "source: TLS", f"scripted.{DOMAIN}", "SOURCE_SECURITY_PROTOCOL=SSL")
+
+
+@pytest.mark.parametrize("wrong", [{"SOURCE_API_SECRET": "wrong"}, {"SOURCE_SASL_MECHANISM": "SCRAM-SHA-512"}])
+async def test_a_wrong_key_is_told(path: Link, wrong: dict[str, str]) -> None:
+    report = await examined(path, **wrong)
+    assert_breaks_at(report, "source: SASL", "SOURCE_API_KEY=READER", "SOURCE_SASL_MECHANISM")
+
+
+async def test_a_broker_that_is_too_old_is_told(path: Link) -> None:
+    scripted = Target(f"scripted.{DOMAIN}", port(path))
+    async with scripted_broker("127.0.4.8", scripted.port, [scripted], newest=5):
+        report = await examined(path, **named(path, scripted.host), SOURCE_SECURITY_PROTOCOL="PLAINTEXT")
+    assert_breaks_at(report, "source: API versions", "too old a broker", "Kafka 2.8")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "operation", "seen"),
+    [
+        ("orders-eu", AclOperation.READ, "1 of 2 refused: orders-eu"),
+        ("orders", AclOperation.DESCRIBE, "none matches"),
+        ("orders", AclOperation.DESCRIBE_CONFIGS, "describe the configuration of orders"),
+    ],
+)
+async def test_topics_that_may_not_be_read_are_named(
+    path: Link, prefix: str, operation: AclOperation, seen: str
+) -> None:
+    with denied(path.orange, READER, ResourceType.TOPIC, prefix, operation):
+        report = await examined(path)
+    assert_breaks_at(report, "source: read access", seen, "SOURCE_API_KEY=READER")
+    assert operation.name in finding(report, "source: read access").remedy
+
+
+async def test_a_regex_that_matches_nothing_is_told(path: Link) -> None:
+    report = await examined(path, REPLICA_TOPICS_SOURCE_REGEX="oders.*")
+    assert_breaks_at(report, "source: read access", "none matches", "REPLICA_TOPICS_SOURCE_REGEX=oders.*")
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix", "operation", "step"),
+    [
+        (ResourceType.TOPIC, "orders", AclOperation.CREATE, "destination: create"),
+        (ResourceType.TOPIC, POSITIONS, AclOperation.CREATE, "destination: create"),
+        (ResourceType.TOPIC, "orders-eu", AclOperation.WRITE, "destination: write"),
+        (ResourceType.TOPIC, POSITIONS, AclOperation.WRITE, "destination: write"),
+        (ResourceType.TOPIC, REGISTRY, AclOperation.CREATE, "destination: create"),
+        (ResourceType.TOPIC, REGISTRY, AclOperation.WRITE, "destination: write"),
+        (ResourceType.TRANSACTIONAL_ID, REGISTRY, AclOperation.DESCRIBE, "destination: transactions"),
+        (ResourceType.TRANSACTIONAL_ID, "replicator-orange.", AclOperation.WRITE, "destination: transactions"),
+        (ResourceType.TRANSACTIONAL_ID, "replicator-orange.", AclOperation.DESCRIBE, "destination: transactions"),
+    ],
+)
+async def test_what_the_destination_does_not_permit_is_named(
+    path: Link, kind: ResourceType, prefix: str, operation: AclOperation, step: str
+) -> None:
+    with denied(path.grape, WRITER, kind, prefix, operation):
+        report = await examined(path)
+    assert_breaks_at(report, step, prefix, "permit DESTINATION_API_KEY=WRITER ")
+    assert operation.name in finding(report, step).remedy
+
+
+async def test_a_copy_that_may_not_be_described_is_told_by_the_doctor_and_by_the_replicator(path: Link) -> None:
+    path.make_topic(path.grape, "orders.copy", 2)
+    try:
+        with denied(path.grape, WRITER, ResourceType.TOPIC, "orders.copy", AclOperation.DESCRIBE):
+            report = await examined(path)
+            assert_breaks_at(report, "destination: create", "may not see orders.copy", "DESCRIBE")
+            async with path.running("replicate", **LIMITED) as replicator:
+                unfit = "DESTINATION_API_KEY may not see topic orders.copy: grant it Describe there"
+                await replicator.wait_for_line(unfit, PATIENCE)
+                await replicator.wait_for_line("topics to copy", PATIENCE)
+                made = [line for line in lines(replicator) if "topic made" in line and "orders.copy" in line]
+        assert made == []
+    finally:
+        delete_topics(path, path.topics(path.grape))
+
+
+async def test_a_copy_that_must_not_be_written_is_named_and_keeps_no_other_from_being_copied(path: Link) -> None:
+    # The coordinator takes none of a transaction's partitions when it refuses one, and the whole lane stood still.
+    try:
+        with denied(path.grape, WRITER, ResourceType.TOPIC, "orders.copy", AclOperation.WRITE):
+            async with path.running("replicate", **LIMITED, LANES="1") as replicator:
+                await replicator.wait_for_line("topics to copy", PATIENCE)
+                for topic in ("orders", "orders-eu"):
+                    path.produce(topic, 10)
+                refused = await replicator.wait_for_line("TOPIC_AUTHORIZATION_FAILED", PATIENCE)
+                assert "orders.copy-0" in refused
+                async with asyncio.timeout(PATIENCE):
+                    while len(await asyncio.to_thread(read_rows, path.grape, "orders-eu.copy", 0)) < 10:
+                        await asyncio.sleep(0.1)
+        assert read_rows(path.grape, "orders.copy", 0) == []
+    finally:
+        delete_topics(path, path.topics(path.grape))
+
+
+def delete_topics(on: Link, names: set[str]) -> None:
+    admin = AdminClient(on.grape.client_configuration())
+    for deletion in admin.delete_topics(sorted(names)).values():
+        deletion.result(PATIENCE)
+
+
+async def test_more_replicas_than_brokers_are_told(path: Link) -> None:
+    report = await examined(path, REPLICATION_FACTOR="3")
+    assert_breaks_at(report, "destination: create", "orders", "REPLICATION_FACTOR=3")
+
+
+async def test_a_positions_topic_that_forgets_or_may_not_be_read_is_told(path: Link) -> None:
+    with positions_topic(path, **{"cleanup.policy": "delete"}):
+        report = await examined(path)
+    assert_breaks_at(report, "destination: positions topic", "cleanup.policy=delete", "cleanup.policy=compact")
+    with (
+        positions_topic(path, **{"cleanup.policy": "compact"}),
+        denied(path.grape, WRITER, ResourceType.TOPIC, POSITIONS, AclOperation.READ),
+    ):
+        report = await examined(path)
+    assert_breaks_at(report, "destination: positions topic", POSITIONS, "READ")
+
+
+async def test_the_destinations_steps_go_on_where_the_source_is_not_reached(path: Link) -> None:
+    report = await examined(path, TUNNEL_PORT=str(free_port(OWN_ADDRESS)))
+    assert_breaks_at(report, "tunnel port", "connection refused", "closed")
+    assert finding(report, "destination: transactions").verdict is Verdict.PASSED
+
+
+async def test_a_source_vm_without_a_key_tries_what_needs_none(path: Link) -> None:
+    report = await examined(path, Side.SOURCE, **NO_KEY)
+    assert report.well
+    assert with_verdict(report, Verdict.SKIPPED) == ["source: SASL", "source: read access"]
+    report = await examined(path, Side.SOURCE, **NO_KEY, SOURCE_CA_FILE="")
+    assert report.well
+    assert "source: TLS" in with_verdict(report, Verdict.WARNING)
+    report = await examined(path, Side.SOURCE)
+    assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
+
+
+async def test_names_that_the_source_vm_does_not_resolve_or_may_not_dial_are_told(path: Link) -> None:
+    report = await examined(path, Side.SOURCE, **named(path, f"b0.{DOMAIN}", f"nobody.{DOMAIN}"))
+    assert_breaks_at(report, "source: DNS", f"nobody.{DOMAIN}", "TUNNEL_RESOLVER=")
+    report = await examined(path, Side.SOURCE, TUNNEL_BROKER_NETWORKS="")
+    assert_breaks_at(report, "source: DNS", "loopback", "TUNNEL_BROKER_NETWORKS")
+
+
+async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> None:
+    direct = {"SOURCE_ROUTE": "direct", "SOURCE_BROKER_SERVERS": f"127.0.4.1:{path.orange.ports.home}"}
+    report = await examined(path, **direct, SHARED_SECRET="", SOURCE_SIDE_TUNNEL_IP="")
+    assert report.well
+    assert with_verdict(report, Verdict.SKIPPED) == ["tunnel port", "mutual TLS", "source: made-up names"]
+    assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
+
+
+async def test_a_replicator_with_the_rights_it_needs_is_not_disturbed(path: Link) -> None:
+    path.produce("orders", 100)
+    async with path.running("replicate", **LIMITED) as replicator:
+        await until_copied(path, 100)
+        assert (await diagnosis(path.directory, path.variables())).well
+        path.produce("orders", 100)
+        await until_copied(path, 200)
+        assert (await diagnosis(path.directory, path.variables())).well
+        assert faults(replicator) == []
+    assert read_rows(path.orange, "orders", 0) == read_rows(path.grape, "orders.copy", 0)
+
+
+async def until_copied(on: Link, count: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while "orders.copy" not in on.topics(on.grape):
+            await asyncio.sleep(0.1)
+        while len(await asyncio.to_thread(read_rows, on.grape, "orders.copy", 0)) < count:
+            await asyncio.sleep(0.1)

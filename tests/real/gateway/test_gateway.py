@@ -1,0 +1,233 @@
+"""Both VMs' gateways on one loopback: a name is asked for, its address dialled, and its broker answers."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from dataclasses import replace
+
+import pytest
+from dnslib import RCODE, DNSRecord
+
+from appliance.errors import SettingsError
+from appliance.gateway import endpoints as endpoints_module
+from appliance.gateway.destination_side import run_destination
+from appliance.gateway.source_side import run_source
+from appliance.runtime import background as endless
+from appliance.settings.parse import parse
+from appliance.settings.role import TUNNEL_ENDS
+from appliance.settings.target import Target
+from tests.support.dns import addresses, answer, ask_tcp, query, resolve, scripted_server
+from tests.support.exposition import samples
+from tests.support.patience import PATIENCE
+from tests.support.settings import REQUIRED, SECRET
+from tests.support.tunnel import echo, logged, target_server
+
+ANY_PORT = Target("127.0.0.1", 0)
+
+
+class Ready(logging.Handler):
+    """Waits for the ``ready`` lines of the gateways."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = asyncio.Queue()
+
+    def emit(self, record):
+        if record.getMessage() == "ready":
+            self.lines.put_nowait(record.fields)
+
+
+@pytest.fixture(autouse=True)
+def no_secret_in_the_log(caplog):
+    caplog.set_level(logging.DEBUG)
+    yield
+    assert SECRET not in logged(caplog.get_records("call"))
+
+
+@pytest.fixture
+async def ready():
+    handler = Ready()
+    logging.getLogger("appliance.gateway").addHandler(handler)
+    yield handler.lines
+    logging.getLogger("appliance.gateway").removeHandler(handler)
+
+
+def settings_for(port, tunnel_port=0, resolver=None, **changes):
+    environment = REQUIRED | {
+        "SOURCE_BROKER_SERVERS": f"b0.orange.example:{port}",
+        "SOURCE_BROKER_PATTERN": f"*.pattern.example:{port}",
+        "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
+        "TUNNEL_BROKER_NETWORKS": "127.0.0.0/8",
+        "TUNNEL_RESOLVER": str(resolver or ""),
+        "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
+        **changes,
+    }
+    settings = parse(environment, TUNNEL_ENDS)
+    server = Target("127.0.0.1", tunnel_port)
+    tunnel = replace(settings.tunnel, listen=server, server=server)
+    return replace(settings, tunnel=tunnel, dns=replace(settings.dns, listen=ANY_PORT))
+
+
+@contextlib.asynccontextmanager
+async def running(run, settings, ready):
+    """A gateway until it is stopped, and the fields of its ready line."""
+    stopping = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(run(settings, stopping))
+        async with asyncio.timeout(PATIENCE):
+            fields = await ready.get()
+        yield fields
+        stopping.set()
+        async with asyncio.timeout(PATIENCE):
+            await task
+
+
+def through(ssh):
+    """The variables of a tunnel that an SSH server carries."""
+    return {
+        "TUNNEL_SSH": f"{ssh.user}@127.0.0.1:{ssh.port}",
+        "TUNNEL_SSH_KEY_FILE": str(ssh.files.key),
+        "TUNNEL_SSH_HOST_KEYS_FILE": str(ssh.files.host_keys),
+    }
+
+
+def port_in(address):
+    return int(address.rpartition(":")[2])
+
+
+@contextlib.asynccontextmanager
+async def both_sides(ready, **changes):
+    """A broker that echoes, and both gateways, with changes for the destination's; the ports of broker and shim."""
+
+    async def everything_is_here(query):
+        return [answer(query, "127.0.0.1")]
+
+    async with (
+        target_server(echo) as port,
+        scripted_server(everything_is_here) as resolver,
+        running(run_source, settings_for(port, resolver=resolver), ready) as source,
+    ):
+        settings = settings_for(port, port_in(source["listen"]), **changes)
+        async with running(run_destination, settings, ready) as destination:
+            yield port, port_in(destination["dns"])
+
+
+@pytest.mark.parametrize("by_ssh", [False, True], ids=["tcp", "ssh"])
+@pytest.mark.parametrize("name", ["b0.orange.example", "b7.pattern.example"])
+async def test_a_broker_is_reached_by_its_own_name_and_port(tmp_path, ready, ssh_server, name, by_ssh):
+    async with (
+        ssh_server(tmp_path / "ssh") as ssh,
+        both_sides(ready, **(through(ssh) if by_ssh else {})) as (port, shim),
+    ):
+        (address,) = addresses(await resolve(shim, name))
+        reader, writer = await asyncio.open_connection(address, port)
+        writer.write(b"metadata, please")
+        writer.write_eof()
+        assert await reader.read(-1) == b"metadata, please"
+        writer.close()
+    assert address.startswith("127.")
+    assert address != "127.0.0.1"
+
+
+async def test_allowed_names_beyond_the_endpoints_limit_are_answered_by_a_failure_and_told_to_nobody(
+    ready, monkeypatch
+):
+    monkeypatch.setattr(endpoints_module, "ASKED_MAX", 2)
+    asked = []
+
+    async def knows_all(query):
+        asked.append(str(DNSRecord.parse(query).q.qname))
+        return [answer(query, "192.0.2.1")]
+
+    async with scripted_server(knows_all) as upstream:
+        settings = settings_for(9092)
+        settings = replace(settings, dns=replace(settings.dns, upstream=upstream))
+        async with running(run_destination, settings, ready) as destination:
+            shim = port_in(destination["dns"])
+            assert addresses(await resolve(shim, "elsewhere.example")) == ["192.0.2.1"]
+            assert addresses(await resolve(shim, "b7.pattern.example"))
+            for name in ("b8.pattern.example", "B9.Pattern.Example.", "a.b.pattern.example"):
+                for kind in ("A", "AAAA", "HTTPS"):
+                    assert (await resolve(shim, name, kind)).header.rcode == RCODE.SERVFAIL
+                by_tcp = DNSRecord.parse((await ask_tcp(shim, query(name)))[0])
+                assert by_tcp.header.rcode == RCODE.SERVFAIL
+            assert addresses(await resolve(shim, "b7.pattern.example"))
+    assert asked == ["elsewhere.example."]
+
+
+async def read(log, where, path):
+    """The body of a page; ``where`` is the end's place among those that said in the log where they serve."""
+    async with asyncio.timeout(PATIENCE):
+        while log.messages.count("status listening") <= where:
+            await asyncio.sleep(0.02)
+    told = [record.fields["address"] for record in log.records if record.getMessage() == "status listening"]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_in(told[where]))
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    async with asyncio.timeout(PATIENCE):
+        head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
+    writer.close()
+    assert head.startswith(b"HTTP/1.1 ")
+    return body.decode()
+
+
+async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog):
+    async with both_sides(ready) as (port, shim):
+        (address,) = addresses(await resolve(shim, "b7.pattern.example"))
+        before = [samples(await read(caplog, where, "/metrics")) for where in (0, 1)]
+        reader, writer = await asyncio.open_connection(address, port)
+        writer.write(bytes(1_000_000))
+        await reader.readexactly(1_000_000)
+        after = [samples(await read(caplog, where, "/metrics")) for where in (0, 1)]
+        writer.close()
+    for old, new in zip(before, after, strict=True):
+        for direction in ("to_target", "from_target"):
+            # The watcher's attempts, to which an echo is no broker, go the same way.
+            assert 0 <= new["bytes_total", direction] - old["bytes_total", direction] - 1_000_000 < 10_000
+        assert new["connections_open",] - new["connections_waiting",] >= 1
+    assert after[1]["dns_queries_total", "mapped"] == before[1]["dns_queries_total", "mapped"] == 1
+    assert before[1]["endpoints_open",] == 2
+
+
+async def test_what_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready, caplog):
+    async with both_sides(ready) as (port, shim):
+        async with asyncio.timeout(PATIENCE):
+            while "protocol" not in (page := await read(caplog, 1, "/health")):
+                await asyncio.sleep(0.02)
+        assert "check SOURCE_SECURITY_PROTOCOL=SASL_SSL" in page
+        (address,) = addresses(await resolve(shim, "b0.orange.example"))
+        reader, writer = await asyncio.open_connection(address, port)
+        writer.write(b"still here")
+        assert await reader.readexactly(10) == b"still here"
+        writer.close()
+
+
+async def test_a_status_port_that_is_taken_is_told_once_and_served_when_it_is_free(ready, caplog, monkeypatch):
+    monkeypatch.setattr(endless, "_RETRY", 0.02)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = settings_for(9092)
+        settings = replace(settings, tunnel=replace(settings.tunnel, status=Target("127.0.0.1", port)))
+        async with running(run_source, settings, ready):
+            await asyncio.sleep(0.2)  # it has tried again by then
+            taken.close()
+            assert '"troubles": []' in await read(caplog, 0, "/health")
+    (line,) = [message for message in caplog.messages if "TUNNEL_STATUS_LISTEN" in message]
+    assert f"cannot listen on 127.0.0.1:{port}: address already in use" in line
+
+
+async def test_a_port_that_the_source_cannot_have_is_one_clear_line():
+    async with target_server(echo) as taken:
+        with pytest.raises(SettingsError, match="TUNNEL_LISTEN, TUNNEL_PORT: cannot listen"):
+            await run_source(settings_for(9092, taken), asyncio.Event())
+
+
+async def test_what_the_destination_cannot_have_is_one_clear_line_and_leaves_nothing_open(ready):
+    settings = settings_for(9092)
+    unfit = replace(settings, dns=replace(settings.dns, listen=Target("192.0.2.1", 0)))
+    before = asyncio.all_tasks()
+    with pytest.raises(SettingsError, match="DNS_LISTEN"):
+        await run_destination(unfit, asyncio.Event())
+    assert asyncio.all_tasks() == before
+    async with running(run_destination, settings, ready):
+        pass

@@ -1,0 +1,234 @@
+"""Fetch sessions (KIP-227) on real brokers: what is answered in one, and that nothing is lost when it is ended."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from appliance.errors import BrokerBusy
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted
+from appliance.kafka.client.fetch_session import FetchSession
+from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Topic
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.chunk import Portion
+from appliance.replicator.read.buffer import Arrivals, Limits
+from appliance.replicator.read.fetcher import Fetcher
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan
+from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LIMITS = FetchLimits(1_000_000, 0.2)
+FINAL_EPOCH = -1
+
+
+async def answered(connection: BrokerConnection, session: FetchSession) -> list[tuple[Partition, int]]:
+    """One Fetch: who had news, and how many bytes."""
+    answer = await connection.ask(session.ask(LIMITS, offers_ids=True))
+    session.answered(answer.session_id)
+    return [(fetched.partition, len(fetched.records)) for fetched in answer.partitions]
+
+
+def wanted(found: Topic, partition: int, position: int = 0) -> Wanted:
+    return Wanted((found.name, partition), found.id, position, 65_536)
+
+
+async def opened(engine: Engine, topic: str) -> tuple[Topic, BrokerConnection, FetchSession]:
+    """A session in which every partition of a new topic is wanted, once its leader has nothing more to say of them."""
+    async with asyncio.timeout(PATIENCE):
+        while topic not in (metadata := await engine.source.metadata([topic])).topics:
+            await asyncio.sleep(0.02)
+        found = metadata.topics[topic]
+        connection = await engine.source.broker(0, "fetch")
+        session = FetchSession()
+        for number in range(len(found.leaders)):
+            session.want(wanted(found, number))
+        assert len(await answered(connection, session)) == len(found.leaders)
+        while await answered(connection, session):
+            await asyncio.sleep(0.02)
+    return found, connection, session
+
+
+async def test_in_a_session_only_partitions_with_news_are_named_and_answered(pair: Pair) -> None:
+    topic = pair.topic("news", 20)
+    async with pair.engine() as engine:
+        found, connection, session = await opened(engine, topic)
+        produce(pair.producer(), topic, 1, 7)
+        ((partition, size),) = await answered(connection, session)
+        assert partition == (topic, 7)
+        assert size > 0
+        assert (await answered(connection, session))[0][0] == (topic, 7)  # it was not told of our new position
+        session.want(wanted(found, 7, position=1))
+        assert await answered(connection, session) == []
+
+
+async def test_a_partition_that_was_dropped_is_not_sent_until_it_is_wanted_again(pair: Pair) -> None:
+    topic = pair.topic("dropped", 2)
+    async with pair.engine() as engine:
+        found, connection, session = await opened(engine, topic)
+        session.drop((topic, 0))
+        produce(pair.producer(), topic, 1, 0)
+        assert await answered(connection, session) == []
+        session.want(wanted(found, 0))
+        ((partition, _),) = await answered(connection, session)
+        assert partition == (topic, 0)
+
+
+def fetcher_of(engine: Engine) -> Fetcher:
+    (fetcher,) = engine.intake._fetchers.values()
+    return fetcher
+
+
+async def in_a_session(engine: Engine) -> Session:
+    """Which one the engine's only fetcher has, once it has one."""
+    async with asyncio.timeout(PATIENCE):
+        while not engine.intake._fetchers or fetcher_of(engine)._session._epoch == 0:
+            await asyncio.sleep(0.01)
+    session = fetcher_of(engine)._session
+    return Session(session._id, session._epoch)
+
+
+async def test_what_is_copied_is_fetched_in_a_session(pair: Pair) -> None:
+    topic = pair.topic("session", 3)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        first = await in_a_session(engine)
+        for turn in range(5):
+            produce(pair.producer(), topic, 10, turn % 3)
+            await engine.copy_all()
+        later = await in_a_session(engine)
+    assert first.id == later.id
+    assert first.epoch < later.epoch
+    pair.compare(topic, 3)
+
+
+async def test_a_session_that_the_broker_has_ended_is_made_anew_and_nothing_is_lost(pair: Pair) -> None:
+    topic = pair.topic("evicted", 3)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        for turn in range(3):
+            before = await in_a_session(engine)
+            connection = await engine.source.any_broker()
+            await connection.ask(FetchExchange((), LIMITS, True, {}, Session(before.id, FINAL_EPOCH)))
+            produce(pair.producer(), topic, 10, turn)
+            await engine.copy_all()
+            assert (await in_a_session(engine)).id != before.id
+        assert engine.faults == {}
+    pair.compare(topic, 3)
+
+
+async def test_a_session_that_has_gone_on_without_us_is_made_anew_and_nothing_is_lost(pair: Pair) -> None:
+    topic = pair.topic("stolen", 2)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        before = await in_a_session(engine)
+        connection = await engine.source.any_broker()
+        names = fetcher_of(engine)._session._names
+        stolen = None
+        for epoch in range(before.epoch, before.epoch + 20):
+            with contextlib.suppress(BrokerBusy):
+                exchange = FetchExchange((), replace(LIMITS, wait=0), True, names, Session(before.id, epoch))
+                stolen = stolen or await connection.ask(exchange)
+        assert stolen is not None
+        produce(pair.producer(), topic, 10, 1)
+        await engine.copy_all()
+        assert (await in_a_session(engine)).id != before.id
+        assert engine.faults == {}
+    pair.compare(topic, 2)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def alone(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with Cluster(ClusterPlan.plain("sessions", address="127.0.3.21", heap_megabytes=384), tmp_path) as cluster:
+        yield cluster
+
+
+async def test_a_broker_that_restarts_or_has_no_room_for_a_session_is_read_on(pair: Pair, alone: Cluster) -> None:
+    restarted = Pair(alone, pair.grape, pair.tag)
+    topic = restarted.topic("restarted", 3)
+    produce(restarted.producer(), topic, 10)
+    async with restarted.engine() as engine:
+        await engine.copy_all()
+        before = await in_a_session(engine)
+        await alone.restart(0)
+        produce(restarted.producer(), topic, 10, 1)
+        await engine.copy_all()
+        assert (await in_a_session(engine)).id != before.id
+        with (alone.broker(0).directory / "server.properties").open("a") as properties:
+            properties.write("\nmax.incremental.fetch.session.cache.slots=0\n")
+        await alone.restart(0)
+        produce(restarted.producer(), topic, 10, 2)
+        await engine.copy_all()
+        assert fetcher_of(engine)._session._id == 0
+        produce(restarted.producer(), topic, 10, 0)
+        await engine.copy_all()
+    restarted.compare(topic, 3)
+
+
+async def read_by(engine: Engine, topic: str) -> list[Replica]:
+    metadata = await engine.source.metadata([topic])
+    found = metadata.topics[topic]
+    return [Replica(topic, number, topic, found.id, found.id) for number in range(len(found.leaders))]
+
+
+async def taken_until(engine: Engine, arrivals: Arrivals, records: int) -> list[Portion]:
+    taken: list[Portion] = []
+    async with asyncio.timeout(PATIENCE):
+        while sum(portion.records for portion in taken) < records:
+            await arrivals.wait()
+            arrivals.clear()
+            taken += engine.intake.take(arrivals, 2**30)
+    return taken
+
+
+async def test_a_partition_whose_buffer_is_full_is_not_sent_again_and_again(pair: Pair) -> None:
+    topic = pair.topic("full", 2)
+    produce(pair.producer(), topic, 1_000, size=20_000)
+    arrivals, stuck = Arrivals(), Arrivals()
+    async with pair.engine() as engine:
+        full, other = await read_by(engine, topic)
+        engine.intake.read(full, 0, -1, stuck, Limits())
+        engine.intake.read(other, 0, -1, arrivals, Limits())
+        async with asyncio.timeout(PATIENCE):
+            while not engine.intake.full(stuck):
+                stuck.clear()
+                await stuck.wait()
+        produce(pair.producer(), topic, 1, 1)
+        await taken_until(engine, arrivals, 1)
+        before = (await in_a_session(engine)).epoch
+        connection = await engine.source.broker(0, "fetch")
+        sizes = set()
+        while (await in_a_session(engine)).epoch < before + 5:
+            await asyncio.sleep(0.005)
+            sizes.add(connection.newest.bytes)
+        assert max(sizes) < 1_000
+        taken = await taken_until(engine, stuck, 1_000)
+    assert [portion.next_offset for portion in taken] == sorted({portion.next_offset for portion in taken})
+    assert sum(portion.records for portion in taken) == 1_000
+
+
+async def test_what_was_on_its_way_when_a_partition_was_given_up_does_not_count(pair: Pair) -> None:
+    topic = pair.topic("given-up")
+    produce(pair.producer(), topic, 10)
+    arrivals = Arrivals()
+    async with pair.engine() as engine:
+        (replica,) = await read_by(engine, topic)
+        engine.intake.read(replica, 10, -1, arrivals, Limits())
+        await in_a_session(engine)
+        produce(pair.producer(), topic, 10)
+        engine.intake.read(replica, 0, -1, arrivals, Limits())
+        taken = await taken_until(engine, arrivals, 20)
+    assert taken[0].batches[0].first_offset == 0
+    assert sum(portion.records for portion in taken) == 20

@@ -1,0 +1,193 @@
+"""What a leader may say of a source's log, and what an older one may not (KIP-320)."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from appliance.errors import ApplianceError, GapFound, PartitionStopped
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.fetch import EpochEnd
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.link.model.replicas import Replica
+from appliance.replicator.read.buffer import Arrivals, Limits
+from appliance.replicator.read.source_reader import Intake
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
+from tests.support.leading_broker import LeadingBroker
+from tests.support.patience import PATIENCE
+
+POSITION = 80
+EPOCH = 5
+"""Where the partition was read up to, and the epoch of what was read last."""
+
+
+async def as_is(host: str) -> tuple[str, ...]:
+    return (host,)
+
+
+def settings(target: Target) -> ClusterSettings:
+    return ClusterSettings(
+        Side.SOURCE, "source", (target,), SecurityProtocol.PLAINTEXT, SaslMechanism.PLAIN, "", Secret(""), None
+    )
+
+
+@dataclass(slots=True)
+class Reading:
+    """A partition that is read on from the position; ``told`` is what was said of whom, in its order."""
+
+    intake: Intake
+    replica: Replica
+    told: list[tuple[str, str]]
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    position: int = POSITION
+
+    async def until(self, offset: int) -> None:
+        """Take what arrives, in order and without a hole, up to an offset."""
+        async with asyncio.timeout(PATIENCE):
+            while self.position < offset:
+                await self.arrivals.wait()
+                self.arrivals.clear()
+                assert self.intake.stopped(self.arrivals) == []
+                for portion in self.intake.take(self.arrivals, 2**30):
+                    assert portion.batches[0].first_offset == self.position
+                    self.position = portion.next_offset
+
+    async def until_stopped(self) -> PartitionStopped:
+        """Why it cannot be read on; nothing was read before."""
+        async with asyncio.timeout(PATIENCE):
+            while not (stopped := self.intake.stopped(self.arrivals)):
+                await self.arrivals.wait()
+                self.arrivals.clear()
+                assert self.intake.take(self.arrivals, 2**30) == []
+        ((_, reason),) = stopped
+        return reason
+
+    async def until_told(self, subject: str, what: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not [fault for about, fault in self.told if about == subject and what in fault]:
+                await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def reading(broker: LeadingBroker, cluster: type[KafkaCluster] = KafkaCluster) -> AsyncIterator[Reading]:
+    async with broker.running(), cluster(settings(broker.target), as_is, "test") as source:
+        told: list[tuple[str, str]] = []
+
+        def notice(subject: str, error: ApplianceError | None) -> None:
+            told.append((subject, str(error or "over")))
+
+        intake = Intake(source, notice)
+        replica = Replica(broker.topic, 0, "copy", broker.topic_id, broker.topic_id)
+        one = Reading(intake, replica, told)
+        intake.read(replica, POSITION, EPOCH, one.arrivals, Limits())
+        try:
+            yield one
+        finally:
+            await intake.close()
+
+
+async def test_a_lagging_replica_that_old_metadata_name_is_not_believed_that_the_log_was_truncated() -> None:
+    broker = LeadingBroker(logs={4: range(40), 6: range(200)}, told=[4, 4, 4, 6])
+    async with reading(broker) as one:
+        await one.until(200)
+
+
+async def test_metadata_that_lag_behind_what_is_known_are_not_followed() -> None:
+    broker = LeadingBroker(logs={4: range(40), 6: range(100), 7: range(200)}, told=[6, 4, 4, 6, 7])
+    async with reading(broker) as one:
+        await one.until(100)
+        broker.begun = 7  # the leader of epoch 6 is fenced, and metadata name it, and one before it, for a while
+        await one.until(200)
+        await one.until_told("orders-0 at its leader", "and epoch 7 has begun")
+        await one.until_told("orders-0 at its leader", "over")
+
+
+async def test_what_the_newest_leader_does_not_hold_any_more_was_truncated() -> None:
+    async with reading(LeadingBroker(logs={6: range(40)}, told=[6])) as one:
+        assert "truncated: from offset 40 on it does not hold what was copied up to 80" in str(
+            await one.until_stopped()
+        )
+
+
+async def test_what_was_deleted_before_it_was_read_is_a_gap() -> None:
+    async with reading(LeadingBroker(logs={6: range(120, 200)}, told=[6])) as one:
+        gap = await one.until_stopped()
+    assert isinstance(gap, GapFound)
+    assert (gap.first, gap.next) == (80, 120)
+
+
+async def test_a_new_leader_that_does_not_know_yet_where_its_log_ends_is_asked_again() -> None:  # KIP-207
+    broker = LeadingBroker(logs={6: range(40)}, told=[6], unknown_ends=3)
+    async with reading(broker) as one:
+        async with asyncio.timeout(PATIENCE):
+            while broker.unknown_ends > 1:
+                await asyncio.sleep(0.01)
+        broker.logs[6] = range(200)
+        await one.until(200)
+
+
+async def test_a_replica_from_which_an_epoch_was_compacted_away_is_read_on() -> None:
+    broker = LeadingBroker(logs={6: range(200)}, told=[6], ends={EPOCH: EpochEnd(3, 120)})
+    async with reading(broker) as one:
+        await one.until(200)
+    assert broker.last_epochs[:2] == [EPOCH, 3]
+
+
+async def test_an_epoch_that_ends_below_what_was_read_of_it_was_truncated() -> None:
+    broker = LeadingBroker(logs={6: range(200)}, told=[6], ends={EPOCH: EpochEnd(3, 79)})
+    async with reading(broker) as one:
+        assert "truncated: from offset 79 on" in str(await one.until_stopped())
+
+
+async def test_an_older_leader_cannot_tell_that_an_epoch_was_truncated() -> None:
+    broker = LeadingBroker(logs={4: range(200), 6: range(200)}, told=[4, 6], ends={EPOCH: EpochEnd(3, 40)})
+    async with reading(broker) as one:
+        async with asyncio.timeout(PATIENCE):
+            while len(broker.told) > 1:
+                await asyncio.sleep(0.01)
+        broker.ends.clear()
+        await one.until(200)
+
+
+async def test_what_nobody_foresaw_in_a_partitions_batches_stops_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with reading(LeadingBroker(logs={6: range(200)}, told=[6])) as one:
+        with monkeypatch.context() as patched:
+            patched.setattr("appliance.replicator.read.buffer.outgoing", lambda *_: 1 // 0)
+            assert "orders-0 from offset 80: unexpected ZeroDivisionError" in str(await one.until_stopped())
+        one.intake.read(one.replica, POSITION, EPOCH, one.arrivals, Limits())
+        await one.until(200)
+    assert not [about for about, _ in one.told if about == "source broker 0"]
+
+
+class Defective(KafkaCluster):
+    """Fails once in each of two ways that nobody foresaw."""
+
+    looks = 0
+    fetches = 0
+
+    async def metadata(self, topics: Sequence[str] | None) -> Metadata:
+        self.looks += bool(topics)
+        if self.looks == 1 and topics:
+            raise ZeroDivisionError("in the router")
+        return await super().metadata(topics)
+
+    async def broker(self, node: int, purpose: str = "control") -> BrokerConnection:
+        self.fetches += purpose == "fetch"
+        if self.fetches == 3:
+            raise ZeroDivisionError("in a fetcher")
+        return await super().broker(node, purpose)
+
+
+async def test_reading_that_ends_by_what_nobody_foresaw_is_told_and_begun_again() -> None:
+    broker = LeadingBroker(logs={6: range(200)}, told=[6])
+    async with reading(broker, Defective) as one:
+        await one.until(200)
+        await one.until_told("source", "unexpected ZeroDivisionError: in the router")
+        await one.until_told("source broker 0", "ZeroDivisionError: in a fetcher; not read meanwhile: orders-0")
+        await one.until_told("source broker 0", "over")
+        await one.until_told("source", "over")

@@ -1,0 +1,61 @@
+"""Which broker a cluster's metadata are asked of."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
+from bench.lib.loopback import OWN_ADDRESS, free_port
+from tests.support.scripted_broker import scripted_broker
+
+_QUESTIONS = 100
+
+
+async def as_it_is(host: str) -> tuple[str, ...]:
+    return (host,)
+
+
+@contextlib.asynccontextmanager
+async def counting(target: Target, asked: list[Target]) -> AsyncIterator[Target]:
+    """A door to a broker, which counts who comes in."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(target)
+        near, far = await asyncio.open_connection(target.host, target.port)
+        await asyncio.gather(_pass(reader, far), _pass(near, writer))
+
+    server = await asyncio.start_server(serve, OWN_ADDRESS, 0)
+    try:
+        yield Target(*server.sockets[0].getsockname()[:2])
+    finally:
+        server.close()
+
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(4096):
+            writer.write(data)
+    writer.close()
+
+
+async def test_case_20_a_broker_that_answers_is_not_the_only_one_that_is_ever_asked() -> None:
+    # One that is cut off from the others tells for ever what was true before.
+    behind = [Target(OWN_ADDRESS, free_port(OWN_ADDRESS)) for _ in range(2)]
+    asked: list[Target] = []
+    async with (
+        counting(behind[0], asked) as one,
+        counting(behind[1], asked) as other,
+        contextlib.AsyncExitStack() as all_,
+    ):
+        for target in behind:
+            await all_.enter_async_context(scripted_broker(target.host, target.port, [one, other], newest=13))
+        settings = ClusterSettings(
+            Side.SOURCE, "c", (one, other), SecurityProtocol.PLAINTEXT, SaslMechanism.PLAIN, "", Secret(""), None
+        )
+        async with KafkaCluster(settings, as_it_is, "test") as cluster:
+            for _ in range(_QUESTIONS):
+                await cluster.metadata([])
+    assert set(asked) == set(behind)

@@ -1,0 +1,225 @@
+"""What a link remembers of itself, on real brokers: how it was made, and that it is refused when that does not hold."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from appliance.errors import LinkRefused
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.link.model.checkpoint import Owner
+from appliance.link.model.checkpoint_records import encode_position
+from appliance.link.model.replicas import lane_of
+from appliance.replicator.establish import Establishing
+from appliance.replicator.resume import adopt_positions
+from appliance.replicator.write.lane import Lane
+from tests.support.administration import configure, grow, topics
+from tests.support.engine import LANES, Engine, Pair
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LATEST = {"REPLICA_TOPICS_START": "latest"}
+
+
+async def establish_late(engine: Engine, **variables: str) -> None:
+    """Establish the link, and only then look for topics."""
+    await engine.establish(**variables)
+    await engine.assign()
+
+
+async def copied(pair: Pair, topic: str, partitions: int) -> list[int]:
+    rows = await asyncio.to_thread(pair.rows, pair.grape, pair.naming.destination(topic), partitions)
+    return [len(each) for each in rows]
+
+
+async def test_case_13_a_partition_added_under_latest_is_copied_from_its_first_record(pair: Pair) -> None:
+    # It began at its end when it was found, and status said that everything was copied.
+    topic = pair.topic("grows", 1)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await establish_late(engine, **LATEST)
+        produce(pair.producer(), topic, 5)
+        await engine.copy_all()
+        grow(pair.orange, topic, 3)
+        for partition in (1, 2):
+            produce(pair.producer(), topic, 100, partition)
+        await engine.assign()
+        await engine.copy_all()
+    assert await copied(pair, topic, 3) == [5, 100, 100]
+
+
+async def test_latest_begins_where_the_partitions_ended_when_the_link_was_made_whoever_goes_on(pair: Pair) -> None:
+    # The first start is killed before it has remembered a position; what is produced until the second is copied.
+    topic = pair.topic("begun", 2)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as first:
+        await first.establish(**LATEST)
+    produce(pair.producer(), topic, 7)
+    produce(pair.producer(), topic, 3, partition=1)
+    async with pair.engine() as second:
+        await establish_late(second)
+        await second.copy_all()
+    assert await copied(pair, topic, 2) == [7, 3]
+
+
+async def test_of_a_start_that_was_killed_before_the_link_was_made_the_next_one_has_the_choice(pair: Pair) -> None:
+    topic = pair.topic("chosen")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as killed:
+        await killed.establish_topic_alone()
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await establish_late(engine, **LATEST)
+        produce(pair.producer(), topic, 5)
+        await engine.copy_all()
+    assert await copied(pair, topic, 1) == [5]
+
+
+async def test_two_first_starts_with_different_lanes_make_one_link(pair: Pair) -> None:
+    topic = pair.topic("twice", 8)
+    for partition in range(8):
+        produce(pair.producer(), topic, 10, partition)
+    async with pair.engine() as one, pair.engine() as other:
+        await asyncio.gather(one.establish(LANES="2"), other.establish(LANES="5"))
+        assert one.lanes == other.lanes
+        assert one.lanes in (2, 5)
+        await other.assign()
+        await other.copy_all()
+    pair.compare(topic, 8)
+
+
+@pytest.fixture
+def lagging(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Topics that the next answer hides: the positions topic, once it was made."""
+    hidden: list[str] = []
+    ask, make_topic = KafkaCluster.metadata, Establishing.make_topic
+
+    async def of_the_past(cluster: KafkaCluster, topics: Sequence[str] | None) -> Metadata:
+        answer = await ask(cluster, topics)
+        name = hidden.pop() if hidden and topics == hidden else ""
+        return dataclasses.replace(answer, topics={n: topic for n, topic in answer.topics.items() if n != name})
+
+    async def made(establishing: Establishing) -> None:
+        await make_topic(establishing)
+        hidden.append(pair.naming.positions_topic)
+
+    monkeypatch.setattr(KafkaCluster, "metadata", of_the_past)
+    monkeypatch.setattr(Establishing, "make_topic", made)
+    return hidden
+
+
+async def test_case_29_a_broker_that_does_not_show_the_positions_topic_yet_makes_no_link_without_lanes(
+    pair: Pair, lagging: list[str]
+) -> None:
+    # A link of no lanes was written down, and every later start refused it.
+    pair.topic("lagging", 2)
+    async with pair.engine() as engine:
+        await engine.establish()
+        assert engine.lanes == LANES
+        assert not lagging
+
+
+async def test_case_29_nor_does_one_that_lags_when_positions_are_adopted(pair: Pair, lagging: list[str]) -> None:
+    topic = pair.topic("lagging", 2)
+    await write_and_copy(pair, topic, 2)
+    pair.delete_positions()
+    told: list[str] = []
+    assert await adopt_positions(pair.settings(), told.append) == 1
+    assert f"{LANES} partitions, {LANES} lanes" in told[-1]
+    assert not lagging
+
+
+async def test_a_positions_topic_that_was_grown_is_refused_and_adopted_as_it_was(pair: Pair) -> None:  # invariant H
+    topic = pair.topic("lanes", 8)
+    await write_and_copy(pair, topic, 8)
+    await asyncio.to_thread(grow, pair.grape, pair.naming.positions_topic, LANES + 1)
+    async with pair.engine() as engine:
+        with pytest.raises(LinkRefused, match=rf"has {LANES + 1} partitions, and had {LANES}.*--adopt-positions"):
+            await engine.establish()
+    told: list[str] = []
+    assert await adopt_positions(pair.settings(), told.append, only_plan=True) == 1
+    async with pair.engine() as engine:
+        with pytest.raises(LinkRefused):
+            await engine.establish()
+    assert await adopt_positions(pair.settings(), told.append) == 1
+    assert await adopt_positions(pair.settings(), told.append) == 0
+    await write_and_copy(pair, topic, 8)
+    assert await copied(pair, topic, 8) == [20] * 8
+    pair.compare(topic, 8)
+
+
+async def test_a_positions_topic_that_was_deleted_is_refused_as_long_as_there_are_copies(pair: Pair) -> None:
+    topic = pair.topic("deleted", 2)
+    await write_and_copy(pair, topic, 2)
+    pair.delete_positions()
+    assert await adopt_positions(pair.settings(), lambda _: None, only_plan=True) == 1
+    assert pair.naming.positions_topic not in topics(pair.grape)
+    async with pair.engine() as engine:
+        with pytest.raises(LinkRefused, match=r"was deleted or made anew: it remembers nothing.*--adopt-positions"):
+            await engine.establish()
+    assert await adopt_positions(pair.settings(), lambda _: None) == 1
+    async with pair.engine() as engine:
+        await engine.prepare()
+        fault = await engine.until_all_stopped(topic, 2)
+        assert "ends at offset" in fault
+        assert "no position says how far" in fault
+        assert f"--topic {topic} --partition" in fault
+    assert await copied(pair, topic, 2) == [10, 10]
+
+
+async def test_a_positions_topic_that_may_be_deleted_by_retention_is_refused(pair: Pair) -> None:  # invariant H
+    topic = pair.topic("retention")
+    await write_and_copy(pair, topic, 1)
+    for policy in ("delete", "compact,delete"):
+        configure(pair.grape, pair.naming.positions_topic, **{"cleanup.policy": policy})
+        async with pair.engine() as engine:
+            with pytest.raises(LinkRefused, match=f"cleanup.policy={policy}.*kafka-configs.sh --alter"):
+                await engine.establish()
+
+
+async def test_a_position_in_another_lanes_partition_is_refused_and_forgotten_when_adopted(pair: Pair) -> None:
+    topic = pair.topic("misplaced")
+    await write_and_copy(pair, topic, 1)
+    wrong = (lane_of(topic, 0, LANES) + 1) % LANES
+    async with pair.engine() as engine:
+        held = (await engine.positions())[topic, 0]
+        lane = Lane(wrong, engine.destination, pair.naming, Owner("r", "w", "h", 0, 1), 30.0)
+        await lane.start()
+        await lane.remember([encode_position((topic, 0), dataclasses.replace(held, next_offset=3), 1)])
+        with pytest.raises(LinkRefused, match=f"-{wrong} holds the position of {topic}-0, which belongs into"):
+            await engine.establish()
+    assert await adopt_positions(pair.settings(), lambda _: None) > 0
+    await write_and_copy(pair, topic, 1)
+    assert await copied(pair, topic, 1) == [20]
+
+
+async def test_another_source_cluster_under_the_same_id_is_refused(pair: Pair) -> None:
+    topic = pair.topic("other")
+    await write_and_copy(pair, topic, 1)
+    swapped = Pair(pair.grape, pair.grape, pair.tag)
+    async with swapped.engine() as engine:
+        with pytest.raises(LinkRefused, match=r"the link was made with source cluster .* lead to"):
+            await engine.establish()
+
+
+async def test_a_link_of_an_older_release_goes_on(pair: Pair) -> None:
+    # It has positions, and nobody wrote down how it was made.
+    topic = pair.topic("older", 8)
+    for partition in range(8):
+        produce(pair.producer(), topic, 10, partition)
+    async with pair.engine() as engine:
+        await engine.prepare_as_an_older_release()
+        await engine.copy_all()
+    await write_and_copy(pair, topic, 8)
+    assert await copied(pair, topic, 8) == [20] * 8
+
+
+async def write_and_copy(pair: Pair, topic: str, partitions: int) -> None:
+    for partition in range(partitions):
+        produce(pair.producer(), topic, 10, partition)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.copy_all()

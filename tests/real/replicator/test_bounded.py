@@ -1,0 +1,77 @@
+"""A bounded link on two clusters: it reads no more than its bucket holds, and a change is obeyed while it copies."""
+
+import asyncio
+
+import pytest
+
+from appliance.replicator.model.allowance import Allowance
+from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+class Counted(Allowance):
+    """One that counts what came, and holds that against its own clock whenever a leader is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spent = self.asked = 0
+        self.began = self._clock()
+
+    async def left(self, wanted: int) -> int:
+        before = self.spent
+        found = await super().left(wanted)
+        if self._rate and before == self.spent:
+            self.asked += 1
+            assert self.spent <= self._rate * (1.002 + self._clock() - self.began)
+        return found
+
+    def spend(self, size: int) -> None:
+        super().spend(size)
+        self.spent += size
+
+
+def counting(engine: Engine) -> Counted:
+    """Count what this engine reads."""
+    engine.intake._read_ahead.allowance = counted = Counted()
+    return counted
+
+
+async def test_no_more_is_read_from_the_source_than_the_bound_allows_for(pair: Pair) -> None:
+    topic = pair.topic("bounded", 2)
+    async with pair.engine() as engine:
+        counted = counting(engine)
+        engine.intake.bound(50_000)
+        for partition in range(2):
+            for _ in range(5):
+                produce(pair.producer(), topic, 20, partition, size=1000)
+        await engine.copy_all()
+        assert counted.spent >= 150_000
+        assert counted.asked > 2
+    pair.compare(topic, 2)
+
+
+async def test_a_bound_that_is_raised_lets_what_is_left_be_copied_while_lanes_run(pair: Pair) -> None:
+    topic = pair.topic("raised")
+    for _ in range(10):
+        produce(pair.producer(), topic, 200, size=1000)
+    async with pair.engine() as engine:
+        counted = counting(engine)
+        engine.intake.bound(1)
+        await engine.prepare()
+
+        async def raised() -> None:
+            async with asyncio.timeout(PATIENCE):
+                while not counted.spent:
+                    await asyncio.sleep(0.02)
+            read = counted.spent
+            assert counted.pause > PATIENCE  # a batch was read, of which each byte costs a second
+            engine.intake.bound(0)
+            await engine._caught_up()
+            assert counted.spent > read
+
+        await engine.copy_until(asyncio.create_task(raised()))
+        await engine._until_decided()
+    assert len(pair.compare(topic)[0]) == 2000

@@ -1,0 +1,169 @@
+"""Whose a lane is, on real brokers: who has it writes, who had it finds out, and nothing is lost between them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from appliance.errors import ApplianceError, Fenced, Unreachable
+from appliance.kafka.client.transactions import add_partitions
+from appliance.link.client.retry import until_free
+from appliance.link.model.checkpoint import Owner
+from appliance.link.model.states import LaneState
+from appliance.replicator.write import lane
+from appliance.replicator.write.lane import Lane
+from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: Pair) -> None:  # invariant B
+    topic = pair.topic("two")
+    produce(pair.producer(), topic, 100)
+    async with pair.engine() as older, pair.engine() as newer:
+        await older.copy_all()
+        await newer.copy_all()
+        produce(pair.producer(), topic, 100)
+        await newer.copy_all()
+
+        async def fenced() -> None:
+            while older.copiers[0].lane.state is not LaneState.FENCED:
+                await asyncio.sleep(0.02)
+
+        await older.copy_until(asyncio.create_task(fenced()))
+        assert any(isinstance(fault, Fenced) for fault in older.faults.values())
+    assert len(pair.compare(topic)[0]) == 200
+
+
+async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair: Pair) -> None:
+    topic = pair.topic("given-up")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine(transaction_timeout=1.0) as engine:
+        await engine.copy_all()
+        (copier,) = engine.copiers
+        lane = copier.lane
+        coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
+        assert lane._writer is not None
+        producer, copy = lane._writer.producer, (pair.naming.destination(topic), 0)
+        await until_free(lambda: add_partitions(coordinator, producer, [copy]), {"CONCURRENT_TRANSACTIONS"})
+        await asyncio.sleep(12)  # brokers look for transactions that are overdue every 10 seconds
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+    assert len(pair.compare(topic)[0]) == 20
+
+
+async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pair: Pair) -> None:
+    topic = pair.topic("idle")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as older, pair.engine() as newer:
+        await older.copy_all()
+        await older.copy_all()
+        await newer.copy_all()
+        assert older.copiers[0].lane.state is LaneState.COPYING
+        stopping = asyncio.Event()
+        await asyncio.wait_for(older.copiers[0].run(stopping), PATIENCE)
+        assert older.copiers[0].lane.state is LaneState.FENCED
+        assert newer.run in str(older.faults[f"lane {older.copiers[0].lane.index}"])
+
+
+async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) -> None:  # invariant B
+    # Each had taken a lane after the other one had, and both stopped.
+    topic = pair.topic("at-once", 16)
+    for partition in range(16):
+        produce(pair.producer(), topic, 10, partition)
+    async with pair.engine() as one, pair.engine() as other:
+        await one.prepare()
+        await other.prepare()
+        for ours, theirs in zip(one.copiers[::2], other.copiers[::2], strict=True):
+            await ours._start()
+            await theirs._start()
+        for ours, theirs in zip(one.copiers[1::2], other.copiers[1::2], strict=True):
+            await theirs._start()
+            await ours._start()
+
+        async def one_has_stopped() -> None:
+            while not any(_has_stopped(engine) for engine in (one, other)):
+                await asyncio.sleep(0.02)
+
+        stopped = asyncio.create_task(one_has_stopped())
+        await asyncio.gather(one.copy_until(stopped), other.copy_until(stopped))
+        (remaining,) = [engine for engine in (one, other) if not _has_stopped(engine)]
+        await remaining.copy_all()
+        assert not remaining.faults
+    pair.compare(topic, 16)
+
+
+async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_goes_to_its_new_owner(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The lane had found that it was another's, and went on to write, without a producer id.
+    topic = pair.topic("looks")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as older, pair.engine() as newer:
+        await older.copy_all()
+        (copier,) = older.copiers
+        running = asyncio.create_task(copier.run(asyncio.Event()), name="older")
+        await newer.copy_all()
+        look = copier.lane.owner
+
+        async def look_slowly() -> Owner | None:
+            monkeypatch.undo()
+            owner = await look()
+            produce(pair.producer(), topic, 1)
+            while not copier.arrived.filled:
+                await asyncio.sleep(0.02)
+            return owner
+
+        monkeypatch.setattr(copier.lane, "owner", look_slowly)
+        await asyncio.wait_for(running, PATIENCE)
+        assert copier.lane.state is LaneState.FENCED
+        await newer.copy_all()
+    assert len(pair.compare(topic)[0]) == 11
+
+
+async def test_case_7_a_lane_that_could_not_find_out_who_has_it_asks_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It stayed fenced by nobody knew whom, and was not copied until the slice's end.
+    produce(pair.producer(), pair.topic("asks"), 10)
+    async with pair.engine() as older, pair.engine() as newer:
+        await older.copy_all()
+        await older.copy_all()
+        await newer.copy_all()
+        (copier,) = older.copiers
+
+        async def out_of_reach() -> ApplianceError | None:
+            monkeypatch.undo()
+            raise Unreachable("the destination")
+
+        monkeypatch.setattr(copier.lane, "taken_by", out_of_reach)
+        await asyncio.wait_for(copier.run(asyncio.Event()), PATIENCE)
+        assert newer.run in str(older.faults[f"lane {copier.lane.index}"])
+
+
+async def test_case_18_a_start_that_another_overtook_is_fenced_and_takes_nothing_for_a_hanging_transaction(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It read for its own mark, which another's had replaced, and told the operator to abort a transaction that lived.
+    pair.topic("overtaken")
+    async with pair.engine() as engine:
+        await engine.establish()
+        owners = [Owner(run, "driver", "host", 0, 1) for run in ("one", "other")]
+        one, other = (Lane(0, engine.destination, pair.naming, owner, 60.0) for owner in owners)
+        read = lane.read_memory
+
+        async def read_later(*arguments: Any) -> None:
+            monkeypatch.undo()
+            await other.start()
+            await read(*arguments)
+
+        monkeypatch.setattr(lane, "read_memory", read_later)
+        with pytest.raises(Fenced):
+            await one.start()
+        assert (one.state, other.state) == (LaneState.FENCED, LaneState.COPYING)
+
+
+def _has_stopped(engine: Engine) -> bool:
+    return any(copier.lane.state is LaneState.FENCED for copier in engine.copiers)

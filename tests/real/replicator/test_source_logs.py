@@ -1,0 +1,155 @@
+"""What a source's log can hold, and what can become of it, on real brokers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from confluent_kafka import Consumer, TopicPartition
+
+from appliance.kafka.records.batch import SEQUENCES
+from appliance.link.client.writer import Writer
+from appliance.replicator.write import lane
+from appliance.settings.values import SecurityProtocol
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan, Node
+from tests.support.administration import configure, wait_for_leader
+from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+from tests.support.rows import end
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "200",
+    "min.cleanable.dirty.ratio": "0.001",
+    "delete.retention.ms": "600000",
+}
+
+
+async def test_a_compacted_log_with_holes_and_emptied_batches_is_copied(pair: Pair) -> None:
+    # A batch in which a tombstone waits for its end has a delete horizon where its first timestamp was (KIP-534).
+    topic = pair.topic("compacted", **COMPACTED)
+    kept, transactional = pair.producer(), pair.producer(**{"transactional.id": topic})
+    transactional.init_transactions(PATIENCE)
+    transactional.begin_transaction()
+    for number in range(200):
+        transactional.produce(topic, b"old %d" % number, b"%d" % (number % 150))
+    transactional.commit_transaction(PATIENCE)
+    for number in range(100):
+        kept.produce(topic, None if number % 10 == 0 else b"new %d" % number, b"%d" % number)
+    kept.flush(PATIENCE)
+    async with asyncio.timeout(PATIENCE):
+        while await asyncio.to_thread(visible, pair.orange, topic) > 160:
+            await asyncio.sleep(0.5)
+            kept.produce(topic, b"comes", b"late")  # a segment is rolled, and those before it cleaned, when one comes
+            kept.flush(PATIENCE)
+    configure(pair.orange, topic, **{"cleanup.policy": "delete", "segment.ms": None})
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    assert len(pair.compare(topic)[0]) < end(pair.orange, topic, 0) - 100
+
+
+async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = pair.topic("wrap")
+    produce(pair.producer(**{"batch.num.messages": 50}), topic, 500)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        monkeypatch.setattr(lane, "Writer", LongWriting)
+        await engine.copy_all()
+        writer = engine.copiers[0].lane._writer
+        assert writer is not None
+        assert writer.sequences[pair.naming.destination(topic), 0] < 500
+        produce(pair.producer(), topic, 100)
+        await engine.copy_all()
+    assert len(pair.compare(topic)[0]) == 600
+
+
+class LongWriting(Writer):
+    """A writer that has written for long."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.sequences = NearTheEnd()
+
+
+class NearTheEnd(dict[tuple[str, int], int]):
+    """The sequence numbers of a producer that has written two thousand million records to every copy.
+
+    Not to the positions: that partition may know an older epoch of the lane, and then a new one has to begin at 0.
+    """
+
+    def get(self, partition: tuple[str, int], _: object = None) -> int:
+        return super().get(partition, 0 if partition[0].endswith(".positions") else SEQUENCES - 120)
+
+
+async def test_a_batch_that_is_damaged_on_the_sources_disk_is_never_forwarded(pair: Pair) -> None:
+    topic = pair.topic("damaged")
+    for _ in range(3):
+        produce(pair.producer(), topic, 20)
+    log = pair.orange.directory / "b0" / "data" / f"{topic}-0" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[-10] ^= 1
+    log.write_bytes(data)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        fault = str(await engine.until_stopped(topic))
+    assert "CRC" in fault
+    assert f"{topic}-0 from offset" in fault
+    (rows,) = pair.rows(pair.grape, pair.naming.destination(topic), 1)
+    assert len(rows) in (0, 20, 40)
+
+
+async def test_a_topic_that_is_made_anew_between_two_fetches_is_not_read_on(pair: Pair) -> None:  # invariant G
+    topic = pair.topic("anew-soon")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        pair.delete(topic)
+        pair.topic("anew-soon")
+        produce(pair.producer(), topic, 50)
+        assert "deleted and made anew" in str(await engine.until_stopped(topic))
+    assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 10
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def three_brokers(tmp_path: Path) -> AsyncIterator[Cluster]:
+    nodes = tuple(Node(n, f"127.0.3.{n + 11}") for n in range(3))
+    async with Cluster(ClusterPlan("unclean", nodes, SecurityProtocol.PLAINTEXT), tmp_path) as cluster:
+        yield cluster
+
+
+async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(pair: Pair, three_brokers: Cluster) -> None:
+    # The leader that had it is gone, and the operator has let one lead that never got it (KIP-320).
+    unclean = Pair(three_brokers, pair.grape, pair.tag)
+    topic = unclean.topic_on("unclean", leader=1, follower=2)
+    produce(unclean.producer(), topic, 10)
+    async with unclean.engine() as engine:
+        await engine.copy_all()
+        await three_brokers.kill(2)
+        produce(unclean.producer(), topic, 10)
+        await engine.copy_all()
+        await three_brokers.kill(1)
+        await three_brokers.broker(2).launch()
+        await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
+        produce(unclean.producer(), topic, 30)
+        fault = str(await engine.until_stopped(topic))
+    assert "the source's log was truncated: from offset 10 on it does not hold what was copied up to 20" in fault
+    assert len(unclean.rows(unclean.grape, unclean.naming.destination(topic), 1)[0]) == 20
+
+
+def visible(cluster: Cluster, topic: str) -> int:
+    """How many records a consumer sees."""
+    consumer = Consumer({**cluster.client_configuration(), "group.id": "v", "enable.partition.eof": True})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        count = 0
+        while (message := consumer.poll(PATIENCE)) is not None and message.error() is None:
+            count += 1
+        return count
+    finally:
+        consumer.close()

@@ -1,0 +1,144 @@
+"""What the replicator starts, and what it leaves on disk: neither outlives it, however it ends."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bench.lib import clusters
+from bench.lib.copying import Copying
+from bench.lib.filling import Load
+from bench.lib.our_replicator import our_replicator
+from testbed.process import OwnedProcess
+from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
+from tests.support.processes import runs
+from tests.support.records import produce
+from tests.support.rows import read_rows
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SOON = 30.0
+"""Only somebody who hangs needs so long: what is just starting finds out once it has started."""
+JAVA = "org.apache.spark.deploy.SparkSubmit"
+DAEMON = "appliance.replicator.spark.daemon"
+Start = Callable[[], AbstractAsyncContextManager[Copying]]
+
+
+@pytest.fixture
+def topic(pair: Pair) -> str:
+    """One at the source, with a record in it."""
+    topic = pair.topic("killed")
+    produce(pair.producer(), topic, 1)
+    return topic
+
+
+@pytest.fixture
+def start(pair: Pair, topic: str, tmp_path: Path) -> Start:
+    """Starts the replicator of a link of its own, which keeps its temporary files in ``tmp_path``."""
+    both = clusters.Pair(pair.orange, pair.grape, tmp_path)
+    return lambda: our_replicator(both, Load(0, topic), 0)
+
+
+def temporary(directory: Path) -> list[Path]:
+    """What there is besides the settings and the log."""
+    return [path for path in directory.iterdir() if path.suffix not in (".sh", ".log")]
+
+
+async def family(replicator: OwnedProcess, wanted: str) -> list[psutil.Process]:
+    """What it has started, as soon as something that runs ``wanted`` is among it."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            found = psutil.Process(replicator.pid).children(recursive=True)
+            if any(runs(process, wanted) for process in found):
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def copied(pair: Pair, copying: Copying, count: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while len(await asyncio.to_thread(read_rows, pair.grape, copying.topic, 0)) < count:
+            await asyncio.sleep(0.1)
+
+
+async def gone(processes: list[psutil.Process]) -> bool:
+    """Whether all of them end soon."""
+    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=SOON)
+    return not alive
+
+
+@pytest.mark.parametrize("moment", [JAVA, DAEMON])
+async def test_what_is_just_starting_ends_with_a_killed_replicator(start: Start, moment: str) -> None:
+    async with start() as copying:
+        started = await family(copying.process, moment)
+        psutil.Process(copying.process.pid).kill()
+        assert await gone(started)
+
+
+async def test_java_and_the_python_workers_die_with_a_killed_replicator(pair: Pair, start: Start) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        started = await family(copying.process, DAEMON)
+        psutil.Process(copying.process.pid).kill()
+        assert await gone(started)
+
+
+async def test_python_workers_die_with_their_daemon_and_others_take_over(pair: Pair, topic: str, start: Start) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        (daemon,) = (p for p in await family(copying.process, DAEMON) if runs(p, DAEMON) and p.children())
+        workers = daemon.children()
+        daemon.kill()
+        assert await gone(workers)
+        produce(pair.producer(), topic, 1)
+        await copied(pair, copying, 2)
+
+
+async def test_a_replicator_whose_java_machine_has_died_ends_and_says_so(
+    pair: Pair, start: Start, tmp_path: Path
+) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        (java,) = (process for process in await family(copying.process, JAVA) if runs(process, JAVA))
+        java.kill()
+        assert await copying.process.wait(PATIENCE) == 1
+        assert "SPARK_DRIVER_MEMORY" in copying.process.log_file.read_text().splitlines()[-1]
+        assert temporary(tmp_path) == []
+
+
+async def test_a_replicator_whose_java_machine_hangs_ends_and_says_so(pair: Pair, start: Start) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        (java,) = (process for process in await family(copying.process, JAVA) if runs(process, JAVA))
+        java.suspend()
+        psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
+        assert await copying.process.wait(PATIENCE) == 1
+        told = copying.process.log_file.read_text()
+        assert "appliance replicate: Spark hangs" in told
+        assert "never retrieved" not in told
+
+
+async def test_a_terminated_replicator_leaves_no_temporary_file(pair: Pair, start: Start, tmp_path: Path) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        assert len(temporary(tmp_path)) == 1
+        psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
+        assert await copying.process.wait(PATIENCE) == 0
+        assert temporary(tmp_path) == []
+
+
+async def test_what_a_killed_replicator_has_left_is_removed_by_the_next(
+    pair: Pair, start: Start, tmp_path: Path
+) -> None:
+    async with start() as copying:
+        await copied(pair, copying, 1)
+        await copying.process.kill()
+    (left,) = temporary(tmp_path)
+    async with start() as copying:
+        await family(copying.process, JAVA)
+        (made,) = temporary(tmp_path)
+        assert made != left

@@ -1,0 +1,245 @@
+"""The replicator as a user runs it: through shim and tunnel, and with everything a user can get wrong."""
+
+import asyncio
+import ipaddress
+import signal
+from collections.abc import AsyncIterator
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from appliance.link.model.naming import REGISTRY
+from bench.lib.loopback import OWN_ADDRESS
+from testbed.cluster import Cluster
+from tests.support.administration import configure, delete_before
+from tests.support.disclosure import disclosing
+from tests.support.link import Link, faults, lines, link, shown_by
+from tests.support.patience import PATIENCE
+from tests.support.processes import family, peers
+from tests.support.rows import read_rows
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+POSITIONS = "replicator-orange.positions"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
+    async with link(tmp_path_factory.mktemp("link")) as made:
+        yield made
+
+
+@pytest.fixture
+def orders(shared: Link) -> Link:
+    """The link with an empty past and one source topic, ``orders``."""
+    shared.clear()
+    shared.make_topic(shared.orange, "orders", 2)
+    return shared
+
+
+async def until_copied(on: Link, topic: str, count: int, partition: int = 0) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while await copied(on.grape, f"{topic}.copy", partition) < count:
+            await asyncio.sleep(0.1)
+
+
+async def copied(cluster: Cluster, topic: str, partition: int = 0) -> int:
+    return len(await asyncio.to_thread(read_rows, cluster, topic, partition))
+
+
+async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(orders: Link) -> None:
+    orders.produce("orders", 100)
+    async with orders.running("source") as source, orders.running("replicate") as replicator:
+        await source.wait_for_line("ready", PATIENCE)
+        async with orders.running("destination") as destination:
+            await destination.wait_for_line("ready", PATIENCE)
+            await until_copied(orders, "orders", 100)
+            endpoints = ipaddress.IPv4Network("127.64.0.0/10")
+            home = {ipaddress.IPv4Address(address) for address in ("127.0.0.1", "127.0.5.1", OWN_ADDRESS)}
+            met = peers(family(replicator.pid))
+            assert any(address in endpoints for address in met)
+            assert {address for address in met if address not in endpoints} <= home
+        orders.produce("orders", 50)
+        await replicator.wait_for_line("appliance destination", PATIENCE)
+        await asyncio.sleep(2)
+        assert await copied(orders.grape, "orders.copy") == 100
+        async with orders.running("destination"):
+            await until_copied(orders, "orders", 150)
+    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_ends_its_slice_early(orders: Link) -> None:
+    orders.produce("orders", 1000)
+    async with orders.tunnel():
+        async with orders.running("replicate", LOG_LEVEL="debug") as replicator:
+            await until_copied(orders, "orders", 1)
+            shown = shown_by(replicator)
+            assert not [secret for secret in orders.secrets if secret in shown]
+            assert not disclosing(orders.directory, orders.secrets)
+        orders.produce("orders", 1000)
+        async with orders.running("replicate", SLICE_SECONDS="3600") as replicator:
+            await until_copied(orders, "orders", 2000)
+            psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
+            assert await replicator.wait(PATIENCE) == 0
+            assert not [line for line in lines(replicator) if "did not end in time" in line]
+            # Case 5: PySpark said with a stack trace that its Java machine had ended.
+            assert not [line for line in lines(replicator) if "Traceback" in line or " ERROR " in line]
+    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+async def test_a_bound_that_is_changed_in_the_settings_holds_without_a_restart_and_status_shows_it(
+    orders: Link,
+) -> None:
+    for _ in range(3):
+        orders.produce("orders", 2000, value=b"x" * 1000)
+    async with orders.tunnel(), orders.running("replicate", MAX_BYTES_PER_SECOND="1") as replicator:
+        await until_copied(orders, "orders", 1)
+        assert await copied(orders.grape, "orders.copy") < 6000
+        async with orders.running("status", "--json", MAX_BYTES_PER_SECOND="1") as status:
+            await status.wait_for_line('"max_bytes_per_second": 1,', PATIENCE)
+        settings = orders.directory / f"{replicator.name}.sh"
+        settings.write_text(settings.read_text().replace("MAX_BYTES_PER_SECOND=1\n", "MAX_BYTES_PER_SECOND=0\n"))
+        await replicator.wait_for_line("bound changed bytes_per_second=0", PATIENCE)
+        await until_copied(orders, "orders", 6000)
+    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+@pytest.mark.parametrize("wrong_end", ["source", "destination"])
+async def test_a_wrong_secret_at_one_end_is_named_at_both_and_nothing_is_written(orders: Link, wrong_end: str) -> None:
+    wrong = {"SHARED_SECRET": "another-" + orders.secret}
+    async with (
+        orders.running("source", **(wrong if wrong_end == "source" else {})) as source,
+        orders.running("destination", **(wrong if wrong_end == "destination" else {})) as destination,
+    ):
+        await source.wait_for_line("ready", PATIENCE)
+        await destination.wait_for_line("ready", PATIENCE)
+        async with orders.running("replicate") as replicator:
+            line = await replicator.wait_for_line("no broker of the source cluster answers", PATIENCE)
+            assert "appliance destination" in line
+            assert "SHARED_SECRET" in await destination.wait_for_line("SHARED_SECRET", PATIENCE)
+            assert "SHARED_SECRET" in await source.wait_for_line("SHARED_SECRET", PATIENCE)
+    assert orders.topics(orders.grape) == set()
+
+
+@pytest.mark.parametrize("side", ["SOURCE", "DESTINATION"])
+async def test_a_wrong_api_key_ends_it_with_one_line_and_nothing_is_written(orders: Link, side: str) -> None:
+    async with orders.tunnel(), orders.running("replicate", **{f"{side}_API_SECRET": "wrong"}) as replicator:
+        assert await replicator.wait(PATIENCE) == 1
+    (line,) = faults(replicator)
+    assert f"{side}_API_KEY=" in line
+    assert f"{side}_API_SECRET" in line
+    assert "wrong" not in line
+    assert orders.topics(orders.grape) == set()
+
+
+async def test_a_broker_that_nobody_answers_for_is_named_and_asked_again(orders: Link) -> None:
+    nowhere = {"DESTINATION_BROKER_SERVERS": "127.0.5.9:9"}
+    async with orders.tunnel(), orders.running("replicate", **nowhere) as replicator:
+        line = await replicator.wait_for_line("no broker of the destination cluster answers", PATIENCE)
+        assert "127.0.5.9:9" in line
+        assert "DESTINATION_BROKER_SERVERS" in line
+        psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
+        assert await replicator.wait(PATIENCE) == 0
+    assert sum("no broker of the destination" in line for line in lines(replicator)) == 1
+
+
+async def test_a_certificate_that_nobody_trusted_signed_names_the_ca_file(orders: Link) -> None:
+    other = {"SOURCE_CA_FILE": str(orders.grape.ca_file)}
+    async with orders.tunnel(), orders.running("replicate", **other) as replicator:
+        assert await replicator.wait(PATIENCE) == 1
+    (line,) = faults(replicator)
+    assert "SOURCE_CA_FILE" in line
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("REPLICA_TOPICS_SOURCE_REGEX", "orders(["), ("REPLICA_TOPICS_DEST_SUFFIX", "my copy")],
+)
+async def test_settings_that_cannot_be_used_are_named_before_anything_runs(
+    orders: Link, variable: str, value: str
+) -> None:
+    async with orders.running("replicate", **{variable: value}) as replicator:
+        assert await replicator.wait(PATIENCE) == 2
+    (line,) = lines(replicator)
+    assert f"{variable}={value}" in line
+    assert orders.topics(orders.grape) == set()
+
+
+async def test_a_regex_that_matches_nothing_is_named_and_a_topic_that_comes_later_is_copied(orders: Link) -> None:
+    async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_SOURCE_REGEX="late.*") as replicator:
+        await replicator.wait_for_line("REPLICA_TOPICS_SOURCE_REGEX=late.* matches no topic", PATIENCE)
+        orders.make_topic(orders.orange, "late")
+        orders.produce("late", 10)
+        await until_copied(orders, "late", 10)
+    assert orders.topics(orders.grape) == {"late.copy", POSITIONS, REGISTRY}
+
+
+async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_topics_are_copied(orders: Link) -> None:
+    orders.make_topic(orders.grape, "orders.copy", 1)
+    orders.make_topic(orders.orange, "orders-eu", 1)
+    orders.produce("orders", 10)
+    orders.produce("orders-eu", 10)
+    async with orders.tunnel(), orders.running("replicate") as replicator:
+        line = await replicator.wait_for_line("orders.copy has 1 partitions", PATIENCE)
+        assert "give orders.copy 2 partitions" in line
+        await until_copied(orders, "orders-eu", 10)
+    assert await copied(orders.grape, "orders.copy") == 0
+
+
+async def test_a_new_topic_is_copied_while_a_slice_of_an_hour_runs(orders: Link) -> None:
+    orders.produce("orders", 10)
+    async with orders.tunnel(), orders.running("replicate", SLICE_SECONDS="3600"):
+        await until_copied(orders, "orders", 10)
+        orders.make_topic(orders.orange, "orders-new")
+        orders.produce("orders-new", 10)
+        await until_copied(orders, "orders-new", 10)
+
+
+async def test_start_latest_copies_what_comes_after_and_later_topics_whole(orders: Link) -> None:
+    orders.produce("orders", 10)
+    async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_START="latest") as replicator:
+        await replicator.wait_for_line("topics to copy", PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            while await copied(orders.grape, POSITIONS, 0) == 0:  # one task, one lane
+                await asyncio.sleep(0.1)
+        orders.produce("orders", 5)
+        orders.make_topic(orders.orange, "orders-later")
+        orders.produce("orders-later", 7)
+        await until_copied(orders, "orders", 5)
+        await until_copied(orders, "orders-later", 7)
+    assert await copied(orders.grape, "orders.copy") == 5
+
+
+async def test_what_has_stopped_goes_on_by_the_operators_word_while_the_replicator_runs(orders: Link) -> None:
+    orders.make_topic(orders.grape, "orders.copy", 2, **{"max.message.bytes": "20000"})
+    orders.produce("orders", 10)
+    orders.produce("orders", 1, value=bytes(range(256)) * 200)
+    orders.produce("orders", 10)
+    async with orders.tunnel(), orders.running("replicate") as replicator:
+        line = await replicator.wait_for_line("MESSAGE_TOO_LARGE", PATIENCE)
+        assert "orders-0 offset 10 is refused" in line
+        await until_copied(orders, "orders", 10)
+        configure(orders.grape, "orders.copy", **{"max.message.bytes": "200000"})
+        async with orders.running("resume", "--topic", "orders") as resumed:
+            assert await resumed.wait(PATIENCE) == 0
+            assert "orders-0 goes on from offset 10" in "".join(lines(resumed))
+        await until_copied(orders, "orders", 21)
+    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+async def test_the_operator_leaves_a_gap_and_it_is_written_down(orders: Link) -> None:
+    orders.produce("orders", 10)
+    async with orders.tunnel():
+        async with orders.running("replicate"):
+            await until_copied(orders, "orders", 10)
+        orders.produce("orders", 10)
+        delete_before(orders.orange, "orders", 0, 15)
+        async with orders.running("replicate") as replicator:
+            await replicator.wait_for_line("offsets 10 to 14 were deleted at the source", PATIENCE)
+            async with orders.running("resume", "--topic", "orders", "--from", "earliest") as resumed:
+                assert await resumed.wait(PATIENCE) == 0
+            await until_copied(orders, "orders", 15)
+    remembered = [row[2] or b"" for row in read_rows(orders.grape, POSITIONS, 0)]  # one task, one lane
+    (gap,) = [value for value in remembered if b'"cause"' in value]
+    assert b'"first":10,"next":15,' in gap

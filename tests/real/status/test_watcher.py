@@ -1,0 +1,264 @@
+"""What the console says of real clusters, looked at while and after an engine copies between them."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from appliance.settings.values import OnGap, Settings
+from appliance.status.model.snapshot import PartitionStatus, Snapshot, State
+from appliance.status.watcher import Watcher
+from tests.support.administration import delete_before
+from tests.support.engine import LANES, Engine, Pair
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def settings(pair: Pair, **changed: str) -> Settings:
+    """The pair's link as a setenv.sh would have it."""
+    values = {
+        "SOURCE_CLUSTER_ID": pair.tag,
+        "SOURCE_BROKER_SERVERS": pair.orange.home_bootstrap,
+        "SOURCE_SECURITY_PROTOCOL": "PLAINTEXT",
+        "SOURCE_ROUTE": "direct",
+        "DESTINATION_CLUSTER_ID": "grape",
+        "DESTINATION_BROKER_SERVERS": pair.grape.home_bootstrap,
+        "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
+        "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
+        "REPLICA_TOPICS_DEST_SUFFIX": pair.naming.suffix,
+    }
+    return parse(values | changed, Role.REPLICATOR)
+
+
+@contextlib.asynccontextmanager
+async def watching(pair: Pair, **changed: str) -> AsyncIterator[Watcher]:
+    """A watcher with connections of its own."""
+    used = settings(pair, **changed)
+    async with source_cluster(used) as source, destination_cluster(used) as destination:
+        yield Watcher(used, source, destination)
+
+
+async def until(watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snapshot:
+    """Look until the snapshot is as expected: what is committed is seen when its markers are written."""
+    deadline = time.monotonic() + PATIENCE
+    while not expected(snapshot := await watcher.look()):
+        assert time.monotonic() < deadline, snapshot
+        await asyncio.sleep(0.05)
+    return snapshot
+
+
+def only(snapshot: Snapshot) -> PartitionStatus:
+    """The one partition that there is."""
+    (partition,) = snapshot.partitions
+    return partition
+
+
+def produce(pair: Pair, topic: str, count: int, partition: int = 0, size: int = 100) -> None:
+    producer = pair.producer()
+    for _ in range(count):
+        producer.produce(topic, b"v" * size, partition=partition)
+    assert producer.flush(PATIENCE) == 0
+
+
+async def test_before_any_replicator_has_run_nothing_is_copied_and_all_of_it_is_to_be(pair: Pair) -> None:
+    topic = pair.topic("new", 2)
+    produce(pair, topic, 10)
+    async with watching(pair) as watcher:
+        snapshot = await watcher.look()
+    assert snapshot.state is State.NEVER_RUN
+    assert [(p.copied, p.lag_records, p.lag_seconds) for p in snapshot.partitions] == [(0, 10, None), (0, 0, 0)]
+
+
+async def test_copied_and_lag_are_what_both_clusters_say(pair: Pair) -> None:
+    topic = pair.topic("lag", 2)
+    for partition in range(2):
+        produce(pair, topic, 20, partition)
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.copy_all()
+        copied = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        assert [(p.copied, p.lag_records, p.lag_seconds) for p in copied.partitions] == [(20, 0, 0)] * 2
+        assert {lane.owner.run for lane in copied.lanes if lane.owner} == {engine.run}
+        assert len(copied.lanes) == LANES
+        produce(pair, topic, 30)
+        behind = await watcher.look()
+        assert behind.state is State.COPYING
+        assert [(p.copied, p.lag_records) for p in behind.partitions] == [(20, 30), (20, 0)]
+        lag = behind.topics[0].lag_seconds
+        assert lag is not None
+        assert 0 < lag < PATIENCE
+        await engine.copy_all()
+        again = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        assert [p.copied for p in again.partitions] == [50, 20]
+        assert again.topics[0].rate is not None
+        async with watching(pair) as other:
+            fresh = await other.look()
+        assert [(p.copied, p.next_offset) for p in fresh.partitions] == [
+            (p.copied, p.next_offset) for p in again.partitions
+        ]
+
+
+async def test_markers_and_aborted_records_leave_no_lag(pair: Pair) -> None:
+    topic = pair.topic("markers")
+    producer = pair.producer(**{"transactional.id": topic})
+    producer.init_transactions(PATIENCE)
+    for commit in (True, False):
+        producer.begin_transaction()
+        for _ in range(5):
+            producer.produce(topic, b"v")
+        producer.flush(PATIENCE)
+        (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE)
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.copy_all()
+        snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+    assert (only(snapshot).copied, only(snapshot).end_offset, only(snapshot).lag_records) == (5, 12, 0)
+
+
+async def test_a_stopped_partition_says_why_and_since_when(pair: Pair) -> None:
+    topic = pair.topic("oversize")
+    pair.make_copy(topic, 1, **{"max.message.bytes": "20000"})
+    produce(pair, topic, 10)
+    produce(pair, topic, 1, size=50_000)
+    before = time.time() * 1000
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.prepare()
+
+        async def stopped() -> None:
+            await until(watcher, lambda snapshot: snapshot.state is State.STOPPED)
+
+        await engine.copy_until(asyncio.create_task(stopped()))
+        assert watcher.snapshot is not None
+        status = only(watcher.snapshot)
+    assert status.stopped is not None
+    assert "MESSAGE_TOO_LARGE" in status.stopped.reason
+    assert before <= status.stopped.since <= time.time() * 1000
+    assert (status.copied, status.lag_records) == (10, 1)
+
+
+async def test_a_gap_that_was_left_is_told(pair: Pair) -> None:
+    topic = pair.topic("gap")
+    produce(pair, topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    produce(pair, topic, 10)
+    delete_before(pair.orange, topic, 0, 15)
+    async with watching(pair) as watcher, pair.engine(on_gap=OnGap.RECORD) as engine:
+        await engine.copy_all()
+        snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+    gaps = only(snapshot).gaps
+    assert gaps is not None
+    assert [(gap.first, gap.next, gap.cause) for gap in gaps] == [(10, 15, "deleted at the source")]
+    assert only(snapshot).copied == 15
+
+
+async def test_an_open_transaction_is_named_and_gone_when_it_is_over(pair: Pair) -> None:
+    topic = pair.topic("open")
+    produce(pair, topic, 10)
+    before = time.time() * 1000
+    opened = pair.producer(**{"transactional.id": f"till-{pair.tag}"})
+    opened.init_transactions(PATIENCE)
+    opened.begin_transaction()
+    opened.produce(topic, b"v")
+    opened.flush(PATIENCE)
+    produce(pair, topic, 10)
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.prepare()
+
+        async def held() -> None:
+            await until(watcher, lambda snapshot: only(snapshot).copied == 10 and only(snapshot).held is not None)
+
+        await engine.copy_until(asyncio.create_task(held()))
+        assert watcher.snapshot is not None
+        hold = only(watcher.snapshot).held
+        assert hold is not None
+        assert (hold.transaction.transactional_id, hold.transaction.first_offset) == (f"till-{pair.tag}", 10)
+        assert (hold.waiting, hold.transaction.producer_id >= 0) == (11, True)
+        assert before - 1000 <= hold.transaction.began <= time.time() * 1000
+        assert watcher.snapshot.state is State.COPIED  # up to where anything may be copied
+        opened.commit_transaction(PATIENCE)
+        await engine.copy_all()
+        snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+    assert (only(snapshot).held, only(snapshot).copied) == (None, 21)
+
+
+async def test_the_newest_of_two_replicators_is_the_one_that_has_the_lanes(pair: Pair) -> None:
+    topic = pair.topic("two", LANES)
+
+    def owned_by(engine: Engine) -> Callable[[Snapshot], bool]:
+        return lambda snapshot: {lane.owner.run if lane.owner else "" for lane in snapshot.lanes} == {engine.run}
+
+    async with watching(pair) as watcher, pair.engine() as older, pair.engine() as newer:
+        for engine in (older, newer):
+            produce(pair, topic, 10)
+            await engine.copy_all()
+            await until(watcher, owned_by(engine))
+
+
+async def test_positions_that_somebody_leaves_undecided_are_named_with_their_lane(pair: Pair) -> None:
+    topic = pair.topic("hanging")
+    produce(pair, topic, 10)
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.copy_all()
+        hanging = pair.producer(**{**pair.grape.client_configuration(), "transactional.id": f"hanging-{pair.tag}"})
+        hanging.init_transactions(PATIENCE)
+        hanging.begin_transaction()
+        hanging.produce(pair.naming.positions_topic, b"{}", b"{}", partition=1)
+        hanging.flush(PATIENCE)
+        snapshot = await until(watcher, lambda snapshot: any(lane.held for lane in snapshot.lanes))
+        (lane,) = [lane for lane in snapshot.lanes if lane.held]
+        assert lane.held is not None
+        assert (lane.lane, lane.held.transactional_id) == (1, f"hanging-{pair.tag}")
+        hanging.abort_transaction(PATIENCE)
+        await until(watcher, lambda snapshot: not any(lane.held for lane in snapshot.lanes))
+
+
+async def test_a_positions_topic_that_is_gone_takes_what_it_said_with_it(pair: Pair) -> None:
+    topic = pair.topic("forgotten")
+    produce(pair, topic, 10)
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.copy_all()
+        await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        positions = pair.naming.positions_topic
+        admin = AdminClient(pair.grape.client_configuration())
+        admin.delete_topics([positions])[positions].result(PATIENCE)
+        snapshot = await until(watcher, lambda snapshot: snapshot.state is State.NEVER_RUN)
+    assert (only(snapshot).copied, snapshot.lanes) == (0, ())
+
+
+async def test_what_somebody_else_has_written_among_the_positions_is_unknown_and_not_guessed(pair: Pair) -> None:
+    topic = pair.topic("garbage")
+    produce(pair, topic, 10)
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.copy_all()
+        await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        stranger = pair.producer(**pair.grape.client_configuration())
+        stranger.produce(pair.naming.positions_topic, b"hello", b"key", partition=0)
+        stranger.flush(PATIENCE)
+        snapshot = await until(watcher, lambda snapshot: snapshot.destination.unknown is not None)
+    assert snapshot.destination.unknown is not None
+    assert "holds something else" in snapshot.destination.unknown.reason
+    assert only(snapshot).copied is None
+
+
+@pytest.mark.parametrize("side", ["SOURCE", "DESTINATION"])
+async def test_a_cluster_that_does_not_answer_is_unknown_and_the_other_one_is_not(pair: Pair, side: str) -> None:
+    topic = pair.topic("silent")
+    produce(pair, topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    async with watching(pair, **{f"{side}_BROKER_SERVERS": "127.0.3.9:9"}) as watcher:
+        first, second = await watcher.look(), await watcher.look()
+    assert first.state is State.UNKNOWN
+    silent, other = (second.source, second.destination) if side == "SOURCE" else (second.destination, second.source)
+    assert other.unknown is None
+    assert silent.unknown is not None
+    assert f"{side}_BROKER_SERVERS" in silent.unknown.reason
+    assert silent.unknown.since <= first.at
+    assert only(second).lag_records is None
+    assert only(second).copied == (10 if side == "SOURCE" else None)

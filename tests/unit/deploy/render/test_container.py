@@ -1,0 +1,83 @@
+import ipaddress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.settings.env_file import load
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+from appliance.settings.variables import TABLE
+from deploy.render.compose import DESTINATION_VM, SOURCE_VM
+from deploy.render.container import SERVICES, Service
+from tests.support.rendering import VMS, files
+from tests.support.settings import REQUIRED
+
+EVERY_SERVICE = [(role, service) for role in VMS for service in SERVICES[role]]
+
+
+def variables(tmp_path: Path, role: Role, service: Service, **changes: str) -> dict[str, str]:
+    path = tmp_path / "setenv.sh"
+    path.write_text(files(role, **changes)[service.path])
+    return load(path, {})
+
+
+def settings(tmp_path: Path, role: Role, service: Service, **changes: str) -> Settings:
+    return parse(variables(tmp_path, role, service, **changes), service.role)
+
+
+@pytest.mark.parametrize(("role", "service"), EVERY_SERVICE)
+def test_a_service_has_all_that_it_needs_and_nothing_that_it_does_not(
+    tmp_path: Path, role: Role, service: Service
+) -> None:
+    found = variables(tmp_path, role, service)
+    parse(found, service.role)
+    assert set(found) <= {variable.name for variable in TABLE if variable.roles & service.role}
+
+
+def test_no_login_to_the_destination_is_beside_the_tunnel_and_no_shared_secret_beside_the_replicator(
+    tmp_path: Path,
+) -> None:
+    tunnel, _ = SERVICES[SOURCE_VM]
+    gateway, replicator, _ = SERVICES[DESTINATION_VM]
+    assert not [name for name in variables(tmp_path, SOURCE_VM, tunnel) if "API" in name]
+    assert not [name for name in variables(tmp_path, DESTINATION_VM, gateway) if "DESTINATION_API" in name]
+    assert "SHARED_SECRET" not in variables(tmp_path, DESTINATION_VM, replicator)
+
+
+@pytest.mark.parametrize(("role", "service"), EVERY_SERVICE)
+@given(secret=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
+def test_a_secret_arrives_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, role: Role, service: Service, secret: str
+) -> None:
+    changes = {"SOURCE_API_SECRET": secret, "SHARED_SECRET": REQUIRED["SHARED_SECRET"] + secret}
+    found = variables(tmp_path_factory.getbasetemp(), role, service, **changes)
+    assert changes.items() & found.items() == {item for item in changes.items() if item[0] in found} != set()
+
+
+def test_the_source_listens_where_docker_publishes(tmp_path: Path) -> None:
+    tunnel, _ = SERVICES[SOURCE_VM]
+    found = settings(tmp_path, SOURCE_VM, tunnel, TUNNEL_LISTEN="10.0.0.5", TUNNEL_PORT="443")
+    assert str(found.tunnel.listen) == "0.0.0.0:443"
+    assert str(found.tunnel.status) == "0.0.0.0:8081"
+
+
+def test_the_shim_and_the_replicator_agree_on_where_it_listens(tmp_path: Path) -> None:
+    gateway, replicator, _ = SERVICES[DESTINATION_VM]
+    found = [settings(tmp_path, DESTINATION_VM, one, DNS_LISTEN="127.0.0.9:5353") for one in (gateway, replicator)]
+    assert [str(one.dns.listen) for one in found] == ["127.0.0.1:53"] * 2
+    assert str(found[1].console.listen) == "0.0.0.0:8080"
+
+
+@pytest.mark.parametrize(("given_upstream", "used"), [("", "10.0.0.2:53"), ("10.9.9.9:5353", "10.9.9.9:5353")])
+def test_the_shim_asks_the_vms_own_dns_server_for_other_names(tmp_path: Path, given_upstream: str, used: str) -> None:
+    gateway, *_ = SERVICES[DESTINATION_VM]
+    assert str(settings(tmp_path, DESTINATION_VM, gateway, DNS_UPSTREAM=given_upstream).dns.upstream) == used
+
+
+def test_no_endpoint_gets_the_address_of_the_shim(tmp_path: Path) -> None:
+    gateway, *_ = SERVICES[DESTINATION_VM]
+    found = settings(tmp_path, DESTINATION_VM, gateway)
+    assert ipaddress.ip_address(found.dns.listen.host) not in found.tunnel.endpoint_network

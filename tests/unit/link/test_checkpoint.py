@@ -1,0 +1,119 @@
+import json
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from appliance.errors import PeerError
+from appliance.kafka.records.batch import split
+from appliance.kafka.records.records import Record, body, key_and_value, unpack
+from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Memory, Owner, StartOffsets
+from appliance.link.model.checkpoint_records import (
+    decode,
+    encode_forgotten,
+    encode_gap,
+    encode_link,
+    encode_mark,
+    encode_owner,
+    encode_position,
+    encode_starts,
+    newest,
+    packed,
+)
+from appliance.link.model.position import CopyEnd, Position
+
+PARTITION = ("orders", 4)
+POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 500, 3, 480, 9000, 1_700_000_000_000)
+GAP = Gap(PARTITION, uuid.UUID(int=1), 500, 700, "deleted at the source", 1_700_000_000_000)
+OWNER = Owner("run", "worker", "host", 1_700_000_000_000)
+LINK = LinkRecord("source-cluster", 4, 5, 1_700_000_000_000)
+STARTS = StartOffsets("orders", uuid.UUID(int=1), (100, -1, 0))
+
+
+def test_what_is_remembered_comes_back_as_it_was() -> None:
+    assert decode(encode_position(PARTITION, POSITION, 1)) == (PARTITION, POSITION)
+    assert decode(encode_gap(GAP, 1)) == GAP
+    assert decode(encode_owner(3, OWNER, 1)) == (3, OWNER)
+    written = replace(POSITION, copy_end=CopyEnd(900, 7, 4000, 2))
+    assert decode(encode_position(PARTITION, written, 1)) == (PARTITION, written)
+    assert decode(encode_forgotten(PARTITION, 1)) == Forgotten(PARTITION)
+    assert decode(encode_mark(Mark(3, 4000, 2), 1)) == Mark(3, 4000, 2)
+    assert decode(encode_link(LINK, 1)) == LINK
+    assert decode(encode_starts(STARTS, 1)) == STARTS
+
+
+def test_a_position_of_an_older_release_is_read() -> None:
+    key, value = key_and_value(encode_position(PARTITION, POSITION, 1).body)
+    older = json.loads(value or b"")
+    del older["copy_end"]
+    assert decode(Record(0, 1, body(key, json.dumps(older).encode()))) == (PARTITION, POSITION)
+
+
+def test_a_position_can_be_read_by_eye() -> None:
+    key, value = key_and_value(encode_position(PARTITION, POSITION, 1).body)
+    assert json.loads(key or b"") == {"topic": "orders", "partition": 4}
+    assert json.loads(value or b"")["next_offset"] == 500
+
+
+def test_of_two_runs_just_one_is_the_newer() -> None:
+    later = Owner("a", "worker", "host", 0, generation=2)
+    at_once = Owner("b", "worker", "host", 0, generation=2)
+    assert later.is_newer_than(OWNER)
+    assert not OWNER.is_newer_than(later)
+    assert at_once.is_newer_than(later) != later.is_newer_than(at_once)
+
+
+def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:
+    memory = Memory()
+    later = Gap(PARTITION, uuid.UUID(int=1), 500, 800, "again", 1_700_000_000_001)
+    for record in [
+        encode_position(PARTITION, POSITION, 1),
+        encode_gap(GAP, 2),
+        encode_gap(later, 3),
+        encode_position(PARTITION, POSITION.stop("why", 9), 4),
+        encode_owner(3, OWNER, 5),
+        encode_position(("payments", 0), POSITION, 6),
+        encode_forgotten(("payments", 0), 7),
+        encode_link(LINK, 8),
+        encode_starts(STARTS, 9),
+        encode_mark(Mark(3, 4000, 2), 10),
+    ]:
+        memory.add(decode(record))
+    assert (memory.link, memory.starts, memory.mark) == (LINK, {"orders": STARTS}, Mark(3, 4000, 2))
+    assert memory.positions == {PARTITION: POSITION.stop("why", 9)}
+    assert list(memory.gaps.values()) == [GAP, later]
+    assert memory.owner == OWNER
+
+
+def test_a_partition_that_stops_again_for_the_same_reason_has_been_stopped_all_along() -> None:
+    stopped = POSITION.stop("why", 9)
+    assert stopped.stop("why", 10) is stopped
+    assert stopped.stop("else", 10).stopped_at == 10
+    assert stopped.go_on() == POSITION
+    assert POSITION.go_on() is POSITION
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"{}", b'{"version":1}', b'{"version":2}', b"\xff"])
+def test_what_somebody_else_wrote_is_not_taken_for_ours(value: bytes | None) -> None:
+    with pytest.raises(PeerError):
+        decode(Record(7, 1, body(b'{"topic":"orders","partition":4}', value)))
+
+
+def test_a_reason_of_any_text_comes_back_as_it_was() -> None:
+    stopped = POSITION.stop('a "quoted" reason, a \\ and an ä', 9)
+    assert decode(encode_position(("töpic\n", 4), stopped, 1)) == (("töpic\n", 4), stopped)
+
+
+def test_of_many_records_only_the_newest_of_each_key_is_decoded() -> None:
+    rubbish = Record(0, 1, body(b'{"topic":"orders","partition":4}', b"never looked at"))
+    assert list(newest([rubbish, encode_position(PARTITION, POSITION, 1)])) == [(PARTITION, POSITION)]
+
+
+def test_thousands_of_positions_are_written_as_batches_that_any_broker_takes() -> None:
+    records = [encode_position(("orders", number), POSITION.stop("why" * 50, 9), 1) for number in range(5_000)]
+    batches = [(next(split(bytes(data))), count) for data, count in packed(records)]
+    assert sum(count for _, count in batches) == len(records)
+    assert all(batch.header.records == count for batch, count in batches)
+    assert max(len(batch.data) for batch, _ in batches) < 128 * 1024
+    unpacked = [record.body for batch, _ in batches for record in unpack(batch, 0)]
+    assert unpacked == [record.body for record in records]

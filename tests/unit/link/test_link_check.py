@@ -1,0 +1,71 @@
+import uuid
+
+import pytest
+
+from appliance.link.model.checkpoint import LinkRecord, Memory, Owner
+from appliance.link.model.link_check import PositionsTopic, link_fault
+from appliance.link.model.position import Position
+from appliance.link.model.replicas import lane_of
+
+LINK = LinkRecord("orange", 4, 4, 1)
+POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 10)
+PARTITIONS = [("orders", number) for number in range(8)]
+
+
+def topic(
+    partitions: int = 4, lanes: int = 4, link: LinkRecord | None = LINK, policy: str = "compact"
+) -> PositionsTopic:
+    """Positions of eight partitions, as so many lanes have written them."""
+    memories = [Memory() for _ in range(partitions)]
+    for key in PARTITIONS:
+        memories[lane_of(*key, lanes)].positions[key] = POSITION
+    memories[0].link = link
+    return PositionsTopic("positions", policy, memories)
+
+
+def test_a_link_that_is_as_it_was_made_goes_on() -> None:
+    assert link_fault(topic(), "orange", ["orders.copy"]) == ""
+
+
+def test_a_link_that_nobody_has_made_yet_goes_on() -> None:
+    assert link_fault(PositionsTopic("positions", "compact", [Memory(), Memory()]), "orange", []) == ""
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_positions_that_retention_may_delete_are_refused(policy: str) -> None:  # invariant H
+    assert f"cleanup.policy={policy}" in link_fault(topic(policy=policy), "orange", [])
+
+
+def test_a_topic_that_remembers_nothing_of_copies_that_are_there_is_refused() -> None:  # invariant H
+    empty = PositionsTopic("positions", "compact", [Memory(owner=Owner("run", "worker", "host", 1))])
+    assert "1 copies of this link are there, orders.copy" in link_fault(empty, "orange", ["orders.copy"])
+
+
+def test_a_topic_of_another_size_is_refused() -> None:  # invariant H
+    assert "has 5 partitions, and had 4" in link_fault(topic(partitions=5), "orange", [])
+
+
+def test_another_source_cluster_is_refused_unless_one_of_them_has_no_id() -> None:  # invariant I
+    assert "made with source cluster orange; SOURCE_BROKER_SERVERS lead to plum" in link_fault(topic(), "plum", [])
+    assert link_fault(topic(), "", []) == ""
+    assert link_fault(topic(link=LinkRecord("", 4, 4, 1)), "plum", []) == ""
+
+
+def test_a_position_in_another_lanes_partition_is_refused() -> None:  # invariant H
+    misplaced = topic()
+    misplaced.memories[lane_of("orders", 3, 4) - 1].positions["orders", 3] = POSITION
+    assert "holds the position of orders-3, which belongs into partition" in link_fault(misplaced, "orange", [])
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 4])
+def test_of_an_older_link_as_many_lanes_are_found_as_put_every_position_in_its_place(lanes: int) -> None:
+    older = topic(partitions=4, lanes=lanes, link=None)
+    assert older.lanes == lanes
+    assert link_fault(older, "orange", []) == ""
+
+
+def test_a_run_comes_after_all_that_have_left_their_names() -> None:
+    assert topic().generation == 1
+    named = topic()
+    named.memories[2].owner = Owner("run", "worker", "host", 1, generation=7)
+    assert named.generation == 8

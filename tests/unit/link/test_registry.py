@@ -1,0 +1,46 @@
+import uuid
+
+import pytest
+
+from appliance.errors import PeerError
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.records.records import Record, body
+from appliance.link.client.registry import Claim, Registry, belongs_to_another, decode_claim, encode_claim
+
+COPY = ("orders.copy", uuid.UUID(int=2))
+LINK = "replicator-orange"
+CLAIM = Claim(LINK, 1_700_000_000_000, ("segment.bytes",), 7)
+KEY = b'{"copy":"orders.copy","id":"00000000000000000000000000000002","link":"replicator-orange"}'
+
+
+def test_a_claim_comes_back_as_it_was() -> None:
+    assert decode_claim(encode_claim(COPY, LINK, CLAIM, 1)) == (COPY, LINK, CLAIM)
+
+
+def test_a_claim_is_taken_back_by_a_tombstone() -> None:
+    assert decode_claim(encode_claim(COPY, LINK, None, 1)) == (COPY, LINK, None)
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"{}", b'{"version":2}'])
+def test_what_somebody_else_wrote_is_not_taken_for_a_claim(value: bytes) -> None:
+    with pytest.raises(PeerError, match="replicator-registry"):
+        decode_claim(Record(7, 1, body(KEY, value)))
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_of_two_claims_the_first_holds_and_its_rewriting_does_not_change_that(compacted: bool) -> None:
+    # Of each key compaction keeps the newest record alone.
+    first, second = Claim("replicator-a", 1), Claim("replicator-b", 2)
+    rewritten = Claim("replicator-a", 1, ("segment.bytes",), rank=4)
+    log = [(4, first), (7, second), (9, rewritten)]
+    registry = Registry(KafkaCluster.__new__(KafkaCluster), "replicator-a")
+    for offset, claim in log[1:] if compacted else log:
+        registry._take(encode_claim(COPY, claim.link, claim, 1)._replace(offset=offset))
+    assert registry.claims[COPY] == rewritten
+
+
+def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:
+    text = belongs_to_another("orders.copy", CLAIM)
+    assert "orders.copy belongs to link replicator-orange" in text
+    assert "REPLICA_TOPICS_DEST_SUFFIX" in text
+    assert "--take-over" in text

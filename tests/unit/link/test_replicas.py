@@ -1,0 +1,112 @@
+import re
+import uuid
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import Replica, discover, lane_of, lanes_of, seats_of, too_small
+
+NAMING = Naming("replicator-orange", "copy", re.compile("orders.*|x+"), re.compile("orders-secret"))
+
+
+def topic(name: str, partitions: int = 2, error: ErrorCode = ErrorCode.none, internal: bool = False) -> Topic:
+    return Topic(name, uuid.uuid5(uuid.NAMESPACE_DNS, name), internal, (1,) * partitions, error)
+
+
+def cluster(*topics: Topic) -> Metadata:
+    return Metadata("id", 1, {}, {topic.name: topic for topic in topics})
+
+
+@pytest.mark.parametrize(
+    ("name", "copied"),
+    [
+        ("orders", True),
+        ("orders-eu", True),
+        ("my-orders", False),
+        ("orders-secret", False),
+        ("orders.copy", False),
+        ("replicator-lime.positions", False),
+    ],
+)
+def test_a_topic_is_copied_if_the_whole_name_matches_and_it_is_nobodys_copy(name: str, copied: bool) -> None:
+    assert NAMING.copies(name, internal=False) is copied
+
+
+def test_kafkas_own_topics_are_never_copied() -> None:
+    everything = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
+    assert not everything.copies("__consumer_offsets", internal=True)
+    assert not everything.copies("replicator-lime.positions", internal=False)
+    assert everything.copies("anything", internal=False)
+
+
+def test_each_partition_goes_to_the_partition_of_its_number() -> None:
+    found = discover(cluster(topic("orders", 3), topic("other")), cluster(topic("orders.copy", 3)), NAMING)
+    assert [(r.source_topic, r.partition, r.destination_topic) for r in found.replicas] == [
+        ("orders", 0, "orders.copy"),
+        ("orders", 1, "orders.copy"),
+        ("orders", 2, "orders.copy"),
+    ]
+    assert found.replicas[0].source_id == topic("orders").id
+    assert found.replicas[0].destination_id == topic("orders.copy").id
+    assert not found.missing
+    assert not found.unfit
+
+
+def test_a_topic_without_a_copy_is_missing_one() -> None:
+    found = discover(cluster(topic("orders")), cluster(), NAMING)
+    assert [missing.name for missing in found.missing] == ["orders"]
+    assert not found.replicas
+
+
+def test_a_copy_with_fewer_partitions_is_told_apart_and_none_of_it_is_copied() -> None:
+    found = discover(
+        cluster(topic("orders", 3), topic("xx")), cluster(topic("orders.copy", 2), topic("xx.copy")), NAMING
+    )
+    ((source, copy),) = found.smaller
+    assert too_small(source, copy) == (
+        "destination topic orders.copy has 2 partitions and orders has 3: "
+        "give orders.copy 3 partitions, or delete it and it will be made anew"
+    )
+    assert {replica.source_topic for replica in found.replicas} == {"xx"}
+
+
+def test_a_copy_with_more_partitions_is_fit() -> None:
+    assert len(discover(cluster(topic("xx", 2)), cluster(topic("xx.copy", 5)), NAMING).replicas) == 2
+
+
+def test_a_name_that_is_too_long_with_the_suffix_is_unfit() -> None:
+    found = discover(cluster(topic("x" * 245)), cluster(), NAMING)
+    assert "REPLICA_TOPICS_DEST_SUFFIX" in found.unfit["x" * 245]
+
+
+def test_a_topic_that_may_not_be_read_or_written_names_the_key() -> None:
+    hidden = topic("orders", 0, ErrorCode.topic_authorization_failed)
+    assert "SOURCE_API_KEY" in discover(cluster(hidden), cluster(), NAMING).unfit["orders"]
+    hidden = topic("orders.copy", 0, ErrorCode.topic_authorization_failed)
+    assert "DESTINATION_API_KEY" in discover(cluster(topic("orders")), cluster(hidden), NAMING).unfit["orders"]
+
+
+def replica(name: str, partition: int) -> Replica:
+    return Replica(name, partition, name + ".copy", uuid.UUID(int=1), uuid.UUID(int=2))
+
+
+def test_a_partitions_lane_is_fixed_for_ever() -> None:
+    # A change here would make the positions of every running link unreadable: lane i reads partition i alone.
+    assert [lane_of("orders", n, 12) for n in range(3)] == [2, 3, 4]
+    assert [lane_of("payments", n, 12) for n in range(3)] == [6, 7, 8]
+
+
+def test_a_topics_partitions_are_spread_over_the_lanes() -> None:
+    lanes = lanes_of([replica("orders", n) for n in range(24)], 12)
+    assert {len(replicas) for replicas in lanes.values()} == {2}
+    assert len(lanes) == 12
+
+
+def test_lanes_are_dealt_to_seats_by_their_number_and_no_seat_is_empty() -> None:
+    assert seats_of([0, 1, 2, 3, 4], 2) == ((0, 2, 4), (1, 3))
+    assert seats_of([4], 2) == ((4,),)
+    assert seats_of([], 2) == ()
+    with_one_more = seats_of([0, 1, 2, 3, 4, 7], 2)
+    assert set(with_one_more[0]) >= {0, 2, 4}

@@ -1,7 +1,0 @@
-from appliance.render.memory import tunnel_memory
-
-
-def test_more_connections_get_more_memory_and_those_inside_ssh_more_again() -> None:
-    assert tunnel_memory(4096) == 512
-    assert tunnel_memory(40_960) > 3 * tunnel_memory(1)
-    assert tunnel_memory(4096, by_ssh=True) == 512 + 128 + 256

@@ -1,0 +1,53 @@
+import pytest
+
+from appliance.replicator.spark.spark_error import blame
+
+FAILED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent \
+failure: Lost task 0.3 in stage 1.0 (TID 5) (10.0.0.7 executor 1): """
+TRACE = """org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "worker.py", line 1, in main
+    process()
+{said}
+
+\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:500)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("appliance.errors.PeerError: other releases", "on 10.0.0.7: other releases"),
+        ("appliance.errors.SettingsError: one fault\nanother", "on 10.0.0.7: one fault; another"),
+        ("ValueError: nothing of ours", "on 10.0.0.7: ValueError: nothing of ours"),
+    ],
+)
+def test_the_innermost_exception_of_a_task_is_what_is_said(said: str, line: str) -> None:
+    assert blame(FAILED + TRACE.format(said=said)) == line
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "org.apache.spark.SparkException: \nError from python worker:\n  python3: Error while finding module "
+        "specification for 'appliance.replicator.spark.daemon' "
+        "(ModuleNotFoundError: No module named 'appliance')\nPYTHONPATH was:\n  /x",
+        'java.io.IOException: Cannot run program "python3": error=2, No such file or directory',
+    ],
+)
+def test_a_host_without_our_python_is_told_how_to_start_its_worker(said: str) -> None:
+    line = blame(FAILED + said)
+    assert line.startswith("on 10.0.0.7: ")
+    assert line.endswith(": start its Spark worker by `appliance spark worker`")
+
+
+def test_what_java_says_without_python_is_its_first_line() -> None:
+    assert (
+        blame("An error occurred while calling None.\n: java.lang.Oops: all masters\n\tat x")
+        == "java.lang.Oops: all masters"
+    )
+
+
+def test_there_is_always_a_line() -> None:
+    assert blame("") == "Spark does not say why"

@@ -1,0 +1,39 @@
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from appliance.replicator.spark.tempdir import scratch
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_it_goes_with_all_that_is_in_it(temporary: Path) -> None:
+    with scratch("replicator-a") as directory:
+        (directory / "file").touch()
+        assert directory.parent == temporary
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_the_dead_have_left_is_removed(temporary: Path) -> None:
+    left = temporary / "replicator-a-dead"
+    left.mkdir()
+    (left / "file").touch()
+    with scratch("replicator-a") as directory:
+        assert list(temporary.iterdir()) == [directory]
+
+
+def test_what_belongs_to_the_living_and_to_others_is_left_alone(temporary: Path) -> None:
+    other = temporary / "replicator-b-dead"
+    other.mkdir()
+    target = temporary / "target"
+    target.mkdir()
+    link = temporary / "replicator-a-link"
+    link.symlink_to(target)
+    with scratch("replicator-a") as first, scratch("replicator-a") as second:
+        assert first != second
+        assert set(temporary.iterdir()) == {other, target, link, first, second}

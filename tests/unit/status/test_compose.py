@@ -1,0 +1,274 @@
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.kafka.protocol.metadata import Topic
+from appliance.link.client.registry import Claim
+from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
+from appliance.link.model.replicas import lane_of
+from appliance.status.model.compose import compose
+from appliance.status.model.facts import DestinationFacts, Log, SourceFacts, Told
+from appliance.status.model.snapshot import Fault, State
+from tests.support.facts import (
+    COPY_ID,
+    DESTINATION,
+    NOW,
+    PAYMENTS,
+    RUN,
+    SILENT,
+    SOURCE,
+    SOURCE_ID,
+    first,
+    metadata,
+    positions_topic,
+    settings,
+    snapshot,
+    with_logs,
+    with_position,
+)
+
+KEY = ("payments", 0)
+
+
+def test_what_is_copied_to_the_end_has_no_lag_however_old_it_is() -> None:
+    status = snapshot(destination=with_position(timestamp=1))
+    assert status.state is State.COPIED
+    assert (first(status).lag_records, first(status).lag_seconds, first(status).copied) == (0, 0, 90)
+    assert first(status).lane == lane_of(*KEY, 3)
+
+
+def test_the_lag_counts_offsets_up_to_the_last_stable_one() -> None:
+    status = snapshot(with_logs({KEY: Log(-1, 130, 150)}))
+    assert status.state is State.COPYING
+    assert (first(status).lag_records, first(status).end_offset) == (30, 130)
+
+
+def test_the_lag_in_seconds_is_the_age_of_the_newest_copied_record() -> None:
+    status = snapshot(with_logs({KEY: Log(-1, 101, 101)}))
+    assert first(status).lag_seconds == 5.0
+
+
+def test_of_what_was_never_copied_nobody_knows_the_lag_in_seconds() -> None:
+    status = snapshot(with_logs({KEY: Log(-1, 101, 101)}), with_position(records=0, timestamp=-1))
+    assert first(status).lag_seconds is None
+
+
+def test_a_newest_record_from_the_future_is_no_negative_lag() -> None:
+    status = snapshot(with_logs({KEY: Log(-1, 101, 101)}), with_position(timestamp=NOW + 1_000_000))
+    assert first(status).lag_seconds == 0
+
+
+def test_a_position_that_is_read_a_moment_after_the_ends_is_no_negative_lag() -> None:
+    assert first(snapshot(destination=with_position(next_offset=105))).lag_records == 0
+
+
+def test_a_partition_without_a_position_lags_by_all_that_it_holds() -> None:
+    source = with_logs({KEY: Log(40, 100, 100)})
+    status = first(snapshot(source, replace(DESTINATION, positions={})))
+    assert (status.copied, status.next_offset, status.lag_records, status.lag_seconds) == (0, None, 60, None)
+
+
+def test_where_a_new_link_begins_at_the_end_nobody_knows_how_much_there_is_to_copy() -> None:
+    source = with_logs({KEY: Log(40, 100, 100)})
+    new = DestinationFacts(metadata())
+    assert first(snapshot(source, new, REPLICA_TOPICS_START="latest")).lag_records is None
+    later = replace(DESTINATION, positions={})
+    assert first(snapshot(source, later, REPLICA_TOPICS_START="latest")).lag_records == 60
+
+
+def test_what_was_there_when_the_link_was_made_lags_from_where_it_ended_then() -> None:  # invariant K
+    source = with_logs({("payments", n): Log(40, 100, 100) for n in range(2)})
+    made = positions_topic()
+    made.memories[0].starts["payments"] = StartOffsets("payments", SOURCE_ID, (90,))
+    status = snapshot(source, replace(DESTINATION, positions={}, topic=made))
+    assert [partition.lag_records for partition in status.topics[0].partitions] == [10, 60]
+
+
+def test_a_link_that_is_not_as_it_was_made_is_stopped_and_says_why() -> None:  # invariant H
+    grown = snapshot(destination=replace(DESTINATION, topic=positions_topic(partitions=2)))
+    assert grown.state is State.STOPPED
+    assert grown.stopped is not None
+    assert "has 3 partitions, and had 2" in grown.stopped.reason
+
+
+def test_a_copy_that_belongs_to_another_link_is_not_copied_and_says_so() -> None:  # invariant I
+    claims = {("payments.copy", COPY_ID): Claim("replicator-plum", 1)}
+    (topic,) = snapshot(destination=replace(DESTINATION, claims=claims)).topics
+    assert topic.stopped is not None
+    assert "payments.copy belongs to link replicator-plum" in topic.stopped.reason
+
+
+@pytest.mark.parametrize("copies", [(), (Topic("payments.copy", uuid.UUID(int=9), False, (1, 1)),)])
+def test_a_copy_that_is_gone_or_made_anew_is_not_said_to_hold_everything(copies: tuple[Topic, ...]) -> None:
+    status = snapshot(destination=replace(DESTINATION, metadata=metadata(*copies)))
+    assert status.state is State.UNKNOWN
+    assert first(status).lag_records is None
+
+
+def test_the_settings_that_a_copy_does_without_are_shown() -> None:
+    claims = {("payments.copy", COPY_ID): Claim("replicator-orange", 1, left_out=("segment.bytes",))}
+    (topic,) = snapshot(destination=replace(DESTINATION, claims=claims)).topics
+    assert (topic.stopped, topic.left_out) == (None, ("segment.bytes",))
+
+
+def test_a_partition_of_which_nobody_knows_how_far_it_is_copied_has_no_lag() -> None:  # invariant H
+    status = first(snapshot(destination=with_position(next_offset=-1, stopped="who knows", stopped_at=NOW)))
+    assert (status.next_offset, status.lag_records) == (None, None)
+    assert status.stopped is not None
+
+
+def test_the_rate_comes_from_two_snapshots() -> None:
+    earlier = snapshot(now=NOW - 2000)
+    status = snapshot(destination=with_position(records=590), previous=earlier)
+    assert first(status).rate == 250
+    assert first(earlier).rate is None
+
+
+def test_after_an_unknown_moment_the_rate_is_not_known() -> None:
+    earlier = snapshot(destination=SILENT, now=NOW - 2000)
+    assert first(snapshot(previous=earlier)).rate is None
+
+
+def test_while_the_source_is_silent_what_is_copied_is_known_and_the_lag_is_not() -> None:
+    status = snapshot(source=SILENT)
+    assert status.state is State.UNKNOWN
+    assert status.source.unknown == Fault(SILENT, NOW)
+    assert status.destination.unknown is None
+    assert [topic.name for topic in status.topics] == ["payments"]
+    assert (first(status).copied, first(status).lag_records, first(status).lag_seconds) == (90, None, None)
+    assert first(status).unknown == Fault(SILENT, NOW)
+    assert (status.topics[0].copied, status.topics[0].lag_records) == (180, None)
+
+
+def test_while_the_destination_is_silent_nothing_is_known_and_nothing_is_0() -> None:
+    status = snapshot(destination=SILENT)
+    assert status.state is State.UNKNOWN
+    assert status.lanes == ()
+    partition = first(status)
+    values = (partition.copied, partition.bytes, partition.next_offset, partition.lag_records, partition.lag_seconds)
+    assert {*values, partition.rate, partition.lane, partition.stopped, partition.gaps} == {None}
+
+
+def test_unknown_is_since_the_first_silence_whatever_the_reason_becomes() -> None:
+    silent = snapshot(source=SILENT, now=NOW)
+    later = snapshot(source="cannot connect", previous=silent, now=NOW + 9000)
+    assert later.source.unknown == Fault("cannot connect", NOW)
+    again = snapshot(previous=later, now=NOW + 12_000)
+    assert again.source.unknown is None
+    assert snapshot(source=SILENT, previous=again, now=NOW + 15_000).source.unknown == Fault(SILENT, NOW + 15_000)
+
+
+def test_of_a_source_that_never_spoke_the_destination_still_knows_the_names() -> None:
+    status = compose(settings(), Told(None, SILENT), Told(DESTINATION), None, NOW)
+    assert [(topic.name, topic.active, len(topic.partitions)) for topic in status.topics] == [("payments", True, 2)]
+    assert first(status).lag_records is None
+
+
+def test_two_clusters_that_never_spoke_leave_an_empty_unknown_snapshot() -> None:
+    status = compose(settings(), Told(None, SILENT), Told(None, SILENT), None, NOW)
+    assert (status.state, status.topics, status.lanes) == (State.UNKNOWN, (), ())
+
+
+def test_one_partition_that_nobody_answers_for_is_unknown_alone() -> None:
+    source = replace(SOURCE, logs={("payments", 1): Log(-1, 100, 100)}, unanswered={KEY: "no leader"})
+    status = snapshot(source)
+    assert status.state is State.UNKNOWN
+    known, unknown = status.topics[0].partitions[1], status.topics[0].partitions[0]
+    assert (known.lag_records, known.unknown) == (0, None)
+    assert (unknown.lag_records, unknown.unknown) == (None, Fault("no leader", NOW))
+
+
+def test_a_stopped_partition_says_why_and_since_when_the_destination_remembers() -> None:
+    status = snapshot(destination=with_position(stopped="too large", stopped_at=NOW - 3))
+    assert status.state is State.STOPPED
+    assert first(status).stopped == Fault("too large", NOW - 3)
+
+
+def test_a_topic_that_cannot_be_copied_is_stopped_since_it_was_seen_so() -> None:
+    few = replace(DESTINATION, metadata=metadata(Topic("payments.copy", COPY_ID, False, (1,))), positions={})
+    seen = snapshot(destination=few)
+    status = snapshot(destination=few, previous=seen, now=NOW + 3000)
+    assert status.state is State.STOPPED
+    fault = status.topics[0].stopped
+    assert fault is not None
+    assert "payments.copy has 1 partitions" in fault.reason
+    assert fault.since == NOW
+
+
+def test_a_copy_of_ours_that_is_still_smaller_than_its_source_is_about_to_grow() -> None:
+    few = replace(DESTINATION, metadata=metadata(Topic("payments.copy", COPY_ID, False, (1,))))
+    assert snapshot(destination=few).topics[0].stopped is None
+
+
+def test_no_replicator_has_ever_run_while_no_lane_has_an_owner() -> None:
+    assert snapshot(destination=DestinationFacts(metadata())).state is State.NEVER_RUN
+    assert snapshot(destination=replace(DESTINATION, owners=(None, None))).state is State.NEVER_RUN
+
+
+def test_each_lane_has_the_owner_that_took_it_last() -> None:
+    other = Owner("4d5e6f", "worker", "other-vm", NOW)
+    status = snapshot(destination=replace(DESTINATION, owners=(RUN, other, None)))
+    assert [lane.owner for lane in status.lanes] == [RUN, other, None]
+
+
+def test_an_open_transaction_is_told_with_what_waits_for_it_and_is_no_fault_of_ours() -> None:
+    transaction = OpenTransaction(100, 7, "till-3", NOW - 60_000)
+    source = replace(with_logs({KEY: Log(-1, 100, 130)}), holding={KEY: transaction})
+    status = snapshot(source)
+    assert status.state is State.COPIED
+    held = first(status).held
+    assert held is not None
+    assert (held.transaction, held.waiting) == (transaction, 30)
+
+
+def test_a_transaction_that_holds_a_lanes_positions_is_told() -> None:
+    hanging = OpenTransaction(5, 9, "replicator-orange.lane-1", NOW)
+    status = snapshot(destination=replace(DESTINATION, holding={1: hanging}))
+    assert [lane.held for lane in status.lanes] == [None, hanging, None]
+
+
+def test_gaps_are_kept_for_each_partition() -> None:
+    gap = Gap(KEY, SOURCE_ID, 10, 15, "deleted at the source", NOW)
+    status = snapshot(destination=replace(DESTINATION, gaps={KEY: (gap,)}))
+    assert first(status).gaps == (gap,)
+    assert status.topics[0].partitions[1].gaps == ()
+
+
+def test_a_position_of_an_older_topic_of_the_name_gives_no_lag() -> None:  # invariant G
+    anew = replace(PAYMENTS, id=uuid.UUID(int=9))
+    status = snapshot(SourceFacts(metadata(anew), {KEY: Log(-1, 500, 500), ("payments", 1): Log(-1, 5, 5)}))
+    assert [partition.lag_records for partition in status.topics[0].partitions] == [None, None]
+    assert status.state is State.UNKNOWN
+    fault = first(status).unknown
+    assert fault is not None
+    assert "made anew" in fault.reason
+
+
+@pytest.mark.parametrize("there", [(), (replace(PAYMENTS, name="payments-old"),)])
+def test_a_topic_of_the_past_stays_with_what_was_copied_and_is_not_behind(there: tuple[Topic, ...]) -> None:
+    status = snapshot(SourceFacts(metadata(*there)))
+    assert [(topic.name, topic.active) for topic in status.topics] == [("payments", False)]
+    assert (first(status).copied, first(status).lag_records, first(status).unknown) == (90, None, None)
+    assert status.state is State.COPIED
+
+
+def test_what_a_topic_of_the_past_was_stopped_for_is_nobodys_trouble_any_more() -> None:
+    status = snapshot(SourceFacts(metadata()), with_position(stopped="too large", stopped_at=NOW))
+    assert (first(status).stopped, status.state) == (None, State.COPIED)
+
+
+def test_a_changed_position_by_the_operator_counts_as_having_run() -> None:
+    operator = Owner(OPERATOR, "", "vm", NOW)
+    assert snapshot(destination=replace(DESTINATION, owners=(operator,))).state is State.COPIED
+
+
+def test_one_topic_of_a_snapshot_can_be_looked_at_alone() -> None:
+    more = Topic("orders.eu", uuid.UUID(int=5), False, (1,))
+    source = SourceFacts(metadata(PAYMENTS, more), {**SOURCE.logs, ("orders.eu", 0): Log(0, 10, 10)})
+    status = snapshot(source)
+    assert [topic.name for topic in status.topics] == ["orders.eu", "payments"]
+    assert status.state is State.COPYING
+    assert [topic.name for topic in status.only(["payments"]).topics] == ["payments"]
+    assert status.only(["payments"]).state is State.COPIED

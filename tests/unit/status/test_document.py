@@ -1,0 +1,69 @@
+import json
+from dataclasses import replace
+
+from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.link.model.checkpoint import Gap
+from appliance.status.model.document import document
+from appliance.status.model.facts import Log
+from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position
+
+KEY = ("payments", 0)
+
+
+def test_what_is_known_is_there_as_json() -> None:
+    read = json.loads(json.dumps(document(snapshot())))
+    assert read["state"] == "copied"
+    assert read["at"] == "2027-01-15T08:00:00.000Z"
+    assert read["troubles"] == read["remarks"] == []
+    assert read["max_bytes_per_second"] == 0
+    assert read["lanes"][0]["owner"] == {
+        "run": "1a2b3c",
+        "worker": "worker",
+        "host": "grape-vm",
+        "since": "2027-01-15T07:59:00.000Z",
+    }
+    (topic,) = read["topics"]
+    assert (topic["topic"], topic["copy"], topic["copied"], topic["lag_records"]) == (
+        "payments",
+        "payments.copy",
+        180,
+        0,
+    )
+    partition = topic["partitions"][0]
+    assert (partition["next_offset"], partition["end_offset"], partition["copied"]) == (100, 100, 90)
+    assert (partition["stopped"], partition["unknown"], partition["held"], partition["gaps"]) == (None, None, None, [])
+
+
+def test_what_is_unknown_is_null_with_a_time_and_a_reason() -> None:
+    read = json.loads(json.dumps(document(snapshot(destination=SILENT))))
+    assert read["destination"]["unknown"] == {"since": "2027-01-15T08:00:00.000Z", "reason": SILENT}
+    (topic,) = read["topics"]
+    partition = topic["partitions"][0]
+    assert {partition[name] for name in ("copied", "bytes", "rate", "lag_records", "lag_seconds", "lane")} == {None}
+    assert partition["gaps"] is None
+    assert topic["copied"] is topic["rate"] is topic["lag_records"] is topic["lag_seconds"] is None
+
+
+def test_a_stop_a_hold_and_a_gap_are_there_with_their_times() -> None:
+    source = replace(with_logs({KEY: Log(-1, 100, 130)}), holding={KEY: OpenTransaction(100, 7, "till-3", NOW)})
+    gap = Gap(KEY, SOURCE_ID, 10, -1, "made anew", NOW)
+    destination = replace(with_position(stopped="too large", stopped_at=NOW), gaps={KEY: (gap,)})
+    read = document(snapshot(source, destination))
+    partition = json.loads(json.dumps(read))["topics"][0]["partitions"][0]
+    at = "2027-01-15T08:00:00.000Z"
+    assert partition["stopped"] == {"since": at, "reason": "too large"}
+    assert partition["held"] == {
+        "first_offset": 100,
+        "producer_id": 7,
+        "transactional_id": "till-3",
+        "since": at,
+        "waiting": 30,
+    }
+    assert partition["gaps"] == [{"first": 10, "next": None, "cause": "made anew", "found": at}]
+
+
+def test_a_transaction_that_nobody_names_has_nulls_for_names() -> None:
+    destination = replace(DESTINATION, holding={0: OpenTransaction(5, began=NOW)})
+    read = json.loads(json.dumps(document(snapshot(destination=destination))))
+    assert read["lanes"][0]["held"]["producer_id"] is None
+    assert read["lanes"][0]["held"]["transactional_id"] is None

@@ -1,0 +1,84 @@
+import asyncio
+import contextlib
+
+import pytest
+
+from appliance.errors import TimedOut, Unreachable
+from appliance.tunnel.limits.connection_limit import WAITING_MAX, Slots
+from appliance.tunnel.model.counters import Tally
+
+
+@contextlib.asynccontextmanager
+async def tasks(count, work):
+    running = [asyncio.create_task(work()) for _ in range(count)]
+    await asyncio.sleep(0)
+    try:
+        yield running
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def holder(slots):
+    async def hold():
+        async with slots.slot():
+            await asyncio.Event().wait()
+
+    return hold
+
+
+async def test_whoever_finds_all_slots_taken_gets_the_one_that_comes_free():
+    slots = Slots(1, 10, Tally())
+    served = asyncio.Event()
+
+    async def be_served():
+        async with slots.slot():
+            served.set()
+
+    async with tasks(1, holder(slots)) as (first,), tasks(1, be_served):
+        assert not served.is_set()
+        first.cancel()
+        async with asyncio.timeout(10):
+            await served.wait()
+
+
+async def test_whoever_waits_too_long_is_told_which_limit_to_raise():
+    slots = Slots(1, 0.01, Tally())
+    async with tasks(1, holder(slots)):
+        with pytest.raises(TimedOut, match=r"TUNNEL_CONNECTIONS_MAX=1 connections are in use for 0\.01 s"):
+            async with slots.slot():
+                pass
+
+
+async def test_only_so_many_may_wait():
+    slots = Slots(1, 10, Tally())
+    async with tasks(1 + WAITING_MAX, holder(slots)):
+        with pytest.raises(Unreachable, match="TUNNEL_CONNECTIONS_MAX=1 connections are in use, and 256 wait"):
+            async with slots.slot():
+                pass
+
+
+async def test_a_slot_comes_back_from_whoever_gave_up():
+    slots = Slots(1, 10, Tally())
+    async with tasks(3, holder(slots)):
+        pass
+    async with asyncio.timeout(10), slots.slot():
+        pass
+
+
+async def test_that_all_are_taken_is_told_once_and_that_some_are_free_again(caplog):
+    caplog.set_level("INFO")
+    slots = Slots(10, 10, Tally())
+    async with tasks(10, holder(slots)) as running:
+        async with tasks(100, holder(slots)):
+            pass
+        for task in running[:3]:
+            task.cancel()
+        await asyncio.gather(*running[:3], return_exceptions=True)
+        async with slots.slot():
+            pass
+    assert [record.message for record in caplog.records] == [
+        "all connections are in use, new ones wait: raise TUNNEL_CONNECTIONS_MAX",
+        "connections are free again",
+    ]
