@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kio.schema.errors import ErrorCode
 
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import set_on, try_describe
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import grow_topics
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.checkpoint_log import peek_memories
@@ -37,8 +36,8 @@ _SHOWN_PAUSE_MAX = 0.1
 class Scout:
     """Looks at both clusters, and keeps the copies' topics as their sources' are."""
 
-    source: KafkaCluster
-    destination: KafkaCluster
+    source: Cluster
+    destination: Cluster
     naming: Naming
     topics: TopicSettings
     _turns: Turns = field(default_factory=lambda: Turns(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
@@ -107,8 +106,8 @@ class Scout:
         The controller has answered by then, but another broker's metadata says so a moment later; without the wait, the
         topic would begin to be copied only after the next look.
         """
-        deadline, pause = time.monotonic() + _SHOWN_PATIENCE, _SHOWN_PAUSE
-        while partitions and time.monotonic() < deadline:
+        deadline, pause = asyncio.get_running_loop().time() + _SHOWN_PATIENCE, _SHOWN_PAUSE
+        while partitions and asyncio.get_running_loop().time() < deadline:
             known = await self.destination.metadata(list(partitions))
             if all(_led(known.topics.get(name)) >= count for name, count in partitions.items()):
                 return
@@ -207,7 +206,7 @@ class Scout:
         self._leave_out(left_out)
 
 
-async def hidden_topics(cluster: KafkaCluster, names: Collection[str]) -> set[str]:
+async def hidden_topics(cluster: Cluster, names: Collection[str]) -> set[str]:
     """Those of the topics that the API key may not Describe, whether they are there or not.
 
     Raises:

@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.connection import TIMEOUTS, Timeouts
 from appliance.kafka.client.dial import Resolve
+from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.client.offsets import Bound, Partition, list_offsets
 from appliance.link.client.checkpoint_log import peek_memory
 from appliance.link.model.checkpoint import Gap, Memory, Owner, StartOffsets

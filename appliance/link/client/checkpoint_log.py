@@ -3,8 +3,8 @@
 import asyncio
 
 from appliance.errors import Fenced, PartitionStopped, Unreachable
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, Partition, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata
@@ -20,9 +20,7 @@ _SEEN_TIMEOUT = 30.0
 """Seconds within which something more is read, up to what was committed."""
 
 
-async def read_memory(
-    cluster: KafkaCluster, topic: str, mark: Mark, memory: Memory, timeout: float = _SEEN_TIMEOUT
-) -> None:
+async def read_memory(cluster: Cluster, topic: str, mark: Mark, memory: Memory, timeout: float = _SEEN_TIMEOUT) -> None:
     """Add to ``memory`` what the destination remembers of a lane, at least up to its ``mark``.
 
     The caller has fenced the lane's predecessor (invariant C) and has committed the mark after that. So whatever was
@@ -51,7 +49,7 @@ async def read_memory(
         raise await _not_shown(cluster, partition) from error
 
 
-async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memory) -> None:
+async def peek_memory(cluster: Cluster, topic: str, lane: int, memory: Memory) -> None:
     """Add to ``memory`` what has been committed since it was read, without fencing anybody.
 
     It may have changed again by the time it is looked at.
@@ -68,7 +66,7 @@ async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memo
         await _read_some(cluster, metadata, partition, memory)
 
 
-async def peek_memories(cluster: KafkaCluster, topic: str, lanes: int) -> list[Memory]:
+async def peek_memories(cluster: Cluster, topic: str, lanes: int) -> list[Memory]:
     """What is remembered of every lane now, without fencing anybody.
 
     Raises:
@@ -81,7 +79,7 @@ async def peek_memories(cluster: KafkaCluster, topic: str, lanes: int) -> list[M
 
 
 async def read_records(
-    cluster: KafkaCluster, metadata: Metadata, partition: Partition, offset: int
+    cluster: Cluster, metadata: Metadata, partition: Partition, offset: int
 ) -> tuple[list[Record], int]:
     """One Fetch of the committed records from ``offset`` on, and the offset to go on from.
 
@@ -102,7 +100,7 @@ async def read_records(
     return records, following
 
 
-async def _read_some(cluster: KafkaCluster, metadata: Metadata, partition: Partition, memory: Memory) -> None:
+async def _read_some(cluster: Cluster, metadata: Metadata, partition: Partition, memory: Memory) -> None:
     if memory.read_to < 0:
         memory.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     records, memory.read_to = await read_records(cluster, metadata, partition, memory.read_to)
@@ -110,7 +108,7 @@ async def _read_some(cluster: KafkaCluster, metadata: Metadata, partition: Parti
         memory.add(remembered)
 
 
-async def _not_shown(cluster: KafkaCluster, partition: Partition) -> PartitionStopped | Unreachable:
+async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped | Unreachable:
     """Why a mark that was committed cannot be read."""
     metadata = await cluster.metadata([partition[0]])
     stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]

@@ -6,11 +6,10 @@ Fetches outlive a slice: nothing is read twice because Spark took a breath.
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Coroutine, Iterable
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, is_another
@@ -40,7 +39,7 @@ _JUDGES = 8
 class Intake:
     """The buffers of the partitions that the lanes of one process copy, filled while its event loop runs."""
 
-    def __init__(self, source: KafkaCluster, notice: Notice) -> None:
+    def __init__(self, source: Cluster, notice: Notice) -> None:
         self._cluster = source
         self._failing = Failing(notice)
         self._read_ahead = ReadAhead()
@@ -50,7 +49,7 @@ class Intake:
         self._placed: dict[Partition, Fetcher] = {}
         self._fetchers: dict[int, Fetcher] = {}
         self._changed = asyncio.Event()
-        self._looked = self._found = time.monotonic()
+        self._looked = self._found = _clock()
         self._judges = asyncio.Semaphore(_JUDGES)
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin(self._route(), "intake-router")
@@ -110,7 +109,7 @@ class Intake:
         for buffer in buffers:
             self._placed.pop(buffer.key, None)
             self._unplaced[buffer.key] = buffer
-        pause = max(0.0, self._looked + _BACKOFF - time.monotonic())
+        pause = max(0.0, self._looked + _BACKOFF - _clock())
         asyncio.get_running_loop().call_later(pause, self._changed.set)
 
     def refuse(self, buffer: Buffer, error: ApplianceError) -> None:
@@ -179,7 +178,7 @@ class Intake:
         while True:
             # Before the look, so that what comes while it waits for an answer is looked at again.
             self._changed.clear()
-            self._looked = time.monotonic()
+            self._looked = _clock()
             everything = self._looked >= due
             try:
                 await self._look_up(list((self._buffers if everything else self._unplaced).values()))
@@ -188,7 +187,7 @@ class Intake:
                 await asyncio.sleep(_BACKOFF)
                 continue
             self._failing.over("source")
-            now = time.monotonic()
+            now = _clock()
             if everything:
                 due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
             in_vain = min(_IN_VAIN * (now - self._found), _BACKOFF_MAX)
@@ -198,7 +197,7 @@ class Intake:
                 async with asyncio.timeout((min(soon, due) if searching else due) - now):
                     await self._changed.wait()
             if not searching:
-                self._found = time.monotonic()
+                self._found = _clock()
 
     async def _look_up(self, buffers: list[Buffer]) -> None:
         if not buffers:
@@ -255,3 +254,7 @@ class Intake:
 
 def _subject(buffer: Buffer) -> str:
     return f"{buffer} at its leader"
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

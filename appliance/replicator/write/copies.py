@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.leader_epochs import epoch_ends
 from appliance.kafka.client.offsets import Bound, Partition, try_offsets
 from appliance.kafka.protocol.answer import check
@@ -36,7 +36,7 @@ class CopyEnds:
 
 
 async def examine_copies(
-    cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
+    cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
 ) -> CopyEnds:
     """Where each copy ends, given where it is remembered to; refused are those that hold less, or more.
 
@@ -65,7 +65,7 @@ async def examine_copies(
 class _Examined:
     """A copy that is remembered to ``end``, and ends at ``found``."""
 
-    cluster: KafkaCluster
+    cluster: Cluster
     metadata: Metadata
     copy: Partition
     end: CopyEnd

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped, PartitionsUnavailable
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import WriteLimits, write_limits
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.position import Position
@@ -58,8 +58,8 @@ class Copier:
     """A lane with what it reads from and what it owns; it outlives the slice, and stays warm."""
 
     lane: Lane
-    source: KafkaCluster
-    destination: KafkaCluster
+    source: Cluster
+    destination: Cluster
     intake: Intake
     engine: EngineSettings
     notice: Notice
@@ -139,7 +139,7 @@ class Copier:
         """The partitions that are to be taken in now."""
         if len(self._taken_in) == len(self.replicas):
             return []
-        return self._held_back.due((r for r in self.replicas if r not in self._taken_in), time.monotonic())
+        return self._held_back.due((r for r in self.replicas if r not in self._taken_in), _clock())
 
     async def _take_in(self, replicas: Sequence[Replica]) -> None:
         """Have the intake read these partitions on from what is remembered: all of them, or those that are added.
@@ -172,7 +172,7 @@ class Copier:
     def _wait(self, replica: Replica, error: ApplianceError) -> None:
         """Leave a partition out for now."""
         self.notice(replica.name, error)
-        self._held_back.add(replica, time.monotonic())
+        self._held_back.add(replica, _clock())
 
     async def _hold_back(self, error: PartitionsUnavailable, stopping: asyncio.Event) -> None:
         """Leave out the partitions whose copies cannot be written now; the lane, which is cold, goes on with others."""
@@ -187,7 +187,7 @@ class Copier:
 
     async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """One transaction with what has arrived; none when that is nothing for long, or others may be tried again."""
-        pause = self._held_back.pause(time.monotonic())
+        pause = self._held_back.pause(_clock())
         try:
             async with asyncio.timeout(min(_SILENCE, pause)):
                 await self.arrived.wait()
@@ -200,12 +200,12 @@ class Copier:
         portions = self.intake.take(self.arrived, self.engine.commit_bytes)
         rows: list[LedgerRow] = []
         if portions:
-            began = time.monotonic()
+            began = _clock()
             replicas = {portion.replica for portion in portions}
             rows = await self.lane.commit(portions, self._moving(replicas))
             self._wrote = True
             self._wrote_to(replicas)
-            self._took += (time.monotonic() - began - self._took) * _NEWEST
+            self._took += (_clock() - began - self._took) * _NEWEST
             await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
         await self._settle(self.intake.stopped(self.arrived))
         if self.arrived.filled:
@@ -214,7 +214,7 @@ class Copier:
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """What comes in a trickle is collected for a moment, rather than committed record by record."""
-        while (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.intake.full(self.arrived):
+        while (pause := until - _clock()) > 0 and not stopping.is_set() and not self.intake.full(self.arrived):
             self.arrived.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -272,11 +272,11 @@ class Copier:
         A copy with a new leader may have lost something (invariant J): only a start finds out, since nothing is under
         way then. One with too few replicas in sync would keep a transaction, and so the lane, from ending.
         """
-        began = time.monotonic()
+        began = _clock()
         if not self._taken_in or began < self._copies_looked_at + _COPIES_INTERVAL:
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
-        self._copies_looked_at = time.monotonic()
+        self._copies_looked_at = _clock()
         if self.lane.has_moved(metadata):
             self.lane.begin_anew()
             return
@@ -288,7 +288,7 @@ class Copier:
 
     async def _look_for_room(self) -> None:
         """Try again what was refused where a copy takes larger batches by now."""
-        now = time.monotonic()
+        now = _clock()
         if not self._refused or now < self._room_looked_at + _ROOM_INTERVAL:
             return
         self._room_looked_at = now
@@ -341,3 +341,7 @@ class Copier:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
