@@ -1,6 +1,5 @@
-"""The text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
+"""From the text of setenv.sh to frozen dataclasses, or to one list of all its faults.
 
-The way of a value: ``shell_lines`` (the grammar of a line) -> ``env_file`` (lines to a dict) -> ``parse`` (through the
-table of ``variables``, each entry with one of the ``parsers``) -> ``agreement`` (what only shows when values are seen
-together) -> ``values``.
+A value's way: ``shell_lines`` (the grammar of a line) -> ``env_file`` (lines to a dict) -> ``parse`` (by the table of
+``variables``, each with one of the ``parsers``) -> ``cross_checks`` (rules that span several values) -> ``values``.
 """

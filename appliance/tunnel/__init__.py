@@ -20,7 +20,7 @@ Files, in the order in which a connection meets them:
 - ``targets``: allow-list, resolving, dialling and relay in one;
 - ``breaker``: when the server is worth another try; pure;
 - ``slots``, ``connections``: how many connections one end carries, and their tasks, drained, never orphaned;
-- ``tally``: what one end has done, in numbers;
-- ``descriptors``, ``deadlines``: what a process may run out of;
+- ``counters``: what one end has done, in numbers;
+- ``descriptors``, ``timeouts``: what a process may run out of;
 - ``server``, ``client``: the two ends, put together from the above.
 """
