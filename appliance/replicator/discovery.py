@@ -4,18 +4,17 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-from kio.schema.errors import ErrorCode
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import set_on, try_describe
-from appliance.kafka.client.topics import grow_topics
+from appliance.kafka.client.topics import grow_topics, hidden_topics
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.checkpoint_log import peek_memories
-from appliance.link.client.registry import Registry, belongs_to_another
+from appliance.link.client.registry import Registry
+from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Discovery, discover, too_small
 from appliance.link.model.topic_configs import config_changes, copied_configs, missed, new_copies, told, unknown
@@ -205,16 +204,6 @@ class Scout:
             if name in left_out:
                 left_out[name] |= changed.left_out.get(copy, {})
         self._leave_out(left_out)
-
-
-async def hidden_topics(cluster: KafkaCluster, names: Collection[str]) -> set[str]:
-    """Those of the topics that the API key may not Describe, whether they are there or not.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
-    known = (await cluster.metadata(list(names))).topics if names else {}
-    return {name for name, topic in known.items() if topic.error is ErrorCode.topic_authorization_failed}
 
 
 def _led(topic: Topic | None) -> int:

@@ -14,17 +14,16 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Discovery, Replica, lanes_of, seats_of
-from appliance.replicator.bound import Bound
 from appliance.replicator.discovery import Scout
 from appliance.replicator.establish import Established, Establishing
 from appliance.replicator.model.chunk import LedgerRow
-from appliance.replicator.spark.configuration import task_count
+from appliance.replicator.model.trouble import Troubles
 from appliance.replicator.spark.seating import Notice, Seat
 from appliance.replicator.spark.seats import SeatServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import JavaMachine, driver_host
 from appliance.replicator.spark.worker import Invitation
-from appliance.replicator.trouble import Troubles
+from appliance.settings.bound import Bound
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
 
@@ -178,7 +177,7 @@ class Replicator:
             ProcessFailed: there was none for long; the next application of ours may get it, from a new master too. Or
                 Java does not answer.
         """
-        wanted, master = task_count(self._settings.engine), self._settings.engine.spark_master
+        wanted, master = self._settings.engine.task_count, self._settings.engine.spark_master
         self._machine.require_running()
         until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
         while not (room := await self._room_now(spark)):
@@ -195,7 +194,7 @@ class Replicator:
         return room
 
     async def _room_now(self, spark: Spark) -> int:
-        return min(task_count(self._settings.engine), await _in_time(asyncio.to_thread(spark.room)))
+        return min(self._settings.engine.task_count, await _in_time(asyncio.to_thread(spark.room)))
 
     async def _room_changes(self, spark: Spark, tasks: int) -> None:
         """Returns when a look and the one before it have found room for more or fewer tasks than these."""

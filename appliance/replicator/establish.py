@@ -13,8 +13,8 @@ from appliance.errors import BrokerBusy, Fenced, LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, try_describe
-from appliance.kafka.client.offsets import Bound, Partition, try_offsets
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_memories
 from appliance.link.client.registry import Registry
@@ -23,7 +23,6 @@ from appliance.link.model.checkpoint_records import encode_forgotten, encode_lin
 from appliance.link.model.link_check import CHANGE, PositionsTopic, link_fault, policy_fault
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.link.model.topic_configs import positions_changes, positions_topic, told
-from appliance.replicator.spark.configuration import task_count
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings, Start
 
@@ -200,7 +199,7 @@ class Establishing:
         known = (await self.destination.metadata([name])).topics.get(name)
         if known is not None and known.leaders:
             return
-        lanes = self.settings.engine.lanes or task_count(self.settings.engine)
+        lanes = self.settings.engine.lanes or self.settings.engine.task_count
         new = positions_topic(self.naming, lanes, self.settings.topics.replication_factor)
         made = await ConfigFilter(self.destination).make([new])
         for error in made.failures.values():

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.link.client.registry import Claim, Registry, belongs_to_another
+from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
+from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
 from appliance.link.model.replicas import Replica, discover, lanes_of

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import POLICY, try_describe
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.link_check import PositionsTopic

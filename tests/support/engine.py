@@ -17,7 +17,8 @@ from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import TIMEOUTS, Timeouts
 from appliance.kafka.client.dial import Resolve
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_memory
 from appliance.link.model.checkpoint import Gap, Memory, Owner, StartOffsets
 from appliance.link.model.naming import Naming

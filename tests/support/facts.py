@@ -4,8 +4,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.checkpoint import LinkRecord, Memory, Owner
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import Position

@@ -5,9 +5,9 @@ import asyncio
 from appliance.errors import Fenced, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import visible
 from appliance.kafka.records.records import Record, unpack

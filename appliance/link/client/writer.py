@@ -13,10 +13,9 @@ from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.errors import ApplianceError, BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.produce import Copy, check_produced, produce
 from appliance.kafka.client.transactions import Producer, add_partitions, end_transaction
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.naming import Naming
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from appliance.errors import BatchCorrupt, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, Wanted
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert

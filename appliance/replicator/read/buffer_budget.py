@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from appliance.replicator.model.allowance import Allowance
+from appliance.replicator.read.allowance import Allowance
 from appliance.replicator.read.buffer import Buffer
 
 _BYTES = 16 * 1024 * 1024

@@ -15,10 +15,9 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
 from appliance.kafka.client.fetch_session import LOST, FetchSession
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import failure
-from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH
-from appliance.replicator.failing import Failing, unexpected
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
+from appliance.replicator.model.failing import Failing, unexpected
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.read.buffer_budget import ReadAhead
 from appliance.replicator.read.fetch_sizer import Pace

@@ -11,12 +11,11 @@ from collections.abc import Coroutine, Iterable
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import NOBODY, Metadata, is_another
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, is_another
 from appliance.link.model.replicas import Replica
-from appliance.replicator.failing import Failing, Notice, unexpected
 from appliance.replicator.model.chunk import Portion
+from appliance.replicator.model.failing import Failing, Notice, unexpected
 from appliance.replicator.read.buffer import Arrivals, Buffer, Limits
 from appliance.replicator.read.buffer_budget import ReadAhead
 from appliance.replicator.read.fetcher import Fetcher

@@ -16,8 +16,8 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.link.model.states import LaneState
-from appliance.replicator.failing import unexpected
 from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.model.failing import unexpected
 from appliance.replicator.read.source_reader import Intake
 from appliance.replicator.spark.seat_sockets import Stream, dialled_seat, seat_line
 from appliance.replicator.spark.seating import (

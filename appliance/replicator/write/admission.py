@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import WriteLimits, write_limits
-from appliance.kafka.client.offsets import Bound, Partition, try_offsets
-from appliance.kafka.protocol.metadata import NOWHERE, Metadata, is_another
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
 from appliance.link.model.checkpoint import StartOffsets, start_offset
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica

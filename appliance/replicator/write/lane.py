@@ -13,9 +13,8 @@ from dataclasses import replace
 
 from appliance.errors import ApplianceError, Fenced, Superseded
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.transactions import Producer, init_producer_id
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_memory, read_memory
 from appliance.link.client.retry import until_free

@@ -15,8 +15,8 @@ from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
-from appliance.replicator.failing import Notice
 from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.model.failing import Notice
 from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.ledger import Ledger
 from appliance.replicator.read.buffer import Arrivals, Limits

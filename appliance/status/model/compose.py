@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import is_another
-from appliance.link.client.registry import Claim, belongs_to_another
+from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.model.checkpoint import start_offset
+from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.link_check import link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position

@@ -10,10 +10,10 @@ from kio.schema.produce.v9 import ProduceResponse
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.offsets import Bound, Partition
+from appliance.kafka.client.offsets import Bound
 from appliance.kafka.client.produce import Copy
 from appliance.kafka.client.transactions import Producer
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import Aborted
 from appliance.link.client import writer

@@ -13,8 +13,7 @@ from appliance.errors import BrokerBusy
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted
 from appliance.kafka.client.fetch_session import FetchSession
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import Topic
+from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Portion
 from appliance.replicator.read.buffer import Arrivals, Limits

@@ -14,8 +14,8 @@ from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest
 
 from appliance.errors import SettingsError
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.offsets import Bound, Partition
-from appliance.kafka.protocol.metadata import NOWHERE
+from appliance.kafka.client.offsets import Bound
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client import checkpoint_log
 from appliance.replicator.resume import Choice, resume
 from appliance.settings.values import SecurityProtocol

@@ -5,8 +5,8 @@ import pytest
 
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.kafka.protocol.metadata import Topic
-from appliance.link.client.registry import Claim
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
+from appliance.link.model.claims import Claim
 from appliance.link.model.replicas import lane_of
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts, Told
