@@ -108,12 +108,12 @@ class DestinationLook:
         holding = await self._holds.look(metadata, logs, now())
         positions: dict[Partition, Position] = {}
         gaps: dict[Partition, tuple[Gap, ...]] = {}
-        for memory in self._tail.memories:
-            positions |= memory.positions
-            for gap in memory.gaps.values():
+        for checkpoint in self._tail.checkpoints:
+            positions |= checkpoint.positions
+            for gap in checkpoint.gaps.values():
                 gaps[gap.partition] = (*gaps.get(gap.partition, ()), gap)
-        owners = tuple(memory.owner for memory in self._tail.memories)
-        topic = PositionsTopic(self._name, await self._policy(), self._tail.memories) if owners else None
+        owners = tuple(checkpoint.owner for checkpoint in self._tail.checkpoints)
+        topic = PositionsTopic(self._name, await self._policy(), self._tail.checkpoints) if owners else None
         held = {lane: name for (_, lane), name in holding.items()}
         return DestinationFacts(metadata, topic, dict(self._registry.claims), positions, gaps, owners, held)
 

@@ -23,7 +23,7 @@ from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
-from appliance.link.client.retry import until_free
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.writer import LOADING, Writer
 from appliance.link.model.claims import Claim, Copy, decode_claim, encode_claim
 from appliance.link.model.naming import REGISTRY
@@ -160,7 +160,7 @@ class Registry:
         return None
 
     async def _write_alone(self, wanted: Callable[[], "Changes"]) -> None:
-        producer = await until_free(self._take_id, LOADING)
+        producer = await retry_while_busy(self._take_id, LOADING)
         await self.refresh()
         if self._id is None:
             raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")

@@ -49,7 +49,7 @@ async def admit(
         Unreachable, BrokerBusy, BrokerRefused: a cluster does not tell who leads what.
     """
     metadata = await lane.learn({replica.destination_topic for replica in replicas})
-    positions = lane.memory.positions
+    positions = lane.checkpoint.positions
     known = {r: positions[r.source] for r in replicas if _is_known(positions.get(r.source))}
     new = [replica for replica in replicas if replica not in known]
     copies = await _copies(destination, metadata, lane, replicas, known)

@@ -212,7 +212,7 @@ class _Composer:
         if topic is None or topic.link is None:
             return log.start if self.settings.topics.start is Start.EARLIEST else None
         source_id = source.topic_id(key[0]) if source else None
-        begin = start_offset(*key, source_id, topic.memories[0].starts)
+        begin = start_offset(*key, source_id, topic.checkpoints[0].starts)
         return log.start if begin is None else begin
 
     def _lag_seconds(self, lag: int | None, position: Position | None) -> float | None:

@@ -15,8 +15,8 @@ from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wa
 from appliance.kafka.client.fetch_session import FetchSession
 from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Portion
-from appliance.replicator.read.buffer import Arrivals, Limits
+from appliance.replicator.model.chunk import Chunk
+from appliance.replicator.read.buffer import Limits, ReadyQueue
 from appliance.replicator.read.fetcher import Fetcher
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan
@@ -83,14 +83,14 @@ async def test_a_partition_that_was_dropped_is_not_sent_until_it_is_wanted_again
 
 
 def fetcher_of(engine: Engine) -> Fetcher:
-    (fetcher,) = engine.intake._fetchers.values()
+    (fetcher,) = engine.reader._fetchers.values()
     return fetcher
 
 
 async def in_a_session(engine: Engine) -> Session:
     """Which one the engine's only fetcher has, once it has one."""
     async with asyncio.timeout(PATIENCE):
-        while not engine.intake._fetchers or fetcher_of(engine)._session._epoch == 0:
+        while not engine.reader._fetchers or fetcher_of(engine)._session._epoch == 0:
             await asyncio.sleep(0.01)
     session = fetcher_of(engine)._session
     return Session(session._id, session._epoch)
@@ -182,30 +182,30 @@ async def read_by(engine: Engine, topic: str) -> list[Replica]:
     return [Replica(topic, number, topic, found.id, found.id) for number in range(len(found.leaders))]
 
 
-async def taken_until(engine: Engine, arrivals: Arrivals, records: int) -> list[Portion]:
-    taken: list[Portion] = []
+async def taken_until(engine: Engine, ready: ReadyQueue, records: int) -> list[Chunk]:
+    taken: list[Chunk] = []
     async with asyncio.timeout(PATIENCE):
-        while sum(portion.records for portion in taken) < records:
-            await arrivals.wait()
-            arrivals.clear()
-            taken += engine.intake.take(arrivals, 2**30)
+        while sum(chunk.records for chunk in taken) < records:
+            await ready.wait()
+            ready.clear()
+            taken += engine.reader.take(ready, 2**30)
     return taken
 
 
 async def test_a_partition_whose_buffer_is_full_is_not_sent_again_and_again(pair: Pair) -> None:
     topic = pair.topic("full", 2)
     produce(pair.producer(), topic, 1_000, size=20_000)
-    arrivals, stuck = Arrivals(), Arrivals()
+    ready, stuck = ReadyQueue(), ReadyQueue()
     async with pair.engine() as engine:
         full, other = await read_by(engine, topic)
-        engine.intake.read(full, 0, -1, stuck, Limits())
-        engine.intake.read(other, 0, -1, arrivals, Limits())
+        engine.reader.read(full, 0, -1, stuck, Limits())
+        engine.reader.read(other, 0, -1, ready, Limits())
         async with asyncio.timeout(PATIENCE):
-            while not engine.intake.full(stuck):
+            while not engine.reader.full(stuck):
                 stuck.clear()
                 await stuck.wait()
         produce(pair.producer(), topic, 1, 1)
-        await taken_until(engine, arrivals, 1)
+        await taken_until(engine, ready, 1)
         before = (await in_a_session(engine)).epoch
         connection = await engine.source.broker(0, "fetch")
         sizes = set()
@@ -214,20 +214,20 @@ async def test_a_partition_whose_buffer_is_full_is_not_sent_again_and_again(pair
             sizes.add(connection.newest.bytes)
         assert max(sizes) < 1_000
         taken = await taken_until(engine, stuck, 1_000)
-    assert [portion.next_offset for portion in taken] == sorted({portion.next_offset for portion in taken})
-    assert sum(portion.records for portion in taken) == 1_000
+    assert [chunk.next_offset for chunk in taken] == sorted({chunk.next_offset for chunk in taken})
+    assert sum(chunk.records for chunk in taken) == 1_000
 
 
 async def test_what_was_on_its_way_when_a_partition_was_given_up_does_not_count(pair: Pair) -> None:
     topic = pair.topic("given-up")
     produce(pair.producer(), topic, 10)
-    arrivals = Arrivals()
+    ready = ReadyQueue()
     async with pair.engine() as engine:
         (replica,) = await read_by(engine, topic)
-        engine.intake.read(replica, 10, -1, arrivals, Limits())
+        engine.reader.read(replica, 10, -1, ready, Limits())
         await in_a_session(engine)
         produce(pair.producer(), topic, 10)
-        engine.intake.read(replica, 0, -1, arrivals, Limits())
-        taken = await taken_until(engine, arrivals, 20)
+        engine.reader.read(replica, 0, -1, ready, Limits())
+        taken = await taken_until(engine, ready, 20)
     assert taken[0].batches[0].first_offset == 0
-    assert sum(portion.records for portion in taken) == 20
+    assert sum(chunk.records for chunk in taken) == 20
