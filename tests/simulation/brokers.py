@@ -1,4 +1,4 @@
-"""A Kafka cluster in memory: what its brokers answer, each request at once; when it comes, the client's side decides."""
+"""A Kafka cluster in memory: its brokers answer each request at once; when that comes, the client's side decides."""
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -54,7 +54,7 @@ class Brokers:
     def __init__(self, name: str, later: Later, decided: Callable[[Transaction], None]) -> None:
         self.name = name
         self.topics: dict[str, Topic] = {}
-        self.coordinator = Coordinator(later, decided)
+        self.coordinator = Coordinator(later, decided, self.changed)
         self.refusal: ErrorCode | None = None
         self.noted: str = ""
         """What the request that was handled last was about, and what came of it; for the trace."""
@@ -205,7 +205,8 @@ class Brokers:
             codes = dict.fromkeys(
                 wanted, self.coordinator.add(name, producer, int(request.v3_and_below_producer_epoch), found)
             )
-        self.noted = f"epoch {request.v3_and_below_producer_epoch} {', '.join(f'{p[0]}-{p[1]} {c.name}' for p, c in codes.items())}"
+        told = ", ".join(f"{name}-{number} {code.name}" for (name, number), code in codes.items())
+        self.noted = f"epoch {request.v3_and_below_producer_epoch} {told}"
         results = tuple(
             AddPartitionsToTxnTopicResult(
                 name=topic.name,

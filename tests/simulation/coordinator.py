@@ -31,11 +31,12 @@ Later = Callable[[str, Callable[[], None]], None]
 class Coordinator:
     """All transactions of a cluster; ``decided`` is told each commit before its markers are written."""
 
-    def __init__(self, later: Later, decided: Callable[[Transaction], None]) -> None:
+    def __init__(self, later: Later, decided: Callable[[Transaction], None], marked: Callable[[Log], None]) -> None:
         self.transactions: dict[str, Transaction] = {}
         self.by_producer: dict[int, Transaction] = {}
         self._later = later
         self._decided = decided
+        self._marked = marked
 
     def init(self, name: str) -> Answer:
         """A new epoch; what is open is aborted first."""
@@ -54,7 +55,7 @@ class Coordinator:
         known.decided = None
         return ErrorCode.none, known.producer, known.epoch
 
-    def add(self, name: str, producer: int, epoch: int, logs: dict[Partition, Log], timeout: str = "") -> ErrorCode:
+    def add(self, name: str, producer: int, epoch: int, logs: dict[Partition, Log]) -> ErrorCode:
         """Let a transaction write to partitions; the first ones open it."""
         known = self.transactions.get(name)
         if known is None or known.producer != producer:
@@ -68,7 +69,7 @@ class Coordinator:
             known.partitions = {}
             known.number += 1
             number = known.number
-            self._later(timeout or "transaction timeout", lambda: self._expire(known, number))
+            self._later("transaction timeout", lambda: self._expire(known, number))
         known.partitions.update(logs)
         return ErrorCode.none
 
@@ -113,7 +114,9 @@ class Coordinator:
             self._later("marker", lambda partition=partition: self._mark(known, partition, committed))  # type: ignore[misc]
 
     def _mark(self, known: Transaction, partition: Partition, committed: bool) -> None:
-        known.ending.pop(partition).mark(known.producer, known.epoch, committed)
+        log = known.ending.pop(partition)
+        log.mark(known.producer, known.epoch, committed)
+        self._marked(log)
 
 
 def undecided(transactions: Collection[Transaction]) -> bool:

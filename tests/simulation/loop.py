@@ -1,11 +1,12 @@
 """An event loop that decides everything by chance, from one seed: the order of what is ready, on a clock that jumps.
 
-Each callback belongs to a *life*, a process that may be killed at any moment: what a callback begins belongs to the same
-life, and of a life that has ended nothing runs any more, not even a ``finally``: as with SIGKILL.
+Each callback belongs to a *life*, a process that may be killed at any moment: what a callback begins belongs to the
+same life, and of a life that has ended nothing runs any more, not even a ``finally``: as with SIGKILL.
 """
 
 import asyncio
 import heapq
+import inspect
 import itertools
 import random
 from collections.abc import Callable, Coroutine
@@ -105,6 +106,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             return self.create_task(coro)
         finally:
             self.life = before
+
+    def close(self) -> None:
+        """Let go of all tasks; one that was killed before its first step has begun nothing."""
+        for task in self._tasks:
+            coroutine = task.get_coro()
+            if not task.done() and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:  # type: ignore[arg-type]
+                coroutine.close()  # type: ignore[union-attr]
 
     def run_while(self, wanted: Callable[[], bool]) -> None:
         """Run as long as ``wanted`` says so before a step."""
