@@ -225,9 +225,9 @@ async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
 
 async def _replicate(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """The replicator with its console beside it; Java, the slowest to start, starts while the rest is imported."""
-    from appliance.replicator.bound import Bound
     from appliance.replicator.spark.spark_jvm import java_machine
     from appliance.replicator.spark.tempdir import scratch
+    from appliance.settings.bound import Bound
 
     def bytes_per_second() -> int:
         return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second

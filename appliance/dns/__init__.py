@@ -1,7 +1,11 @@
 """The DNS shim: a query becomes an answer, a forward or a refusal.
 
-- ``wire``, ``question``, ``answers``, ``replies``: pure, bytes and values in and out.
-- ``server``, ``responder``, ``binding``, ``framing``: the shim on its sockets.
-- ``exchange``, ``upstream``, ``stub``: asking other servers.
-- ``addresses``: which loopback address a name gets.
+Comes in: queries on loopback. Goes out: replies, and forwarded queries to the resolver that the VM had before.
+
+- ``messages``: DNS messages as bytes and values; no IO.
+- ``addresses``: a loopback address for each broker name, the same after every restart.
+- ``binding``, ``server``, ``responder``: the sockets, and one query from its arrival to its reply.
+- ``exchange``, ``framing``, ``upstream``, ``stub``: questions to other DNS servers, forwarded or our own.
+- ``invented``: names that nobody gave, asked for to see how far a pattern reaches.
+- ``counters``: the outcomes of queries.
 """

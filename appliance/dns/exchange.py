@@ -11,7 +11,7 @@ import dataclasses
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.dns.messages.framing import framed, read_framed
+from appliance.dns.framing import framed, read_framed
 from appliance.dns.messages.question import Question
 from appliance.dns.messages.replies import is_reply_to
 from appliance.errors import Unreachable

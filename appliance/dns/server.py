@@ -8,7 +8,7 @@ from typing import cast
 
 from appliance.dns.binding import bind, check
 from appliance.dns.counters import Outcome, Tally
-from appliance.dns.messages.framing import framed, read_framed
+from appliance.dns.framing import framed, read_framed
 from appliance.dns.responder import Lookup, Responder
 from appliance.dns.upstream import Upstream
 from appliance.settings.values import DnsSettings

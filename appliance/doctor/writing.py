@@ -22,7 +22,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter, Made
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.topics import NewTopic
+from appliance.kafka.client.topics import NewTopic, hidden_topics
 from appliance.kafka.client.transactions import (
     Producer,
     add_partitions,
@@ -33,8 +33,6 @@ from appliance.kafka.client.transactions import (
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.link.model.topic_configs import missed, new_copies, positions_topic, registry_topic, told, unknown
-from appliance.replicator.discovery import hidden_topics
-from appliance.replicator.spark.configuration import task_count
 from appliance.settings.values import Settings
 
 TOPICS_MAX = 1000
@@ -176,7 +174,7 @@ class Destination:
         factor, naming, engine = self._settings.topics.replication_factor, self._naming, self._settings.engine
         sources = self._sources.matching[:TOPICS_MAX]
         copies = new_copies(sources, self._sources.configs, naming, factor, known)
-        lanes = engine.lanes or task_count(engine)
+        lanes = engine.lanes or engine.task_count
         return [*copies, positions_topic(naming, lanes, factor), registry_topic(factor)]
 
     def _without(self, made: Made, known: Collection[str] | None) -> str:

@@ -1,5 +1,6 @@
-"""Kafka's protocol: requests and answers, connections, record batches. Bytes in, values out; IO in a few files.
+"""Kafka's protocol, as far as the appliance speaks it.
 
-``wire``, ``sasl``, ``versions``, ``metadata``, ``batch``, ``committed``, ``records``, ``outgoing`` are pure;
-``dial``, ``connection`` with ``sending`` and ``keepalive``, ``login`` and ``cluster`` move bytes.
+- ``records``: record batches; bytes in, bytes out.
+- ``protocol``: requests, responses and log-in as values and bytes.
+- ``client``: connections, and each call with its answer: the IO.
 """

@@ -1,16 +1,25 @@
-"""The replicator: which topics, by which lane, in which transaction; driven by Spark, remembered by the destination.
+"""The replicator: which topics, by which lane, in which transaction; scheduled by Spark, remembered by the destination.
 
-``naming``, ``plan``, ``position``, ``states``, ``seating``, ``pace`` are pure. ``lane`` writes, ``intake`` reads, with
-a ``fetcher`` for each leader, a ``buffer`` for each partition and an ``allowance`` for all, ``copy`` drives both in a
-Spark task; ``driver`` plans and watches, ``spark`` is the only room that knows PySpark.
+Comes in: settings, metadata, the positions topic. Goes out: copies and positions, in transactions.
+
+- ``driver``, ``discovery``: topics and partitions found every few seconds, and the plan of lanes and tasks.
+- ``establish``, ``resume``: a link made once and checked at every start; the operator's word on what has stopped.
+- ``spark``: the tasks and their processes.
+- ``read``: from Fetch to buffered batches.
+- ``write``: from batches to committed transactions.
+- ``model``: what is decided without IO.
 
 Invariants, as the tests cite them:
 
 - **A** A copy and the position past it commit in one transaction, or neither does.
 - **B** Only the newest epoch of lane i writes what lane i owns.
 - **C** A lane reads its positions only after it has fenced its predecessor.
-- **D** A position never moves back.
+- **D** A position never moves back, except by the operator's command.
 - **E** Records of one source partition keep their order, partition, key, value, headers and timestamp.
 - **F** Nothing is skipped in silence.
 - **G** A topic is its id, not its name.
+- **H** What is remembered is complete or refused.
+- **I** A copy belongs to one link.
+- **J** A copy that lost what was acknowledged is noticed, and stops.
+- **K** What is new at the source begins at its beginning.
 """

@@ -4,22 +4,21 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-from kio.schema.errors import ErrorCode
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import set_on, try_describe
-from appliance.kafka.client.topics import grow_topics
+from appliance.kafka.client.topics import grow_topics, hidden_topics
 from appliance.kafka.protocol.metadata import Metadata, Topic
-from appliance.link.client.checkpoint_log import peek_memories
-from appliance.link.client.registry import Registry, belongs_to_another
+from appliance.link.client.checkpoint_log import peek_checkpoints
+from appliance.link.client.registry import Registry
+from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import Discovery, discover, too_small
+from appliance.link.model.replicas import DiscoveredTopics, discover, too_small
 from appliance.link.model.topic_configs import config_changes, copied_configs, missed, new_copies, told, unknown
-from appliance.replicator.model.round_robin import Turns
+from appliance.replicator.model.round_robin import RoundRobin
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
@@ -34,14 +33,14 @@ _SHOWN_PAUSE_MAX = 0.1
 
 
 @dataclass(slots=True)
-class Scout:
+class TopicDiscovery:
     """Looks at both clusters, and keeps the copies' topics as their sources' are."""
 
     source: KafkaCluster
     destination: KafkaCluster
     naming: Naming
     topics: TopicSettings
-    _turns: Turns = field(default_factory=lambda: Turns(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
+    _round_robin: RoundRobin = field(default_factory=lambda: RoundRobin(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _followed: dict[str, dict[str, str]] = field(default_factory=dict)
     _left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     _said_untold: bool = False
@@ -49,13 +48,13 @@ class Scout:
     _filter: ConfigFilter = field(init=False)
     _registry: Registry = field(init=False)
     _known: tuple[Metadata, Metadata] | None = None
-    _found: Discovery = field(default_factory=Discovery)
+    _found: DiscoveredTopics = field(default_factory=DiscoveredTopics)
 
     def __post_init__(self) -> None:
         self._filter = ConfigFilter(self.destination, self.naming.positions_topic)
         self._registry = Registry(self.destination, self.naming.replicator, self.topics.replication_factor)
 
-    async def look(self) -> Discovery:
+    async def look(self) -> DiscoveredTopics:
         """One look; copies that are missing are made, ours that are too small are grown, and the look is repeated.
 
         Raises:
@@ -76,20 +75,20 @@ class Scout:
             found = replace(found, unfit={**found.unfit, **unfit})
         found = await self._without_others(found)
         topics = dict.fromkeys(replica.source_topic for replica in found.replicas)
-        await self._follow_configs(self._turns.next(topics))
+        await self._follow_configs(self._round_robin.next(topics))
         left_out = {name: tuple(sorted(self._left_out[name])) for name in topics if name in self._left_out}
         ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
         await self._registry.note({ids[name]: settings for name, settings in left_out.items()})
         return replace(found, left_out={name: settings for name, settings in left_out.items() if settings})
 
-    async def _discover(self) -> Discovery:
+    async def _discover(self) -> DiscoveredTopics:
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
         if self._known is None or self._known[0] is not source or self._known[1] is not destination:
             self._found = discover(source, destination, self.naming)
             self._known = source, destination
         return self._found
 
-    async def _without_others(self, found: Discovery) -> Discovery:
+    async def _without_others(self, found: DiscoveredTopics) -> DiscoveredTopics:
         """Claim the copies for this link; what belongs to another one is not copied to (invariant I)."""
         copies = {replica.destination_topic: replica.destination_id for replica in found.replicas}
         await self._registry.refresh()
@@ -173,8 +172,8 @@ class Scout:
     async def _written_by_us(self) -> set[uuid.UUID]:
         name = self.naming.positions_topic
         known = (await self.destination.metadata([name])).topics.get(name)
-        memories = await peek_memories(self.destination, name, len(known.leaders) if known else 0)
-        return {held.destination_id for memory in memories for held in memory.positions.values()}
+        checkpoints = await peek_checkpoints(self.destination, name, len(known.leaders) if known else 0)
+        return {held.destination_id for checkpoint in checkpoints for held in checkpoint.positions.values()}
 
     async def _follow_configs(self, topics: Sequence[str]) -> None:
         """Set on the copies what is set on their sources; what was unset there since the last look is unset here."""
@@ -205,16 +204,6 @@ class Scout:
             if name in left_out:
                 left_out[name] |= changed.left_out.get(copy, {})
         self._leave_out(left_out)
-
-
-async def hidden_topics(cluster: KafkaCluster, names: Collection[str]) -> set[str]:
-    """Those of the topics that the API key may not Describe, whether they are there or not.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
-    known = (await cluster.metadata(list(names))).topics if names else {}
-    return {name for name, topic in known.items() if topic.error is ErrorCode.topic_authorization_failed}
 
 
 def _led(topic: Topic | None) -> int:

@@ -13,18 +13,17 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import Discovery, Replica, lanes_of, seats_of
-from appliance.replicator.bound import Bound
-from appliance.replicator.discovery import Scout
+from appliance.link.model.replicas import DiscoveredTopics, Replica, lanes_of, seats_of
+from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Established, Establishing
 from appliance.replicator.model.chunk import LedgerRow
-from appliance.replicator.spark.configuration import task_count
+from appliance.replicator.model.trouble import Troubles
 from appliance.replicator.spark.seating import Notice, Seat
 from appliance.replicator.spark.seats import SeatServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import JavaMachine, driver_host
 from appliance.replicator.spark.worker import Invitation
-from appliance.replicator.trouble import Troubles
+from appliance.settings.bound import Bound
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
 
@@ -79,7 +78,7 @@ class Replicator:
         between_hosts = Target(driver_host(engine), engine.spark_driver_port)
         self._seats = SeatServer(between_hosts if engine.in_a_cluster else machine.scratch / "seats", self._noticed)
         self._bound = bound
-        self._discovery = Discovery()
+        self._found = DiscoveredTopics()
         self._changed = asyncio.Event()
         self._fenced: str | None = None
         self._run = uuid.uuid4().hex[:12]
@@ -124,10 +123,10 @@ class Replicator:
     async def _watch(self) -> None:
         """Look for topics, for ever."""
         said_nothing_matches = False
-        scout = Scout(self._source, self._destination, self._naming, self._settings.topics)
+        discovery = TopicDiscovery(self._source, self._destination, self._naming, self._settings.topics)
         while True:
             try:
-                found = await scout.look()
+                found = await discovery.look()
             except ApplianceError as error:
                 self._troubles.tell("discovery", str(error))
             except Exception as error:  # a defect of ours: topics would be looked for no more, and nobody would know
@@ -140,8 +139,8 @@ class Replicator:
                     said_nothing_matches = True
                     regex = self._settings.topics.regex
                     log.warning(f"REPLICA_TOPICS_SOURCE_REGEX={regex} matches no topic of the source yet")
-                if found.replicas != self._discovery.replicas:
-                    self._discovery = found
+                if found.replicas != self._found.replicas:
+                    self._found = found
                     self._changed.set()
                     topics = len({replica.source_topic for replica in found.replicas})
                     fields = {"topics": topics, "partitions": len(found.replicas)}
@@ -155,7 +154,7 @@ class Replicator:
         invitation = Invitation(where, self._seats.token, self._run, link.generation)
         while not self._stopping.is_set() and self._fenced is None:
             self._changed.clear()
-            dealt = lanes_of(self._discovery.replicas, link.lanes)
+            dealt = lanes_of(self._found.replicas, link.lanes)
             if not dealt:
                 await self._first_of(self._changed.wait(), self._stopping.wait())
                 continue
@@ -178,7 +177,7 @@ class Replicator:
             ProcessFailed: there was none for long; the next application of ours may get it, from a new master too. Or
                 Java does not answer.
         """
-        wanted, master = task_count(self._settings.engine), self._settings.engine.spark_master
+        wanted, master = self._settings.engine.task_count, self._settings.engine.spark_master
         self._machine.require_running()
         until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
         while not (room := await self._room_now(spark)):
@@ -195,7 +194,7 @@ class Replicator:
         return room
 
     async def _room_now(self, spark: Spark) -> int:
-        return min(task_count(self._settings.engine), await _in_time(asyncio.to_thread(spark.room)))
+        return min(self._settings.engine.task_count, await _in_time(asyncio.to_thread(spark.room)))
 
     async def _room_changes(self, spark: Spark, tasks: int) -> None:
         """Returns when a look and the one before it have found room for more or fewer tasks than these."""

@@ -13,17 +13,16 @@ from appliance.errors import BrokerBusy, Fenced, LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, try_describe
-from appliance.kafka.client.offsets import Bound, Partition, try_offsets
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
-from appliance.link.client.checkpoint_log import peek_memories
+from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import encode_forgotten, encode_link, encode_starts
 from appliance.link.model.link_check import CHANGE, PositionsTopic, link_fault, policy_fault
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.link.model.topic_configs import positions_changes, positions_topic, told
-from appliance.replicator.spark.configuration import task_count
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings, Start
 
@@ -74,7 +73,7 @@ class Establishing:
             if fault := await self.fault(topic):
                 raise LinkRefused(fault)
             if topic.link is not None:
-                return Established(topic.lanes, topic.generation, topic.memories[0].starts)
+                return Established(topic.lanes, topic.generation, topic.checkpoints[0].starts)
             # Another start that makes the link at the same time fences this one, or is fenced.
             with contextlib.suppress(Fenced):
                 await self._write_down(topic)
@@ -88,8 +87,8 @@ class Establishing:
         if known is None or not known.leaders:
             return PositionsTopic(name, "", ())
         policy = (await self._settings_of(name)).get(POLICY)
-        memories = await peek_memories(self.destination, name, len(known.leaders))
-        return PositionsTopic(name, (policy and policy.value) or "", memories)
+        checkpoints = await peek_checkpoints(self.destination, name, len(known.leaders))
+        return PositionsTopic(name, (policy and policy.value) or "", checkpoints)
 
     async def _look_at_made(self) -> PositionsTopic:
         """The positions topic after ``make_topic``. A broker that lags may not show it at first.
@@ -100,7 +99,7 @@ class Establishing:
         """
         for _ in range(_SHOWN_TRIES):
             topic = await self.look()
-            if topic.memories:
+            if topic.checkpoints:
                 return topic
             await asyncio.sleep(_PAUSE)
         raise BrokerBusy(f"{self.naming.positions_topic} was made and is not shown yet", "LEADER_NOT_AVAILABLE")
@@ -121,7 +120,7 @@ class Establishing:
         topic = await self.look()
         if fault := await self.fault(topic):
             raise LinkRefused(fault)
-        if not topic.memories:
+        if not topic.checkpoints:
             raise LinkRefused(f"there is no {topic.name}: no replicator of this link has ever run")
         return topic
 
@@ -200,7 +199,7 @@ class Establishing:
         known = (await self.destination.metadata([name])).topics.get(name)
         if known is not None and known.leaders:
             return
-        lanes = self.settings.engine.lanes or task_count(self.settings.engine)
+        lanes = self.settings.engine.lanes or self.settings.engine.task_count
         new = positions_topic(self.naming, lanes, self.settings.topics.replication_factor)
         made = await ConfigFilter(self.destination).make([new])
         for error in made.failures.values():
@@ -222,7 +221,7 @@ class Establishing:
         """Write down how the link is made: in one transaction, so that all of it holds, or none."""
         lane = self._lane(topic, 0)
         await lane.start()
-        if lane.memory.link is not None:
+        if lane.checkpoint.link is not None:
             return  # another start was first
         link = await self._link_record(topic)
         from_latest = topic.is_new and self.settings.topics.start is Start.LATEST
@@ -232,7 +231,7 @@ class Establishing:
 
     async def _link_record(self, topic: PositionsTopic) -> LinkRecord:
         source = (await self.source.metadata([])).cluster_id
-        return LinkRecord(source, topic.lanes, len(topic.memories), _now())
+        return LinkRecord(source, topic.lanes, len(topic.checkpoints), _now())
 
     async def _ends_now(self) -> Sequence[StartOffsets]:
         """Return the current end of each source partition; -1, its first record, if the end is not known."""

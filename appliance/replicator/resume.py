@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.link.client.registry import Claim, Registry, belongs_to_another
+from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
+from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
 from appliance.link.model.replicas import Replica, discover, lanes_of
@@ -86,7 +88,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)
         starts = await _starts(source, replicas, choice)
         planned = {
-            index: _changes(owned, topic.memories[index].positions, starts, choice)
+            index: _changes(owned, topic.checkpoints[index].positions, starts, choice)
             for index, owned in lanes_of(replicas, topic.lanes).items()
         }
         changes = [change for lane in planned.values() for change in lane]
@@ -102,7 +104,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
             lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)
             await lane.start()
             owned = [change.replica for change in planned[index]]
-            await _commit(lane, _changes(owned, lane.memory.positions, starts, choice), choice)
+            await _commit(lane, _changes(owned, lane.checkpoint.positions, starts, choice), choice)
         return len(lines) + len(changes)
 
 
@@ -188,7 +190,7 @@ def _changes(
 async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None:
     gaps = []
     for change in changes:
-        held = lane.memory.positions.get(change.replica.source)
+        held = lane.checkpoint.positions.get(change.replica.source)
         if held is not None and held.next_offset != UNKNOWN:
             if choice.start != RETRY:
                 gaps.append(_gap(change.replica, held, change.after.next_offset))

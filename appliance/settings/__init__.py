@@ -1,6 +1,11 @@
 """The text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
 
-The way of a value: ``shell_lines`` (the grammar of a line) -> ``env_file`` (lines to a dict) -> ``parse`` (through the
-table of ``variables``, each entry with one of the ``parsers``) -> ``agreement`` (what only shows when values are seen
-together) -> ``values``.
+- ``shell_lines``, ``env_file``: the grammar of a line, and lines to a dict.
+- ``variables``, ``variable``, ``role``: every variable, and the roles that need it.
+- ``parse``, ``parsers``: the environment to values, or to every fault.
+- ``agreement``: faults that show only between values.
+- ``values``, ``target``, ``login``, ``secret``: the values.
+- ``patterns``, ``strength``: patterns that reach too far, and secrets that are too weak.
+- ``private_file``, ``key_files``: files that hold secrets and SSH keys.
+- ``bound``: MAX_BYTES_PER_SECOND, read again while the replicator runs.
 """

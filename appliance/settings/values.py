@@ -2,6 +2,7 @@
 
 import enum
 import ipaddress
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -207,6 +208,11 @@ class EngineSettings:
     def in_a_cluster(self) -> bool:
         """Whether tasks run on other hosts than the driver's."""
         return not self.spark_master.startswith("local")
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks that copy at once: as set, else one for each core."""
+        return self.tasks or os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)

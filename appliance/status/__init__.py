@@ -1,12 +1,7 @@
-"""The console: what is copied, what stops, and what cannot be known, from committed facts alone.
+"""The status of a link, from committed facts alone; no replicator need run.
 
-::
-
-    clusters -> facts (look, tail) -> Snapshot (compose) -> table | JSON | health | metrics
-
-``facts``, ``compose``, ``snapshot``, ``findings``, ``document``, ``health`` and ``metrics`` are pure; ``tail``,
-``holds``, ``look`` and ``watcher`` ask the clusters; ``http`` and ``service`` answer beside the replicator, ``table``
-and ``command`` at the terminal.
-
-Law: what is not known is None and says since when, it is never 0.
+- ``model``: facts, the snapshot, and what it is shown as; no IO.
+- ``collect``, ``tail``, ``open_transactions``: one look at both clusters.
+- ``watcher``: looks again and again.
+- ``command``, ``service``: at the terminal, and over HTTP.
 """

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import POLICY, try_describe
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.link_check import PositionsTopic
@@ -108,12 +108,12 @@ class DestinationLook:
         holding = await self._holds.look(metadata, logs, now())
         positions: dict[Partition, Position] = {}
         gaps: dict[Partition, tuple[Gap, ...]] = {}
-        for memory in self._tail.memories:
-            positions |= memory.positions
-            for gap in memory.gaps.values():
+        for checkpoint in self._tail.checkpoints:
+            positions |= checkpoint.positions
+            for gap in checkpoint.gaps.values():
                 gaps[gap.partition] = (*gaps.get(gap.partition, ()), gap)
-        owners = tuple(memory.owner for memory in self._tail.memories)
-        topic = PositionsTopic(self._name, await self._policy(), self._tail.memories) if owners else None
+        owners = tuple(checkpoint.owner for checkpoint in self._tail.checkpoints)
+        topic = PositionsTopic(self._name, await self._policy(), self._tail.checkpoints) if owners else None
         held = {lane: name for (_, lane), name in holding.items()}
         return DestinationFacts(metadata, topic, dict(self._registry.claims), positions, gaps, owners, held)
 

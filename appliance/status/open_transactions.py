@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.open_transactions import OpenTransaction, open_transactions
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.status.model.facts import Log
 
 _NAMING_SECONDS = 3.0

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Callable
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.replicator.bound import Bound
 from appliance.runtime.background import beside
 from appliance.runtime.http import TEXT, HttpServer, Page
+from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
 from appliance.status.collect import now
 from appliance.status.model.document import document

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Topic
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import visible
 from appliance.kafka.records.records import Record, unpack
-from appliance.link.model.checkpoint import Memory
+from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import newest
 
 _LANE_BYTES = 1024 * 1024
@@ -26,7 +26,7 @@ class PositionsTail:
     """What the destination remembers of every lane, as far as it has been read."""
 
     def __init__(self, cluster: KafkaCluster, topic: str) -> None:
-        self.memories: tuple[Memory, ...] = ()
+        self.checkpoints: tuple[LaneCheckpoint, ...] = ()
         self._cluster = cluster
         self._topic = topic
         self._id = NOWHERE
@@ -34,12 +34,12 @@ class PositionsTail:
     @property
     def stable_ends(self) -> Mapping[Partition, int]:
         """Up to where each lane's partition is decided, as of the last ``advance``."""
-        return {(self._topic, lane): memory.read_to for lane, memory in enumerate(self.memories)}
+        return {(self._topic, lane): checkpoint.read_to for lane, checkpoint in enumerate(self.checkpoints)}
 
     async def advance(self, metadata: Metadata) -> None:
         """Read what has been committed since, to its end; ``metadata`` is the destination's.
 
-        Cut off at any await it goes on from there the next time. A topic that is not there leaves no memories.
+        Cut off at any await it goes on from there the next time. A topic that is not there leaves no checkpoints.
 
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
@@ -49,11 +49,11 @@ class PositionsTail:
             self._forget()
             return
         check(topic.error, f"look for {self._topic}")
-        if topic.id != self._id or len(topic.leaders) != len(self.memories):
+        if topic.id != self._id or len(topic.leaders) != len(self.checkpoints):
             self._forget()
             lanes = [(self._topic, lane) for lane in range(len(topic.leaders))]
             starts = await list_offsets(self._cluster, metadata, lanes, Bound.START)
-            self._id, self.memories = topic.id, tuple(Memory(read_to=starts[lane]) for lane in lanes)
+            self._id, self.checkpoints = topic.id, tuple(LaneCheckpoint(read_to=starts[lane]) for lane in lanes)
         try:
             for leader in set(topic.leaders):
                 led = {lane for lane, leads in enumerate(topic.leaders) if leads == leader}
@@ -64,12 +64,12 @@ class PositionsTail:
             raise
 
     def _forget(self) -> None:
-        self._id, self.memories = NOWHERE, ()
+        self._id, self.checkpoints = NOWHERE, ()
 
     async def _catch_up(self, topic: Topic, leader: int, behind: set[int]) -> None:
         connection = await self._cluster.broker(leader, "positions")
         while behind:
-            wanted = [(lane, self.memories[lane].read_to) for lane in sorted(behind)]
+            wanted = [(lane, self.checkpoints[lane].read_to) for lane in sorted(behind)]
             asked = (
                 Wanted((self._topic, lane), self._id, offset, _LANE_BYTES, leader_epoch=topic.epochs[lane])
                 for lane, offset in wanted
@@ -80,14 +80,14 @@ class PositionsTail:
     def _take(self, fetched: Fetched) -> bool:
         """Take in what came of a lane; whether that was all there is."""
         topic, lane = fetched.partition
-        memory = self.memories[lane]
+        checkpoint = self.checkpoints[lane]
         check(fetched.error, f"fetch {topic}-{lane}")
-        batches, following = visible(fetched.records, fetched.aborted, memory.read_to)
+        batches, following = visible(fetched.records, fetched.aborted, checkpoint.read_to)
         records: list[Record] = []
         for data in batches:
             batch.verify(data)
-            records += unpack(data, memory.read_to)
+            records += unpack(data, checkpoint.read_to)
         for remembered in newest(records):
-            memory.add(remembered)
-        memory.read_to = following
-        return memory.read_to >= fetched.stable_end
+            checkpoint.add(remembered)
+        checkpoint.read_to = following
+        return checkpoint.read_to >= fetched.stable_end

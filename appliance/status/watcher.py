@@ -8,7 +8,7 @@ from typing import TypeVar
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
-from appliance.replicator.bound import Bound
+from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
 from appliance.status.collect import DestinationLook, SourceLook, now
 from appliance.status.model.compose import compose

@@ -1,1 +1,7 @@
-"""."""
+"""Identity by TLS: for the tunnel, and for the tasks of a Spark cluster.
+
+- ``kdf``: the link's key, derived from SHARED_SECRET.
+- ``certificates``, ``certificate_files``, ``identity``: both ends' certificates, made or read, and what each accepts.
+- ``first_flight``, ``proof_check``: the proof in a client's first bytes that it knows the secret.
+- ``engine``: TLS as a function of bytes.
+"""

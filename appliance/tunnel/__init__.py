@@ -2,25 +2,15 @@
 
     connection -> mTLS -> CONNECT target -> relay
 
-Files, in the order in which a connection meets them:
-
-- ``listen``, ``strangers``, ``rate``: from a bound port to connections, and how many may come before they have proved
-  themselves;
-- ``link_key``: the key that both VMs derive from the shared secret;
-- ``first_flight``, ``proof_check``: the proof in a client's first bytes, without IO; ``first_flight_reader``: a
-  connection until they have come;
-- ``identity``: who the two ends are to each other: certificates made from it (``certificates``) or read from files
-  (``certificate_files``) and read again when those change (``renewal``);
-- ``tls``: TLS as a function of bytes, without IO, its two directions ending separately;
-- ``channel``: one connection as the rest of the room sees it; ``tcp_channel`` and ``tls_channel``: plain or with TLS;
-- ``connect``: the client names its target, the server answers; without IO;
-- ``access``: which targets and addresses may be dialled; pure;
-- ``dial``: from an address to a channel; ``dialler``: the client's way to the server, directly or inside SSH (``ssh``);
-- ``relay``: two channels become one way for bytes;
-- ``targets``: allow-list, resolving, dialling and relay in one;
-- ``breaker``: when the server is worth another try; pure;
-- ``slots``, ``connections``: how many connections one end carries, and their tasks, drained, never orphaned;
-- ``tally``: what one end has done, in numbers;
-- ``descriptors``, ``deadlines``: what a process may run out of;
-- ``server``, ``client``: the two ends, put together from the above.
+- ``server``, ``client``: the two ends.
+- ``first_flight_reader``: a connection until the first bytes have proved who is there.
+- ``connections``: the tasks of one end's connections, drained, never orphaned.
+- ``connect_request``, ``broker_dialer``, ``dialler``: the question for a target, the dial to it, the dial to the
+  server.
+- ``certificate_reload``: certificate files that change while connections stand.
+- ``probe``, ``report``: the tunnel tried step by step, and one log line for each change of state.
+- ``model``: CONNECT, the allow-list, timeouts and counters; no IO.
+- ``limits``: how many connections, handshakes, descriptors and tries there may be.
+- ``stream``: connections as channels of bytes, and their relay.
+- ``ssh``: SSH as a carrier.
 """

@@ -10,9 +10,9 @@ from kio.schema.errors import ErrorCode
 from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
-from appliance.kafka.client.offsets import Partition, offset_at
+from appliance.kafka.client.offsets import offset_at
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import NOWHERE, Metadata
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed

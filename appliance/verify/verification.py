@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.verify.compacted import verify_newest_records

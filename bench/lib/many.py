@@ -9,9 +9,9 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Pr
 
 from appliance.errors import ApplianceError, ProcessFailed
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.topics import NewTopic, create_topics
-from appliance.kafka.protocol.metadata import NOBODY, Metadata
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.settings.values import Side
 from bench.lib.clusters import Pair, kafka_cluster
 from testbed.cluster import Cluster

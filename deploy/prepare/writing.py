@@ -1,7 +1,7 @@
 """A rendered file on the disk: whole or not at all, and untouched when it is already so.
 
 The settings of a container are written over where they are: it has that very file mounted, and reads some of it again
-while it runs (``appliance.replicator.bound``).
+while it runs (``appliance.settings.bound``).
 """
 
 import os

@@ -14,8 +14,8 @@ from appliance.errors import ApplianceError, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.link.model.replicas import Replica
-from appliance.replicator.read.buffer import Arrivals, Limits
-from appliance.replicator.read.source_reader import Intake
+from appliance.replicator.read.buffer import Limits, ReadyQueue
+from appliance.replicator.read.source_reader import SourceReader
 from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
@@ -51,7 +51,7 @@ def topic_on(pair: Pair, name: str, *replicas: Sequence[int], **configs: str) ->
 
 def asked(engine: Engine, topic: str) -> set[int]:
     """The nodes that are asked for a topic's partition now."""
-    return {fetcher.node for fetcher in engine.intake._fetchers.values() if (topic, 0) in fetcher._session._wanted}
+    return {fetcher.node for fetcher in engine.reader._fetchers.values() if (topic, 0) in fetcher._session._wanted}
 
 
 def offsets(cluster: Cluster, topic: str) -> set[int]:
@@ -87,15 +87,15 @@ async def test_reading_follows_the_leader_though_the_old_one_lives(moving: Pair)
 async def test_a_topic_that_gets_its_id_while_it_is_read_is_read_on(moving: Pair) -> None:  # invariant G
     topic = topic_on(moving, "upgraded", [1, 2])
     produce(moving.producer(), topic, 10)
-    arrivals = Arrivals()
+    ready = ReadyQueue()
     async with moving.engine() as engine:
         known = (await engine.source.metadata([topic])).topics[topic]
         replica = Replica(topic, 0, topic, known.id, known.id)
-        engine.intake.read(replace(replica, source_id=NOWHERE), 0, -1, arrivals, Limits())
+        engine.reader.read(replace(replica, source_id=NOWHERE), 0, -1, ready, Limits())
         async with asyncio.timeout(PATIENCE):
-            await arrivals.wait()
-        assert engine.intake.stopped(arrivals) == []
-        assert sum(portion.records for portion in engine.intake.take(arrivals, 2**30)) == 10
+            await ready.wait()
+        assert engine.reader.stopped(ready) == []
+        assert sum(chunk.records for chunk in engine.reader.take(ready, 2**30)) == 10
 
 
 async def test_a_replica_rebuilt_from_a_compacted_log_is_not_taken_for_a_truncated_one(moving: Pair) -> None:
@@ -171,19 +171,19 @@ async def test_a_leader_that_cannot_be_reached_is_named_with_its_partitions_and_
         return (host,)
 
     faults: dict[str, ApplianceError | None] = {}
-    arrivals = Arrivals()
+    ready = ReadyQueue()
     async with moving.engine() as engine, KafkaCluster(engine.source.settings, resolve, "test") as source:
-        intake = Intake(source, faults.__setitem__)
+        reader = SourceReader(source, faults.__setitem__)
         for topic in (hidden, seen):
             known = (await engine.source.metadata([topic])).topics[topic]
-            intake.read(Replica(topic, 0, topic, known.id, known.id), 0, -1, arrivals, Limits())
+            reader.read(Replica(topic, 0, topic, known.id, known.id), 0, -1, ready, Limits())
         async with asyncio.timeout(PATIENCE):
-            await arrivals.wait()
-        (portion,) = intake.take(arrivals, 2**30)
+            await ready.wait()
+        (chunk,) = reader.take(ready, 2**30)
         async with asyncio.timeout(PATIENCE):
             while "source broker 1" not in faults:
                 await asyncio.sleep(0.02)
-        await intake.close()
-    assert (portion.replica.source_topic, portion.records) == (seen, 10)
+        await reader.close()
+    assert (chunk.replica.source_topic, chunk.records) == (seen, 10)
     assert f"is not allowed; not read meanwhile: {hidden}-0" in str(faults["source broker 1"])
     assert not [subject for subject in faults if seen in subject]

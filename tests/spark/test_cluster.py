@@ -56,7 +56,7 @@ async def copying(on: Link, **others: str) -> AsyncIterator[tuple[SparkCluster, 
         await gateway.wait_for_line("ready", PATIENCE)
         async with on.running("replicate", **variables) as replicator:
             async with asyncio.timeout(LONG):
-                while not all(cluster.copiers(host) for host in ENDPOINTS):
+                while not all(cluster.python_workers(host) for host in ENDPOINTS):
                     await asyncio.sleep(0.1)
             await all_copied(on)
             yield cluster, replicator
@@ -106,7 +106,7 @@ def status(replicator: OwnedProcess) -> dict[str, Any]:
 
 async def test_each_host_copies_through_the_gateway_beside_it_and_keeps_its_lanes(orders: Link) -> None:
     async with copying(orders, SLICE_SECONDS="2") as (cluster, replicator):
-        held, copiers = await owners(replicator), [cluster.copiers(host) for host in ENDPOINTS]
+        held, runners = await owners(replicator), [cluster.python_workers(host) for host in ENDPOINTS]
         before = faults(replicator)
         for _ in range(3):
             ended = slices(replicator)
@@ -114,10 +114,10 @@ async def test_each_host_copies_through_the_gateway_beside_it_and_keeps_its_lane
             while slices(replicator) <= ended:
                 await asyncio.sleep(0.1)
         assert await owners(replicator) == held
-        assert [cluster.copiers(host) for host in ENDPOINTS] == copiers
+        assert [cluster.python_workers(host) for host in ENDPOINTS] == runners
         assert faults(replicator) == before
         for host, network in ENDPOINTS.items():
-            met = {address for address in peers(cluster.copiers(host)) if address in ANY_ENDPOINT}
+            met = {address for address in peers(cluster.python_workers(host)) if address in ANY_ENDPOINT}
             assert met
             assert met <= set(ipaddress.IPv4Network(network))
 
@@ -134,9 +134,9 @@ async def test_secrets_are_on_no_command_line_and_in_no_file_that_others_read(or
 
 async def test_an_executor_that_is_killed_is_replaced(orders: Link) -> None:
     async with copying(orders) as (cluster, _):
-        executor, copiers = cluster.executor(FIRST), cluster.copiers(FIRST)
+        executor, runners = cluster.executor(FIRST), cluster.python_workers(FIRST)
         executor.kill()
-        assert await gone(copiers)
+        assert await gone(runners)
         await all_copied(orders)
         assert cluster.executor(FIRST) != executor
 

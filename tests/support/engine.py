@@ -1,4 +1,4 @@
-"""The engine between two real clusters, without Spark: lanes, intake and copiers on the test's own event loop."""
+"""The engine between two real clusters, without Spark: lanes, reader and runners on the test's own event loop."""
 
 import asyncio
 import contextlib
@@ -18,18 +18,19 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import TIMEOUTS, Timeouts
 from appliance.kafka.client.dial import Resolve
 from appliance.kafka.client.fetch import Session
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
-from appliance.link.client.checkpoint_log import peek_memory
-from appliance.link.model.checkpoint import Gap, Memory, Owner, StartOffsets
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.checkpoint_log import peek_checkpoint
+from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner, StartOffsets
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
-from appliance.replicator.discovery import Scout
+from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Establishing
 from appliance.replicator.read.fetcher import Fetcher
-from appliance.replicator.read.source_reader import Intake
+from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.lane import Lane
-from appliance.replicator.write.lane_runner import Copier
+from appliance.replicator.write.lane_runner import LaneRunner
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
@@ -165,11 +166,11 @@ class Pair:
             KafkaCluster(at_destination, resolve, self.tag, timeouts=timeouts) as destination,
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
-            engine.intake = Intake(source, engine.notice)
+            engine.reader = SourceReader(source, engine.notice)
             try:
                 yield engine
             finally:
-                await engine.intake.close()
+                await engine.reader.close()
 
 
 @dataclass(slots=True)
@@ -190,19 +191,19 @@ def _delete(cluster: Cluster, topic: str) -> None:
 
 @dataclass(slots=True)
 class Engine:
-    """Copiers for every lane that has a partition."""
+    """Lane runners for every lane that has a partition."""
 
     pair: Pair
     source: KafkaCluster
     destination: KafkaCluster
-    copiers: list[Copier] = field(default_factory=list)
+    runners: list[LaneRunner] = field(default_factory=list)
     faults: dict[str, ApplianceError] = field(default_factory=dict)
     settings: EngineSettings = ENGINE
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     generation: int = 1
     lanes: int = LANES
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
-    intake: Intake = field(init=False)
+    reader: SourceReader = field(init=False)
 
     def notice(self, subject: str, error: ApplianceError | None) -> None:
         if error is None:
@@ -222,29 +223,29 @@ class Engine:
         established = await _known(establishing.establish)
         self.generation, self.starts, self.lanes = established.generation, established.starts, established.lanes
 
-    def scout(self) -> Scout:
+    def discovery(self) -> TopicDiscovery:
         """A new look at both clusters."""
         naming = self.pair.naming
         topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, -1)
-        return Scout(self.source, self.destination, naming, topics)
+        return TopicDiscovery(self.source, self.destination, naming, topics)
 
     def held(self, topic: str, partition: int = 0) -> Position | None:
         """What the lane of a partition remembers of it."""
-        for copier in self.copiers:
-            if held := copier.lane.memory.positions.get((topic, partition)):
+        for runner in self.runners:
+            if held := runner.lane.checkpoint.positions.get((topic, partition)):
                 return held
         return None
 
     @property
     def fetcher(self) -> Fetcher:
         """The only one."""
-        (fetcher,) = self.intake._fetchers.values()
+        (fetcher,) = self.reader._fetchers.values()
         return fetcher
 
     async def fetch_session(self) -> Session:
         """Which one the only fetcher has, once it has one."""
         async with asyncio.timeout(PATIENCE):
-            while not self.intake._fetchers or self.fetcher._session._epoch == 0:
+            while not self.reader._fetchers or self.fetcher._session._epoch == 0:
                 await asyncio.sleep(0.01)
         session = self.fetcher._session
         return Session(session._id, session._epoch)
@@ -257,19 +258,19 @@ class Engine:
 
     async def assign(self) -> None:
         """Look for topics, and give the lanes what there is, as a new slice does; lanes that are warm stay warm."""
-        naming, scout = self.pair.naming, self.scout()
+        naming, discovery = self.pair.naming, self.discovery()
         async with asyncio.timeout(PATIENCE):
-            while not (found := await scout.look()).replicas:
+            while not (found := await discovery.look()).replicas:
                 await asyncio.sleep(0.05)
-        warm = {copier.lane.index: copier for copier in self.copiers}
-        self.copiers = []
+        warm = {runner.lane.index: runner for runner in self.runners}
+        self.runners = []
         for lane, replicas in lanes_of(found.replicas, self.lanes).items():
             owner = Owner(self.run, "worker", "host", 0, self.generation)
             owned = Lane(lane, self.destination, naming, owner, self.settings.transaction_timeout)
-            anew = Copier(owned, self.source, self.destination, self.intake, self.settings, self.notice)
-            copier = warm.get(lane, anew)
-            copier.assign(replicas, self.starts)
-            self.copiers.append(copier)
+            anew = LaneRunner(owned, self.source, self.destination, self.reader, self.settings, self.notice)
+            runner = warm.get(lane, anew)
+            runner.assign(replicas, self.starts)
+            self.runners.append(runner)
 
     async def establish_topic_alone(self) -> None:
         """Make the positions topic, and take its first lane, as a start does that is killed right then."""
@@ -298,19 +299,19 @@ class Engine:
     async def copy_until(self, finished: "asyncio.Task[None]") -> None:
         """Copy until the task is done."""
         stopping = asyncio.Event()
-        running = [asyncio.create_task(copier.run(stopping), name="copier") for copier in self.copiers]
+        running = [asyncio.create_task(runner.run(stopping), name="runner") for runner in self.runners]
         try:
             async with asyncio.timeout(PATIENCE):
                 await finished
         finally:
             stopping.set()
-            for copier in self.copiers:
-                copier.arrived.set()
+            for runner in self.runners:
+                runner.ready.set()
             await asyncio.gather(*running)
 
     async def copy_all(self) -> None:
         """Copy until every position is at the end of its source partition."""
-        if not self.copiers:
+        if not self.runners:
             await self.prepare()
         await self.copy_until(asyncio.create_task(self._caught_up(), name="caught-up"))
         await self._until_decided()
@@ -344,13 +345,13 @@ class Engine:
         return (await self.positions())[topic, 0].stopped
 
     async def _caught_up(self, besides: Partition | None = None) -> None:
-        owned = [(copier, replica) for copier in self.copiers for replica in copier.replicas]
-        awaited = [(copier, replica) for copier, replica in owned if _original(replica) != besides]
-        while not all(self._at_end(copier, replica) for copier, replica in awaited):
+        owned = [(runner, replica) for runner in self.runners for replica in runner.replicas]
+        awaited = [(runner, replica) for runner, replica in owned if _original(replica) != besides]
+        while not all(self._at_end(runner, replica) for runner, replica in awaited):
             await asyncio.sleep(0.02)
 
-    def _at_end(self, copier: Copier, replica: Replica) -> bool:
-        held = copier.lane.memory.positions.get(_original(replica))
+    def _at_end(self, runner: LaneRunner, replica: Replica) -> bool:
+        held = runner.lane.checkpoint.positions.get(_original(replica))
         return held is not None and held.next_offset >= end(self.pair.orange, replica.source_topic, replica.partition)
 
     async def _until_decided(self) -> None:
@@ -362,18 +363,20 @@ class Engine:
     async def _decided(self) -> bool:
         """Whether nothing is open in the copies and the positions."""
         written = [(self.pair.naming.positions_topic, lane) for lane in range(self.lanes)]
-        for copier in self.copiers:
-            written += [(replica.destination_topic, replica.partition) for replica in copier.replicas]
+        for runner in self.runners:
+            written += [(replica.destination_topic, replica.partition) for replica in runner.replicas]
         metadata = await self.destination.metadata(sorted({topic for topic, _ in written}))
         stable_ends = await list_offsets(self.destination, metadata, written, Bound.STABLE_END)
         return stable_ends == await list_offsets(self.destination, metadata, written, Bound.END)
 
     async def positions(self) -> dict[tuple[str, int], Position]:
         """What the destination remembers, read as a new process would."""
-        known = {key: held for copier in self.copiers for key, held in copier.lane.memory.positions.items()}
+        known = {key: held for runner in self.runners for key, held in runner.lane.checkpoint.positions.items()}
         async with asyncio.timeout(PATIENCE):
             while True:
-                found = {key: held for memory in await self._memories() for key, held in memory.positions.items()}
+                found = {
+                    key: held for checkpoint in await self._checkpoints() for key, held in checkpoint.positions.items()
+                }
                 # A commit is answered before its markers are written, and readers see it a moment later.
                 if all(found.get(key, held).records >= held.records for key, held in known.items()):
                     return found
@@ -381,15 +384,15 @@ class Engine:
 
     async def gaps(self) -> list[Gap]:
         """The gap ledger."""
-        return [gap for memory in await self._memories() for gap in memory.gaps.values()]
+        return [gap for checkpoint in await self._checkpoints() for gap in checkpoint.gaps.values()]
 
-    async def _memories(self) -> list[Memory]:
-        memories = [Memory() for _ in range(self.lanes)]
-        for lane, memory in enumerate(memories):
+    async def _checkpoints(self) -> list[LaneCheckpoint]:
+        checkpoints = [LaneCheckpoint() for _ in range(self.lanes)]
+        for lane, checkpoint in enumerate(checkpoints):
             await _known(
-                functools.partial(peek_memory, self.destination, self.pair.naming.positions_topic, lane, memory)
+                functools.partial(peek_checkpoint, self.destination, self.pair.naming.positions_topic, lane, checkpoint)
             )
-        return memories
+        return checkpoints
 
 
 def _original(replica: Replica) -> Partition:

@@ -4,9 +4,8 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import Metadata, Topic
-from appliance.link.model.checkpoint import LinkRecord, Memory, Owner
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
+from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import Position
 from appliance.settings.parse import parse
@@ -41,7 +40,9 @@ LINK = LinkRecord("cluster", 3, 3, NOW - 60_000)
 def positions_topic(lanes: int = 3, partitions: int = 3) -> PositionsTopic:
     """The positions topic of some lanes, whose first one says how the link was made."""
     link = replace(LINK, lanes=lanes, partitions=partitions)
-    return PositionsTopic("positions", "compact", [Memory(link=link), *(Memory() for _ in range(lanes - 1))])
+    return PositionsTopic(
+        "positions", "compact", [LaneCheckpoint(link=link), *(LaneCheckpoint() for _ in range(lanes - 1))]
+    )
 
 
 DESTINATION = DestinationFacts(

@@ -15,8 +15,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
 from testbed.cluster import Cluster

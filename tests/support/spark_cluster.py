@@ -40,10 +40,10 @@ class SparkCluster:
         (found,) = (process for process in self.started_by(host) if runs(process, EXECUTOR))
         return found
 
-    def copiers(self, host: str) -> list[psutil.Process]:
+    def python_workers(self, host: str) -> list[psutil.Process]:
         """The Python processes on the host that copy: forks of a daemon."""
         daemons = [process for process in self.started_by(host) if runs(process, DAEMON)]
-        return [copier for daemon in daemons for copier in daemon.children()]
+        return [worker for daemon in daemons for worker in daemon.children()]
 
     def executors(self) -> list[psutil.Process]:
         """The executors of both hosts, and all that they have started."""

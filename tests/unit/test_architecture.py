@@ -1,148 +1,145 @@
-"""Arrows of imports go one way: from right to left of the line in ``appliance/__init__.py``."""
+"""Folders import what the table of docs/architecture.md allows, and do IO where it says so."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-import appliance
+ROOT = Path(__file__).parents[2]
+TOPS = ("appliance", "deploy", "testbed", "demo", "bench")
+DOCUMENT = (ROOT / "docs" / "architecture.md").read_text()
+IO = {"asyncio", "socket", "ssl", "time", "logging", "threading", "subprocess", "pyspark"}
+IN_THE_IMAGE = "appliance"
 
-ROOT = Path(appliance.__file__).parent
-
-FLOORS = (
-    {"errors", "owned", "version"},
-    {"settings", "materials"},
-    {"listening"},
-    {"log", "http", "endless", "render", "tunnel", "dns", "kafka"},
-    {"gateway", "replicator"},
-    {"verify", "console", "doctor"},
-    {"cli", "prepare"},
-    {"demo"},
-)
-"""A room may import rooms of lower floors, and itself; never a neighbour on its own floor."""
-
-MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+FILES = sorted(path.relative_to(ROOT) for top in TOPS for path in (ROOT / top).rglob("*.py"))
+INITS = [path for path in FILES if path.name == "__init__.py"]
 
 
-def room(path: Path) -> str:
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+class Row(NamedTuple):
+    """What the table allows a folder."""
+
+    imports: frozenset[str]
+    io: bool
 
 
-def floor(name: str) -> int:
-    (found,) = (number for number, rooms in enumerate(FLOORS) if name in rooms)
-    return found
+def table() -> dict[str, Row]:
+    section = DOCUMENT.split("## Who may import whom", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| `([\w/.]+)` \| (.*?) \| (yes|no) \|$", section, re.MULTILINE)
+    assert len(rows) == len({folder for folder, _, _ in rows}), "a folder has two rows"
+    return {folder: Row(frozenset(re.findall(r"`([\w/.]+)`", names)), io == "yes") for folder, names, io in rows}
 
 
-def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+def folder_of(path: Path) -> str:
+    """The row of a file; the command line imports all rooms, and so stands apart from what all rooms import."""
+    return str(path) if path == Path("appliance/cli.py") else str(path.parent)
+
+
+def names(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "appliance" else []
-            yield from names or [node.module or ""]
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def our_rooms(path: Path) -> set[str]:
-    return {name.split(".")[1] for name in imported(path) if name.startswith("appliance.")}
+def file_of(name: str) -> Path | None:
+    """The file of ours that a dotted name stands in, or None."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        stem = Path(*parts[:length])
+        for path in (stem.with_suffix(".py"), stem / "__init__.py"):
+            if (ROOT / path).exists():
+                return path if parts[0] in TOPS else None
+    return None
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_room_imports_only_itself_and_lower_floors(path: Path) -> None:
-    own = room(path)
-    above = {other for other in our_rooms(path) - {own} if floor(other) >= floor(own)}
-    assert not above
+def imported(path: Path) -> set[Path]:
+    return {found for name in names(path) if (found := file_of(name))} - {path}
 
 
-def test_pyspark_is_known_in_three_files() -> None:
-    knowing = {
-        str(path.relative_to(ROOT)) for path in MODULES if any(n.split(".")[0] == "pyspark" for n in imported(path))
-    }
-    assert knowing == {"replicator/spark.py", "replicator/gateway.py", "replicator/daemon.py"}
+def foreign(path: Path) -> set[str]:
+    return {name.split(".")[0] for name in names(path)}
 
 
-def test_kafka_clients_of_others_are_for_the_demo_alone() -> None:
-    knowing = {room(path) for path in MODULES if any(name.startswith("confluent_kafka") for name in imported(path))}
-    assert knowing <= {"demo"}
+def arrows() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {folder_of(path): set() for path in FILES}
+    for path in FILES:
+        found[folder_of(path)] |= {folder_of(target) for target in imported(path)} - {folder_of(path)}
+    return found
 
 
-def test_the_bills_library_is_for_the_bill_alone() -> None:
-    foreign = ("cyclonedx", "packageurl")
-    assert {room(path) for path in MODULES if any(name.startswith(foreign) for name in imported(path))} == {"materials"}
+def test_the_table_has_every_folder_and_every_arrow_and_no_others() -> None:
+    assert {folder: row.imports for folder, row in table().items()} == arrows()
 
 
-def test_asyncssh_is_loaded_only_where_an_ssh_server_carries_the_tunnel() -> None:
-    within = {path for path in MODULES if path.is_relative_to(ROOT / "tunnel" / "ssh")}
-    assert not [path for path in MODULES if path not in within and "asyncssh" in imported(path)]
-    users = {path for path in MODULES for name in imported(path) if name.startswith("appliance.tunnel.ssh")} - within
-    assert {str(path.relative_to(ROOT)) for path in users} == {"tunnel/dialler.py"}
-    code = "import sys, appliance.cli, appliance.gateway.destination_side; sys.exit('asyncssh' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent).returncode == 0
+def test_arrows_between_folders_make_no_circle() -> None:
+    graph = arrows()
+    while leaves := [folder for folder, targets in graph.items() if not targets]:
+        for leaf in leaves:
+            del graph[leaf]
+        for targets in graph.values():
+            targets.difference_update(leaves)
+    assert not graph
 
 
-PURE = [
-    "settings/target.py",
-    "render/compose.py",
-    "render/container.py",
-    "render/published.py",
-    "render/firewall.py",
-    "render/differences.py",
-    "kafka/wire.py",
-    "kafka/sasl.py",
-    "kafka/versions.py",
-    "kafka/metadata.py",
-    "kafka/batch.py",
-    "kafka/committed.py",
-    "kafka/records.py",
-    "kafka/outgoing.py",
-    "replicator/naming.py",
-    "replicator/plan.py",
-    "replicator/position.py",
-    "replicator/portion.py",
-    "replicator/states.py",
-    "replicator/seating.py",
-    "dns/answers.py",
-    "dns/question.py",
-    "tunnel/connect.py",
-    "tunnel/access.py",
-    "tunnel/ssh/windows.py",
-    "gateway/brokers.py",
-    "gateway/health.py",
-    "gateway/metrics.py",
-    "console/facts.py",
-    "console/compose.py",
-    "console/snapshot.py",
-    "console/findings.py",
-    "console/document.py",
-    "console/health.py",
-    "console/metrics.py",
-    "verify/stream.py",
-    "verify/comparison.py",
-    "verify/alignment.py",
-    "verify/newest.py",
-    "verify/verdict.py",
-    "doctor/step.py",
-    "doctor/report.py",
-]
-IO = {"asyncio", "socket", "ssl", "time", "logging", "threading", "subprocess", "pyspark"}
+@pytest.mark.parametrize("folder", [folder for folder, row in table().items() if not row.io])
+def test_a_folder_without_io_neither_waits_nor_reads_the_clock(folder: str) -> None:
+    assert not {(str(path), module) for path in FILES if folder_of(path) == folder for module in foreign(path) & IO}
 
 
-@pytest.mark.parametrize("name", PURE)
-def test_what_decides_neither_waits_nor_looks_at_the_clock(name: str) -> None:
-    assert not {module.split(".")[0] for module in imported(ROOT / name)} & IO
+def test_the_image_imports_nothing_that_it_does_not_hold() -> None:
+    inside = [path for path in FILES if path.parts[0] == IN_THE_IMAGE]
+    assert not {str(target) for path in inside for target in imported(path) if target.parts[0] != IN_THE_IMAGE}
 
 
-def test_no_module_of_ours_imports_in_a_circle() -> None:
-    graph = {path: set() for path in MODULES}
-    by_name = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in MODULES}
-    for path in MODULES:
-        graph[path] = {by_name[name] for name in imported(path) if name in by_name}
+def test_no_file_imports_in_a_circle() -> None:
+    graph = {path: imported(path) for path in FILES}
     while leaves := [path for path, targets in graph.items() if not targets]:
         for leaf in leaves:
             del graph[leaf]
         for targets in graph.values():
             targets.difference_update(leaves)
-    assert not [str(path.relative_to(ROOT)) for path in graph]
+    assert not graph
+
+
+@pytest.mark.parametrize("path", INITS, ids=lambda path: str(path.parent))
+def test_the_docstring_of_a_folder_names_its_files(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse((ROOT / path).read_text())) or ""
+    inside = {other.stem for other in FILES if other.parent == path.parent} - {"__init__", "__main__"}
+    folders = {init.parent.name for init in INITS if init.parent.parent == path.parent}
+    items = re.findall(r"^- ([^:]*):", docstring, re.MULTILINE)
+    assert {name for item in items for name in re.findall(r"``(\w+)``", item)} == inside | folders
+
+
+def test_pyspark_is_known_in_three_files() -> None:
+    knowing = {path.name for path in FILES if "pyspark" in foreign(path)}
+    assert knowing == {"session.py", "py4j_gateway.py", "daemon.py"}
+
+
+@pytest.mark.parametrize(
+    ("libraries", "tops"),
+    [
+        ({"confluent_kafka"}, {"testbed", "demo", "bench"}),
+        ({"cyclonedx", "packageurl"}, {"deploy"}),
+        ({"jinja2"}, {"deploy"}),
+    ],
+    ids=["Kafka clients of others", "the bill of materials", "templates"],
+)
+def test_what_the_image_does_without_is_not_imported_in_it(libraries: set[str], tops: set[str]) -> None:
+    assert {path.parts[0] for path in FILES if foreign(path) & libraries} <= tops
+
+
+def test_asyncssh_is_loaded_only_where_an_ssh_server_carries_the_tunnel() -> None:
+    ssh = Path("appliance/tunnel/ssh")
+    outside = [path for path in FILES if path.parent != ssh]
+    assert not [path for path in outside if "asyncssh" in foreign(path)]
+    users = {str(path) for path in outside if any(target.parent == ssh for target in imported(path))}
+    assert users == {"appliance/tunnel/dialler.py"}
+    code = "import sys, appliance.cli, appliance.gateway.destination_side; sys.exit('asyncssh' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -19,10 +19,9 @@ from kio.schema.errors import ErrorCode
 
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, read_text, skip_tags, tags, text
-from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH
+from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Partition
 from appliance.kafka.protocol.wire import SIZE, check_correlation
 from appliance.kafka.records.committed import Aborted
 from appliance.kafka.records.varint import read_unsigned

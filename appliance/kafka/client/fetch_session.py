@@ -7,8 +7,7 @@ names everything makes a new session in the place of the old one, and nothing is
 """
 
 from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted, topic_names
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import NOWHERE
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 
 LOST = frozenset({"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "FETCH_SESSION_TOPIC_ID_ERROR"})
 """The codes by which a broker says that it does not have the session that is meant."""

@@ -10,9 +10,8 @@ from kio.static.primitive import i32
 
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import failure
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 
 _CONSUMER = BrokerId(-1)
 

@@ -16,10 +16,7 @@ from kio.static.primitive import i8, i32, i64
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.answer import failure
-from appliance.kafka.protocol.metadata import NOBODY, Metadata
-
-Partition = tuple[str, int]
-"""A topic's name and a partition's number."""
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 
 _READ_COMMITTED = 1
 

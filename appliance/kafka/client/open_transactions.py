@@ -21,8 +21,7 @@ from kio.static.protocol import RequestPayload
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.wire import api
 
 _SOFTWARE = "kafka-cloud-replicator"

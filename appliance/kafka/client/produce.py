@@ -15,11 +15,11 @@ from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
 
 from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.flexible import FLEXIBLE, PLAIN, Form, head
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.protocol.older import decode_older
 from appliance.kafka.protocol.wire import SIZE, decode
 from appliance.kafka.records.batch import restamp

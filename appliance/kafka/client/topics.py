@@ -130,3 +130,13 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         assignments=(),
         configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in topic.configs.items()),
     )
+
+
+async def hidden_topics(cluster: KafkaCluster, names: Collection[str]) -> set[str]:
+    """Those of the topics that the API key may not Describe, whether they are there or not.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    known = (await cluster.metadata(list(names))).topics if names else {}
+    return {name for name, topic in known.items() if topic.error is ErrorCode.topic_authorization_failed}

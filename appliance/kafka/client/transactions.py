@@ -18,8 +18,8 @@ from kio.static.primitive import i16, i32, i32Timedelta
 
 from appliance.errors import ApplianceError, PartitionsUnavailable
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import check, failure
+from appliance.kafka.protocol.metadata import Partition
 
 _OF_THE_PARTITION = frozenset(
     {ErrorCode.topic_authorization_failed, ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception}

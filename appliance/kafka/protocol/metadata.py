@@ -14,6 +14,9 @@ from kio.schema.types import TopicName
 from appliance.kafka.protocol.wire import SIZE, Typed, check_correlation
 from appliance.settings.target import Target, normal_host
 
+Partition = tuple[str, int]
+"""A topic's name and a partition's number."""
+
 NOWHERE = uuid.UUID(int=0)
 """The topic id of a broker that has none."""
 

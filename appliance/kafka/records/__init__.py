@@ -1,1 +1,9 @@
-"""."""
+"""Record batches as bytes (KIP-98): what is read, what of it is committed, what is written; no IO.
+
+- ``batch``: the header of a batch of magic 2, its CRC, its new stamp.
+- ``committed``: the batches of a Fetch that a read_committed reader may see.
+- ``outgoing``, ``rebuild``: each batch raw where possible, rebuilt where not.
+- ``records``, ``varint``: the records in a batch.
+- ``legacy``: messages of magic 0 and 1 turned into a batch.
+- ``lz4``: LZ4 frames block by block.
+"""

@@ -5,13 +5,13 @@ import asyncio
 from appliance.errors import Fenced, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
-from appliance.kafka.client.offsets import Bound, Partition, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import visible
 from appliance.kafka.records.records import Record, unpack
-from appliance.link.model.checkpoint import Mark, Memory
+from appliance.link.model.checkpoint import LaneCheckpoint, Mark
 from appliance.link.model.checkpoint_records import newest
 
 _FETCH_BYTES = 4 * 1024 * 1024
@@ -20,10 +20,10 @@ _SEEN_TIMEOUT = 30.0
 """Seconds within which something more is read, up to what was committed."""
 
 
-async def read_memory(
-    cluster: KafkaCluster, topic: str, mark: Mark, memory: Memory, timeout: float = _SEEN_TIMEOUT
+async def read_checkpoint(
+    cluster: KafkaCluster, topic: str, mark: Mark, checkpoint: LaneCheckpoint, timeout: float = _SEEN_TIMEOUT
 ) -> None:
-    """Add to ``memory`` what the destination remembers of a lane, at least up to its ``mark``.
+    """Add to ``checkpoint`` what the destination remembers of a lane, at least up to its ``mark``.
 
     The caller has fenced the lane's predecessor (invariant C) and has committed the mark after that. So whatever was
     committed before lies before the mark, and whoever shows the mark shows all of it: a former leader that has not
@@ -40,19 +40,19 @@ async def read_memory(
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout) as deadline:
-            while memory.mark != mark:
-                before = memory.read_to
-                await _read_some(cluster, await cluster.metadata([topic]), partition, memory)
-                if memory.mark is not None and memory.mark.is_newer_than(mark):
+            while checkpoint.mark != mark:
+                before = checkpoint.read_to
+                await _read_some(cluster, await cluster.metadata([topic]), partition, checkpoint)
+                if checkpoint.mark is not None and checkpoint.mark.is_newer_than(mark):
                     raise Fenced(f"lane {mark.lane} by another start")
-                if memory.read_to > before:
+                if checkpoint.read_to > before:
                     deadline.reschedule(loop.time() + timeout)
     except TimeoutError as error:
         raise await _not_shown(cluster, partition) from error
 
 
-async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memory) -> None:
-    """Add to ``memory`` what has been committed since it was read, without fencing anybody.
+async def peek_checkpoint(cluster: KafkaCluster, topic: str, lane: int, checkpoint: LaneCheckpoint) -> None:
+    """Add to ``checkpoint`` what has been committed since it was read, without fencing anybody.
 
     It may have changed again by the time it is looked at.
 
@@ -62,22 +62,22 @@ async def peek_memory(cluster: KafkaCluster, topic: str, lane: int, memory: Memo
     partition = (topic, lane)
     metadata = await cluster.metadata([topic])
     end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
-    if memory.read_to > end:
-        memory.read_to = -1  # the log has lost its tail: what is there now may be other records
-    while memory.read_to < end:
-        await _read_some(cluster, metadata, partition, memory)
+    if checkpoint.read_to > end:
+        checkpoint.read_to = -1  # the log has lost its tail: what is there now may be other records
+    while checkpoint.read_to < end:
+        await _read_some(cluster, metadata, partition, checkpoint)
 
 
-async def peek_memories(cluster: KafkaCluster, topic: str, lanes: int) -> list[Memory]:
+async def peek_checkpoints(cluster: KafkaCluster, topic: str, lanes: int) -> list[LaneCheckpoint]:
     """What is remembered of every lane now, without fencing anybody.
 
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
-    memories = [Memory() for _ in range(lanes)]
-    for lane, memory in enumerate(memories):
-        await peek_memory(cluster, topic, lane, memory)
-    return memories
+    checkpoints = [LaneCheckpoint() for _ in range(lanes)]
+    for lane, checkpoint in enumerate(checkpoints):
+        await peek_checkpoint(cluster, topic, lane, checkpoint)
+    return checkpoints
 
 
 async def read_records(
@@ -102,12 +102,14 @@ async def read_records(
     return records, following
 
 
-async def _read_some(cluster: KafkaCluster, metadata: Metadata, partition: Partition, memory: Memory) -> None:
-    if memory.read_to < 0:
-        memory.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
-    records, memory.read_to = await read_records(cluster, metadata, partition, memory.read_to)
+async def _read_some(
+    cluster: KafkaCluster, metadata: Metadata, partition: Partition, checkpoint: LaneCheckpoint
+) -> None:
+    if checkpoint.read_to < 0:
+        checkpoint.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
+    records, checkpoint.read_to = await read_records(cluster, metadata, partition, checkpoint.read_to)
     for remembered in newest(records):
-        memory.add(remembered)
+        checkpoint.add(remembered)
 
 
 async def _not_shown(cluster: KafkaCluster, partition: Partition) -> PartitionStopped | Unreachable:

@@ -8,28 +8,27 @@ a broker that lags have hidden the first claim, the second is void, and taken ba
 
 import asyncio
 import contextlib
-import json
 import random
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import BrokerBusy, BrokerRefused, Fenced, PartitionsUnavailable, PeerError, Unreachable
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, PartitionsUnavailable, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, try_describe
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
-from appliance.link.client.retry import until_free
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.writer import LOADING, Writer
+from appliance.link.model.claims import Claim, Copy, decode_claim, encode_claim
 from appliance.link.model.naming import REGISTRY
 from appliance.link.model.topic_configs import registry_topic
 
-_VERSION = 1
 _PARTITION = (REGISTRY, 0)
 _TRANSACTION_TIMEOUT = 30.0
 _TRIES = 10
@@ -39,23 +38,6 @@ _SHOWN_TRIES = 200
 
 _OVERTAKEN = "UNKNOWN_SERVER_ERROR"
 """A coordinator's answer to a commit when another begins to take its id at the same moment."""
-
-Copy = tuple[str, uuid.UUID]
-"""A destination topic's name and id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A copy's link, as ``replicator-<SOURCE_CLUSTER_ID>``; ``since`` in milliseconds.
-
-    ``left_out`` are the settings of the source topic that the copy does not have, since the destination does not take
-    them. ``rank`` is the offset at which the copy was claimed first; of several links the lowest has the copy.
-    """
-
-    link: str
-    since: int
-    left_out: tuple[str, ...] = ()
-    rank: int = -1
 
 
 @dataclass(slots=True)
@@ -178,7 +160,7 @@ class Registry:
         return None
 
     async def _write_alone(self, wanted: Callable[[], "Changes"]) -> None:
-        producer = await until_free(self._take_id, LOADING)
+        producer = await retry_while_busy(self._take_id, LOADING)
         await self.refresh()
         if self._id is None:
             raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")
@@ -230,45 +212,6 @@ class Registry:
 
 Changes = dict[tuple[Copy, str], Claim | None]
 """What to write, by copy and link; None takes a claim back."""
-
-
-def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
-    """Which link claims which copy; None by a tombstone: it does no more.
-
-    Raises:
-        PeerError: somebody else has written to the registry, or a newer appliance has.
-    """
-    key_bytes, value_bytes = key_and_value(record.body)
-    try:
-        key = json.loads(key_bytes or b"")
-        copy, link = (str(key["copy"]), uuid.UUID(key["id"])), str(key["link"])
-        if value_bytes is None:
-            return copy, link, None
-        value = json.loads(value_bytes)
-        if value["version"] != _VERSION:
-            raise PeerError(
-                f"{REGISTRY} holds version {value['version']} at offset {record.offset}: of a newer release"
-            )
-        return copy, link, Claim(link, int(value["since"]), tuple(map(str, value["left_out"])), int(value["rank"]))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
-
-
-def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record:
-    """The record by which a link claims a copy, or takes that back; ``now`` is its timestamp in milliseconds."""
-    key = {"copy": copy[0], "id": copy[1].hex, "link": link}
-    if claim is None:
-        return Record(0, now, body(json.dumps(key).encode(), None))
-    value = {"version": _VERSION, "since": claim.since, "left_out": claim.left_out, "rank": claim.rank}
-    return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
-
-
-def belongs_to_another(copy: str, claim: Claim) -> str:
-    """Why nothing is copied to a topic."""
-    return (
-        f"destination topic {copy} belongs to link {claim.link}: choose another REPLICA_TOPICS_DEST_SUFFIX; when that "
-        "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"
-    )
 
 
 def _now() -> int:

@@ -16,7 +16,7 @@ _GROWTH = 1.25
 """It is free for a fifth longer than it had to be waited for, at most: a record waits that long too."""
 
 
-async def until_free(ask: Callable[[], Awaitable[Answer]], passing: Collection[str]) -> Answer:
+async def retry_while_busy(ask: Callable[[], Awaitable[Answer]], passing: Collection[str]) -> Answer:
     """Ask until the answer is none of the ``passing`` error codes: a coordinator has something else to finish first.
 
     Raises:

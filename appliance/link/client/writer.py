@@ -13,16 +13,15 @@ from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.errors import ApplianceError, BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.produce import Copy, check_produced, produce
 from appliance.kafka.client.transactions import Producer, add_partitions, end_transaction
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
-from appliance.link.client.retry import until_free
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint_records import packed
-from appliance.link.model.states import TRANSACTION, Machine, TransactionEvent, TransactionState
+from appliance.link.model.states import TRANSACTION, StateMachine, TransactionEvent, TransactionState
 
 COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 LOADING = COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
@@ -31,7 +30,7 @@ LOADING = COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILAB
 _MARKER = 1
 """A transaction ends with one marker in each partition that it wrote to, which takes an offset."""
 
-Turn = Sequence[tuple[Partition, Outgoing]]
+Round = Sequence[tuple[Partition, Outgoing]]
 """One batch for each of some copies."""
 
 Remember = Callable[[Mapping[Partition, int]], Sequence[Record]]
@@ -64,7 +63,7 @@ class Writer:
                 del counters[partition]
         self.metadata = replace(found, topics={**known, **found.topics})
 
-    async def write(self, turns: Sequence[Turn], remember: Remember) -> None:
+    async def write(self, rounds: Sequence[Round], remember: Remember) -> None:
         """One transaction: the copies, and what is to be remembered.
 
         ``remember`` is asked once more when a copy ends elsewhere than was expected: somebody else has written there.
@@ -75,15 +74,17 @@ class Writer:
             PartitionsUnavailable: some copies cannot be written now.
             Unreachable, BrokerBusy, BrokerRefused: doubtful.
         """
-        transaction = Machine(TRANSACTION, TransactionState.EMPTY)
+        transaction = StateMachine(TRANSACTION, TransactionState.EMPTY)
         try:
             coordinator = await self._cluster.coordinator(self.producer.transactional_id)
-            copies = {copy for turn in turns for copy, _ in turn}
+            copies = {copy for one in rounds for copy, _ in one}
             await self._reach(copies)
-            await until_free(lambda: add_partitions(coordinator, self.producer, [*copies, self._positions]), COMPLETING)
+            await retry_while_busy(
+                lambda: add_partitions(coordinator, self.producer, [*copies, self._positions]), COMPLETING
+            )
             transaction.on(TransactionEvent.PARTITIONS_ADDED)
             ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
-            sent = [each for turn in turns for each in await self._send_turn(turn, ends)]
+            sent = [each for one in rounds for each in await self._send_round(one, ends)]
             transaction.on(TransactionEvent.COPIES_SENT)
             ends = {copy: end + _MARKER for copy, end in ends.items()}
             sent += await self._send_remembered(remember(ends))
@@ -116,14 +117,14 @@ class Writer:
         if failures:
             raise PartitionsUnavailable(failures)
 
-    async def _send_turn(self, turn: Turn, ends: dict[Partition, int]) -> list["_Sent"]:
+    async def _send_round(self, one: Round, ends: dict[Partition, int]) -> list["_Sent"]:
         """Send a batch for each copy, and count its records to where the copy ends."""
-        firsts = {copy: outgoing.first_offset for copy, outgoing in turn}
-        bases = {copy: ends[copy] for copy, _ in turn if copy in ends}
-        for copy, outgoing in turn:
+        firsts = {copy: outgoing.first_offset for copy, outgoing in one}
+        bases = {copy: ends[copy] for copy, _ in one if copy in ends}
+        for copy, outgoing in one:
             if copy in ends:
                 ends[copy] += outgoing.records
-        answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in turn])
+        answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in one])
         return [_Sent(answer, firsts, bases) for answer in answers]
 
     async def _send_remembered(self, records: Sequence[Record]) -> list["_Sent"]:

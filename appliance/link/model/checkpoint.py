@@ -1,10 +1,10 @@
-"""What the destination remembers of a lane, as values; ``memory_records`` has them as bytes."""
+"""What the destination remembers of a lane, as values; ``checkpoint_records`` has them as bytes."""
 
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.position import Position
 
 OPERATOR = "operator"
@@ -102,7 +102,7 @@ Remembered = tuple[Partition, Position] | Gap | tuple[int, Owner] | Mark | LinkR
 
 
 @dataclass(slots=True)
-class Memory:
+class LaneCheckpoint:
     """All that one lane's partition holds before offset ``read_to``; -1: nothing has been read yet."""
 
     positions: dict[Partition, Position] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.errors import PeerError
-from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, key_and_value, pack
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
 from appliance.link.model.position import CopyEnd, Position

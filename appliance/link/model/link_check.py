@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from appliance.kafka.client.offsets import Partition
-from appliance.link.model.checkpoint import LinkRecord, Memory
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.replicas import lane_of
 
 ADOPT = "`appliance resume --adopt-positions`"
@@ -18,35 +18,35 @@ class PositionsTopic:
 
     name: str
     policy: str
-    memories: Sequence[Memory]
+    checkpoints: Sequence[LaneCheckpoint]
 
     @property
     def link(self) -> LinkRecord | None:
         """How the link was made; None when nobody has written it down."""
-        return self.memories[0].link if self.memories else None
+        return self.checkpoints[0].link if self.checkpoints else None
 
     @property
     def lanes(self) -> int:
         """The link's lanes; where nobody has written them down, as many as put the most positions in their places."""
         if self.link:
             return self.link.lanes
-        sizes = range(len(self.memories), 0, -1)
+        sizes = range(len(self.checkpoints), 0, -1)
         return min(sizes, key=lambda lanes: len(list(self.misplaced(lanes))), default=0)
 
     @property
     def generation(self) -> int:
         """Which of the link's runs the next one is: after all that have left their names in a lane; the first is 1."""
-        return 1 + max((memory.owner.generation for memory in self.memories if memory.owner), default=0)
+        return 1 + max((checkpoint.owner.generation for checkpoint in self.checkpoints if checkpoint.owner), default=0)
 
     @property
     def is_new(self) -> bool:
         """Whether nothing has ever been remembered in it but names."""
-        return not any(memory.positions or memory.gaps or memory.link for memory in self.memories)
+        return not any(checkpoint.positions or checkpoint.gaps or checkpoint.link for checkpoint in self.checkpoints)
 
     def misplaced(self, lanes: int) -> Iterator[tuple[int, Partition]]:
         """The positions that do not lie in their lane's partition, each with the partition in which it lies."""
-        for lane, memory in enumerate(self.memories):
-            yield from ((lane, key) for key in memory.positions if lane_of(*key, lanes) != lane)
+        for lane, checkpoint in enumerate(self.checkpoints):
+            yield from ((lane, key) for key in checkpoint.positions if lane_of(*key, lanes) != lane)
 
 
 def policy_fault(topic: str, policy: str) -> str:
@@ -85,7 +85,7 @@ def _loss_fault(topic: PositionsTopic, own_copies: Collection[str]) -> str:
 
 
 def _size_fault(topic: PositionsTopic) -> str:
-    link, found = topic.link, len(topic.memories)
+    link, found = topic.link, len(topic.checkpoints)
     if link is None or link.partitions == found:
         return ""
     return (

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.naming import Naming
 
 
@@ -42,7 +41,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
+class DiscoveredTopics:
     """What one look at both clusters says.
 
     ``missing`` are source topics whose copy has to be made first, ``smaller`` those whose copy has fewer partitions,
@@ -58,7 +57,7 @@ class Discovery:
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discovery:
+def discover(source: Metadata, destination: Metadata, naming: Naming) -> DiscoveredTopics:
     """Match the source's topics with their copies."""
     replicas: list[Replica] = []
     missing: list[Topic] = []
@@ -77,7 +76,7 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
             smaller.append((topic, copy))
         else:
             replicas += (Replica(topic.name, n, copy.name, topic.id, copy.id) for n in range(len(topic.leaders)))
-    return Discovery(tuple(replicas), tuple(missing), tuple(smaller), unfit)
+    return DiscoveredTopics(tuple(replicas), tuple(missing), tuple(smaller), unfit)
 
 
 def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:

@@ -105,7 +105,7 @@ State = TypeVar("State", bound=enum.Enum)
 Event = TypeVar("Event", bound=enum.Enum)
 
 
-class Machine(Generic[State, Event]):
+class StateMachine(Generic[State, Event]):
     """A state that moves only as its table says."""
 
     def __init__(self, table: Mapping[State, Mapping[Event, State]], state: State) -> None:

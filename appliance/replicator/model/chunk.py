@@ -1,20 +1,20 @@
-"""What a lane takes from its intake and gives to the destination."""
+"""What a lane takes from its reader and gives to the destination."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class Chunk:
     """The outcome of one Fetch for one partition: what to write, and where reading goes on.
 
     ``next_offset`` counts what is left out by design too: markers, aborted and empty batches. ``bytes`` is what the
-    portion holds in memory.
+    chunk holds in memory.
     """
 
     replica: Replica
@@ -22,7 +22,7 @@ class Portion:
     next_offset: int
     leader_epoch: int
 
-    def before(self, offset: int) -> "Portion":
+    def before(self, offset: int) -> "Chunk":
         """The batches of it that begin before a source offset."""
         batches = tuple(batch for batch in self.batches if batch.first_offset < offset)
         end = max(offset, batches[-1].next_offset) if batches else offset
@@ -58,48 +58,48 @@ class LedgerRow:
     committed: int
 
 
-def advanced(position: Position, portions: Iterable[Portion]) -> Position:
-    """The position after the portions, which follow it in order (invariant D: never back)."""
+def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
+    """The position after the chunks, which follow it in order (invariant D: never back)."""
     next_offset, leader_epoch, timestamp = position.next_offset, position.leader_epoch, position.timestamp
     records, size = position.records, position.bytes
-    for portion in portions:
-        if portion.next_offset < next_offset:
-            raise AssertionError(f"a position would move back from {next_offset} to {portion.next_offset}")
-        next_offset, leader_epoch = portion.next_offset, portion.leader_epoch
-        for batch in portion.batches:
+    for chunk in chunks:
+        if chunk.next_offset < next_offset:
+            raise AssertionError(f"a position would move back from {next_offset} to {chunk.next_offset}")
+        next_offset, leader_epoch = chunk.next_offset, chunk.leader_epoch
+        for batch in chunk.batches:
             records += batch.records
             size += len(batch.data)
-        timestamp = max([batch.max_timestamp for batch in portion.batches], default=timestamp)
+        timestamp = max([batch.max_timestamp for batch in chunk.batches], default=timestamp)
     return replace(
         position, next_offset=next_offset, leader_epoch=leader_epoch, records=records, bytes=size, timestamp=timestamp
     )
 
 
-def by_partition(portions: Iterable[Portion]) -> dict[Replica, list[Portion]]:
-    """The portions of each partition, in order."""
-    grouped: dict[Replica, list[Portion]] = {}
-    for portion in portions:
-        grouped.setdefault(portion.replica, []).append(portion)
+def by_partition(chunks: Iterable[Chunk]) -> dict[Replica, list[Chunk]]:
+    """The chunks of each partition, in order."""
+    grouped: dict[Replica, list[Chunk]] = {}
+    for chunk in chunks:
+        grouped.setdefault(chunk.replica, []).append(chunk)
     return grouped
 
 
-def rounds(portions: Mapping[Replica, Sequence[Portion]]) -> list[list[tuple[Partition, Outgoing]]]:
+def rounds(chunks: Mapping[Replica, Sequence[Chunk]]) -> list[list[tuple[Partition, Outgoing]]]:
     """The batches as Produce requests: one batch a partition in each, and each partition's in order."""
     queues = [
-        [((replica.destination_topic, replica.partition), batch) for portion in taken for batch in portion.batches]
-        for replica, taken in portions.items()
+        [((replica.destination_topic, replica.partition), batch) for chunk in taken for batch in chunk.batches]
+        for replica, taken in chunks.items()
     ]
     longest = max(map(len, queues), default=0)
     return [[queue[turn] for queue in queues if turn < len(queue)] for turn in range(longest)]
 
 
 def ledger(
-    portions: Mapping[Replica, Sequence[Portion]], lane: int, before: Mapping[Replica, int], now: int
+    chunks: Mapping[Replica, Sequence[Chunk]], lane: int, before: Mapping[Replica, int], now: int
 ) -> list[LedgerRow]:
     """The rows of one transaction; ``before`` holds the positions that it started from."""
     rows = []
-    for replica, taken in portions.items():
-        batches = [batch for portion in taken for batch in portion.batches]
+    for replica, taken in chunks.items():
+        batches = [batch for chunk in taken for batch in chunk.batches]
         raw = sum(batch.raw for batch in batches)
         rows.append(
             LedgerRow(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.replicator.model.chunk import LedgerRow
 
 

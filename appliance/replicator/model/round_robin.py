@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Turns:
+class RoundRobin:
     """Of few, each has its turn once in ``rounds``; of many, ``at_most`` have theirs at once, and it takes longer."""
 
     rounds: int

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 
 from appliance.errors import BatchCorrupt, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, Wanted
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import UNLIMITED, outgoing
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Portion
+from appliance.replicator.model.chunk import Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Limits:
     refusal: str = ""
 
 
-class Arrivals(asyncio.Event):
+class ReadyQueue(asyncio.Event):
     """What has arrived for a lane: set whenever there is something to be taken, or a partition stops.
 
     What it costs to look is by the partitions that have something, however many have nothing.
@@ -42,16 +41,16 @@ class Arrivals(asyncio.Event):
         """The buffers from which something can be taken now."""
         return self._filled.keys()
 
-    def take(self, limit: int) -> list[Portion]:
+    def take(self, limit: int) -> list[Chunk]:
         """What is there now, up to about ``limit`` bytes, of each partition in turn."""
-        taken: list[Portion] = []
+        taken: list[Chunk] = []
         size = 0
         while size < limit and self._filled:
             for buffer in list(self._filled):
-                portion = buffer.take()
-                size += portion.bytes
-                taken.append(portion)
-                if not buffer.portions:
+                chunk = buffer.take()
+                size += chunk.bytes
+                taken.append(chunk)
+                if not buffer.chunks:
                     del self._filled[buffer]
         return taken
 
@@ -87,12 +86,12 @@ class Buffer:
     replica: Replica
     position: int
     epoch: int
-    arrivals: Arrivals
+    ready: ReadyQueue
     limits: Limits
     stopped: bool = False
     leader_epoch: int = UNKNOWN_EPOCH
     doubted: bool = False
-    portions: deque[Portion] = field(default_factory=deque)
+    chunks: deque[Chunk] = field(default_factory=deque)
     bytes: int = 0
     key: Partition = field(init=False)
 
@@ -109,36 +108,36 @@ class Buffer:
     def absorb(self, fetched: Fetched) -> int:
         """Take in what a Fetch brought; how many bytes wait to be taken more than before."""
         try:
-            portion = self._portion(fetched)
+            chunk = self._chunk(fetched)
         except BatchCorrupt as error:
             self.stop(PartitionStopped(f"{self} from offset {self.position}: {error}"))
             return 0
-        if portion is None:
+        if chunk is None:
             return 0
         refused_at = self.limits.refused_at
-        if refused_at is not None and portion.next_offset > refused_at:
-            portion = portion.before(refused_at)
+        if refused_at is not None and chunk.next_offset > refused_at:
+            chunk = chunk.before(refused_at)
             self.stop(PartitionStopped(self.limits.refusal))
-        self.position, self.epoch = portion.next_offset, portion.leader_epoch
-        self.portions.append(portion)
-        size = portion.bytes
+        self.position, self.epoch = chunk.next_offset, chunk.leader_epoch
+        self.chunks.append(chunk)
+        size = chunk.bytes
         self.bytes += size
-        self.arrivals.has_more(self)
+        self.ready.has_more(self)
         return size
 
-    def take(self) -> Portion:
+    def take(self) -> Chunk:
         """The first of what waits."""
-        portion = self.portions.popleft()
-        self.bytes -= portion.bytes
-        return portion
+        chunk = self.chunks.popleft()
+        self.bytes -= chunk.bytes
+        return chunk
 
     def stop(self, reason: PartitionStopped) -> None:
         """Nothing more can be read of the partition."""
         if not self.stopped:
             self.stopped = True
-            self.arrivals.stops(self, reason)
+            self.ready.stops(self, reason)
 
-    def _portion(self, fetched: Fetched) -> Portion | None:
+    def _chunk(self, fetched: Fetched) -> Chunk | None:
         """What a partition's share of an answer brings; None when that is nothing new."""
         batches = list(batch.split(fetched.records, convert))
         while batches and batches[0].header.last_offset < self.position:
@@ -147,4 +146,4 @@ class Buffer:
             return None
         copied = tuple(outgoing(committed(batches, fetched.aborted), self.position, self.limits.batch_bytes))
         last = batches[-1].header
-        return Portion(self.replica, copied, last.last_offset + 1, last.leader_epoch)
+        return Chunk(self.replica, copied, last.last_offset + 1, last.leader_epoch)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from appliance.replicator.model.allowance import Allowance
+from appliance.replicator.read.allowance import Allowance
 from appliance.replicator.read.buffer import Buffer
 
 _BYTES = 16 * 1024 * 1024
@@ -14,7 +14,7 @@ LEAST = 64 * 1024
 
 
 @dataclass(slots=True)
-class ReadAhead:
+class BufferBudget:
     """``bytes`` is what all buffers hold now, ``limit``, by and large, what they may; ``allowance`` bounds the rate."""
 
     bytes: int = 0
@@ -39,5 +39,5 @@ class ReadAhead:
         """
         room = (self.limit - self.bytes) // 2 - buffer.bytes
         if room < LEAST:
-            return 0 if buffer.portions else LEAST
+            return 0 if buffer.chunks else LEAST
         return room

@@ -24,7 +24,7 @@ _TELLING = 256 * 1024
 
 
 @dataclass(slots=True)
-class Pace:
+class FetchSizer:
     """What the answers of one connection have told: the least latency, in seconds, and the newest bytes a second."""
 
     _latency: float = 0.0

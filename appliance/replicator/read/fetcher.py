@@ -15,13 +15,12 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
 from appliance.kafka.client.fetch_session import LOST, FetchSession
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import failure
-from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH
-from appliance.replicator.failing import Failing, unexpected
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
+from appliance.replicator.model.failing import Failing, unexpected
 from appliance.replicator.read.buffer import Buffer
-from appliance.replicator.read.buffer_budget import ReadAhead
-from appliance.replicator.read.fetch_sizer import Pace
+from appliance.replicator.read.buffer_budget import BufferBudget
+from appliance.replicator.read.fetch_sizer import FetchSizer
 from appliance.replicator.read.truncation import at_divergence
 
 _IDLE_WAIT = 0.5
@@ -57,16 +56,14 @@ class Keeper(Protocol):
 class Fetcher:
     """The reading from one leader, as long as ``run`` runs."""
 
-    def __init__(
-        self, node: int, source: KafkaCluster, read_ahead: ReadAhead, failing: Failing, keeper: Keeper
-    ) -> None:
+    def __init__(self, node: int, source: KafkaCluster, budget: BufferBudget, failing: Failing, keeper: Keeper) -> None:
         self.node = node
         self._cluster = source
-        self._read_ahead = read_ahead
+        self._budget = budget
         self._failing = failing
         self._keeper = keeper
         self._session = FetchSession()
-        self._pace = Pace()
+        self._sizer = FetchSizer()
         self._connection: BrokerConnection | None = None
         self._buffers: dict[Partition, Buffer] = {}
         self._unsettled: dict[Buffer, None] = {}
@@ -128,9 +125,9 @@ class Fetcher:
     def _settle(self) -> None:
         """Tell the session where buffers have to be filled now, and leave out the full ones until they have room."""
         for buffer in list(self._unsettled):
-            room = self._read_ahead.room(buffer)
+            room = self._budget.room(buffer)
             if room:
-                self._session.want(buffer.wanted(min(room, self._pace.partition_bytes)))
+                self._session.want(buffer.wanted(min(room, self._sizer.partition_bytes)))
                 del self._unsettled[buffer]
             else:
                 self._session.drop(buffer.key)
@@ -139,17 +136,17 @@ class Fetcher:
         connection = await self._cluster.broker(self.node, "fetch")
         if connection is not self._connection:
             self._session.begin_anew()
-            self._connection, self._pace = connection, Pace()
-        size = await self._read_ahead.allowance.left(min(self._pace.response_bytes, self._read_ahead.left))
+            self._connection, self._sizer = connection, FetchSizer()
+        size = await self._budget.allowance.left(min(self._sizer.response_bytes, self._budget.left))
         limits = FetchLimits(size, self._wait if self._unsettled else _IDLE_WAIT)
         self._wait = min(2 * self._wait, _IDLE_WAIT)
         sent = time.monotonic()
         answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
-        self._read_ahead.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
+        self._budget.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
         self._session.answered(answer.session_id)
-        self._pace.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
-        if self._pace.far:
-            self._read_ahead.stretch(self._pace.response_bytes)
+        self._sizer.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
+        if self._sizer.far:
+            self._budget.stretch(self._sizer.response_bytes)
         self._absorb_all(answer.partitions)
         if connection.newest.bytes < _SMALL:
             await asyncio.sleep(sent + _COLLECTING - time.monotonic())
@@ -174,7 +171,7 @@ class Fetcher:
 
     def _absorb(self, buffer: Buffer, fetched: Fetched) -> None:
         try:
-            self._read_ahead.bytes += buffer.absorb(fetched)
+            self._budget.bytes += buffer.absorb(fetched)
         except MemoryError:
             raise
         except Exception as error:  # whatever is wrong with one partition's bytes, the others are read on

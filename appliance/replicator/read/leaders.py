@@ -7,8 +7,7 @@ what it says of its log is not what the partition holds.
 import uuid
 
 from appliance.errors import BrokerBusy
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Metadata
+from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Metadata, Partition
 from appliance.replicator.read.buffer import Buffer
 
 

@@ -11,14 +11,13 @@ from collections.abc import Coroutine, Iterable
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import NOBODY, Metadata, is_another
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, is_another
 from appliance.link.model.replicas import Replica
-from appliance.replicator.failing import Failing, Notice, unexpected
-from appliance.replicator.model.chunk import Portion
-from appliance.replicator.read.buffer import Arrivals, Buffer, Limits
-from appliance.replicator.read.buffer_budget import ReadAhead
+from appliance.replicator.model.chunk import Chunk
+from appliance.replicator.model.failing import Failing, Notice, unexpected
+from appliance.replicator.read.buffer import Buffer, Limits, ReadyQueue
+from appliance.replicator.read.buffer_budget import BufferBudget
 from appliance.replicator.read.fetcher import Fetcher
 from appliance.replicator.read.leaders import Leaders
 from appliance.replicator.read.truncation import out_of_range
@@ -37,13 +36,13 @@ _JUDGES = 8
 """How many partitions are judged at once: retention that was faster than we are may have overtaken thousands."""
 
 
-class Intake:
+class SourceReader:
     """The buffers of the partitions that the lanes of one process copy, filled while its event loop runs."""
 
     def __init__(self, source: KafkaCluster, notice: Notice) -> None:
         self._cluster = source
         self._failing = Failing(notice)
-        self._read_ahead = ReadAhead()
+        self._budget = BufferBudget()
         self._leaders = Leaders()
         self._buffers: dict[Partition, Buffer] = {}
         self._unplaced: dict[Partition, Buffer] = {}
@@ -53,7 +52,7 @@ class Intake:
         self._looked = self._found = time.monotonic()
         self._judges = asyncio.Semaphore(_JUDGES)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._begin(self._route(), "intake-router")
+        self._begin(self._route(), "reader-router")
 
     async def close(self) -> None:
         """End all reading."""
@@ -63,16 +62,16 @@ class Intake:
 
     def bound(self, bytes_per_second: int) -> None:
         """Read so much in a second, at most; 0: as much as comes."""
-        self._read_ahead.allowance.bound(bytes_per_second)
+        self._budget.allowance.bound(bytes_per_second)
 
-    def read(self, replica: Replica, position: int, epoch: int, arrivals: Arrivals, limits: Limits) -> None:
+    def read(self, replica: Replica, position: int, epoch: int, ready: ReadyQueue, limits: Limits) -> None:
         """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more.
 
-        ``epoch`` is the leader epoch of what was read before the position, -1 when that is not known. ``arrivals`` is
+        ``epoch`` is the leader epoch of what was read before the position, -1 when that is not known. ``ready`` is
         the lane's: what is there to ``take``, or to be told by ``stopped``.
         """
         self.forget([replica])
-        buffer = Buffer(replica, position, epoch, arrivals, limits)
+        buffer = Buffer(replica, position, epoch, ready, limits)
         self._buffers[buffer.key] = self._unplaced[buffer.key] = buffer
         self._changed.set()
 
@@ -82,26 +81,26 @@ class Intake:
             buffer = self._buffers.pop((replica.source_topic, replica.partition), None)
             if buffer is not None:
                 self._take_away(buffer)
-                buffer.arrivals.forget(buffer)
-                self._read_ahead.bytes -= buffer.bytes
+                buffer.ready.forget(buffer)
+                self._budget.bytes -= buffer.bytes
                 self._failing.over(_subject(buffer))
         self._look_again()
 
-    def take(self, arrivals: Arrivals, limit: int) -> list[Portion]:
+    def take(self, ready: ReadyQueue, limit: int) -> list[Chunk]:
         """What is there for a lane now, up to about ``limit`` bytes, of each partition in turn."""
-        taken = arrivals.take(limit)
-        self._read_ahead.bytes -= sum(portion.bytes for portion in taken)
+        taken = ready.take(limit)
+        self._budget.bytes -= sum(chunk.bytes for chunk in taken)
         if taken:
             self._look_again()
         return taken
 
-    def full(self, arrivals: Arrivals) -> bool:
+    def full(self, ready: ReadyQueue) -> bool:
         """Whether so much of one of a lane's partitions waits to be taken that it is not fetched until then."""
-        return not all(map(self._read_ahead.room, arrivals.filled))
+        return not all(map(self._budget.room, ready.filled))
 
-    def stopped(self, arrivals: Arrivals) -> list[tuple[Replica, PartitionStopped]]:
+    def stopped(self, ready: ReadyQueue) -> list[tuple[Replica, PartitionStopped]]:
         """Of a lane's partitions the ones that can be read no further, all that was read before taken; each once."""
-        told = arrivals.stopped()
+        told = ready.stopped()
         self.forget(replica for replica, _ in told)
         return told
 
@@ -130,7 +129,7 @@ class Intake:
     def judge(self, buffer: Buffer) -> None:
         """A leader does not have a buffer's position: find out, beside all reading, whether the log has lost it."""
         self._placed.pop(buffer.key, None)
-        self._begin(self._judge(buffer), f"intake-{buffer}")
+        self._begin(self._judge(buffer), f"reader-{buffer}")
 
     def _begin(self, work: Coroutine[object, object, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -240,8 +239,8 @@ class Intake:
     def _fetcher(self, node: int) -> Fetcher:
         fetcher = self._fetchers.get(node)
         if fetcher is None:
-            fetcher = self._fetchers[node] = Fetcher(node, self._cluster, self._read_ahead, self._failing, self)
-            self._begin(self._run(fetcher), f"intake-{node}")
+            fetcher = self._fetchers[node] = Fetcher(node, self._cluster, self._budget, self._failing, self)
+            self._begin(self._run(fetcher), f"reader-{node}")
         return fetcher
 
     async def _run(self, fetcher: Fetcher) -> None:

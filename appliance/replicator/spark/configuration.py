@@ -1,6 +1,5 @@
 """Spark's configuration: pure, from the settings to what its driver reads."""
 
-import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -90,15 +89,10 @@ def properties_text(entries: Mapping[str, str]) -> str:
     return "".join(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in entries.items())
 
 
-def task_count(engine: EngineSettings) -> int:
-    """How many tasks copy at once."""
-    return engine.tasks or os.cpu_count() or 1
-
-
 def _cluster(engine: EngineSettings) -> dict[str, str]:
     entries = {
         # As many slots as tasks: each slice finds its tasks where the last one left their lanes warm.
-        "spark.cores.max": str(task_count(engine)),
+        "spark.cores.max": str(engine.task_count),
         "spark.executor.memory": "512m",
         # Below the executor's own directory, which goes with its Spark worker.
         "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir=. {' '.join(JAVA_OPTIONS)}",
@@ -121,5 +115,5 @@ def _cluster(engine: EngineSettings) -> dict[str, str]:
 def _master(engine: EngineSettings) -> str:
     """Spark's master: local mode gets a slot more than it has tasks, and tries a failed task again."""
     if engine.spark_master == "local[*]":
-        return f"local[{task_count(engine) + 1},{_TRIES}]"
+        return f"local[{engine.task_count + 1},{_TRIES}]"
     return engine.spark_master

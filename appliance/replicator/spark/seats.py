@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from appliance.replicator.model.allowance import share
+from appliance.replicator.read.allowance import share
 from appliance.replicator.spark.seat_door import HELLO_SECONDS, STRANGERS_MAX, SeatDoor
 from appliance.replicator.spark.seat_sockets import seat_line
 from appliance.replicator.spark.seating import (

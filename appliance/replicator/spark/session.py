@@ -15,7 +15,6 @@ from pyspark import SparkContext
 
 from appliance.errors import ProcessFailed
 from appliance.replicator.model.chunk import LedgerRow
-from appliance.replicator.spark.configuration import task_count
 from appliance.replicator.spark.py4j_gateway import closed_gateway
 from appliance.replicator.spark.spark_error import blame
 from appliance.replicator.spark.worker import Invitation, work
@@ -46,7 +45,7 @@ class Spark:
         # The thread that waits for Java's accumulators would say with a stack trace that Java has ended.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
         until = time.monotonic() + _EXECUTORS_PATIENCE
-        while self.room() < task_count(engine) and time.monotonic() < until:
+        while self.room() < engine.task_count and time.monotonic() < until:
             time.sleep(_POLL)
 
     def room(self) -> int:

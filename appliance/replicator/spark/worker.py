@@ -16,9 +16,9 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.link.model.states import LaneState
-from appliance.replicator.failing import unexpected
 from appliance.replicator.model.chunk import LedgerRow
-from appliance.replicator.read.source_reader import Intake
+from appliance.replicator.model.failing import unexpected
+from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.spark.seat_sockets import Stream, dialled_seat, seat_line
 from appliance.replicator.spark.seating import (
     STOP,
@@ -32,7 +32,7 @@ from appliance.replicator.spark.seating import (
 )
 from appliance.replicator.spark.spark_jvm import ENV_FILE_VARIABLE
 from appliance.replicator.write.lane import Lane
-from appliance.replicator.write.lane_runner import Copier
+from appliance.replicator.write.lane_runner import LaneRunner
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.target import Target
@@ -64,8 +64,8 @@ class Worker:
         self._runner = asyncio.Runner()
         self._source = source_cluster(settings)
         self._destination = destination_cluster(settings)
-        self._intake: Intake | None = None
-        self._copiers: dict[int, Copier] = {}
+        self._reader: SourceReader | None = None
+        self._runners: dict[int, LaneRunner] = {}
         self._slice = -1
         self._share = 0
         self._stopping = asyncio.Event()
@@ -97,35 +97,35 @@ class Worker:
 
     def _bound(self, bytes_per_second: int) -> None:
         self._share = bytes_per_second
-        if self._intake is not None:
-            self._intake.bound(bytes_per_second)
+        if self._reader is not None:
+            self._reader.bound(bytes_per_second)
 
     async def _take(self, seat: Seat) -> None:
         """Keep the lanes that stay, if no slice was missed since; drop the others."""
         missed = seat.slice != self._slice + 1
-        for lane in [lane for lane in self._copiers if missed or lane not in seat.lanes]:
-            copier = self._copiers.pop(lane)
-            if self._intake is not None:
-                self._intake.forget(copier.replicas)
+        for lane in [lane for lane in self._runners if missed or lane not in seat.lanes]:
+            runner = self._runners.pop(lane)
+            if self._reader is not None:
+                self._reader.forget(runner.replicas)
         self._slice = seat.slice
         for lane, replicas in seat.lanes.items():
-            copier = self._copiers.get(lane) or self._new_copier(lane)
-            self._copiers[lane] = copier
-            copier.assign(replicas, seat.starts)
+            runner = self._runners.get(lane) or self._new_runner(lane)
+            self._runners[lane] = runner
+            runner.assign(replicas, seat.starts)
 
-    def _new_copier(self, lane: int) -> Copier:
-        if self._intake is None:
-            self._intake = Intake(self._source, self._tell)
-            self._intake.bound(self._share)
+    def _new_runner(self, lane: int) -> LaneRunner:
+        if self._reader is None:
+            self._reader = SourceReader(self._source, self._tell)
+            self._reader.bound(self._share)
         assert self._invitation is not None
         engine, run, generation = self._settings.engine, self._invitation.run, self._invitation.generation
         owner = Owner(run, self._name, socket.gethostname(), time.time_ns() // 1_000_000, generation)
         owned = Lane(lane, self._destination, self._naming, owner, engine.transaction_timeout)
-        return Copier(owned, self._source, self._destination, self._intake, engine, self._tell)
+        return LaneRunner(owned, self._source, self._destination, self._reader, engine, self._tell)
 
     async def _copy(self) -> list[LedgerRow]:
-        results = await asyncio.gather(*(copier.run(self._stopping) for copier in self._copiers.values()))
-        self._copiers = {n: c for n, c in self._copiers.items() if c.lane.state is not LaneState.FENCED}
+        results = await asyncio.gather(*(runner.run(self._stopping) for runner in self._runners.values()))
+        self._runners = {n: c for n, c in self._runners.items() if c.lane.state is not LaneState.FENCED}
         return [row for rows in results for row in rows]
 
     async def _watch(self, reader: asyncio.StreamReader) -> None:
@@ -137,8 +137,8 @@ class Worker:
         except Exception as error:
             self._tell("driver", unexpected(error))
         self._stopping.set()
-        for copier in self._copiers.values():
-            copier.arrived.set()
+        for runner in self._runners.values():
+            runner.ready.set()
 
     def _tell(self, subject: str, error: ApplianceError | None) -> None:
         if self._driver is not None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import WriteLimits, write_limits
-from appliance.kafka.client.offsets import Bound, Partition, try_offsets
-from appliance.kafka.protocol.metadata import NOWHERE, Metadata, is_another
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
 from appliance.link.model.checkpoint import StartOffsets, start_offset
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
@@ -49,7 +49,7 @@ async def admit(
         Unreachable, BrokerBusy, BrokerRefused: a cluster does not tell who leads what.
     """
     metadata = await lane.learn({replica.destination_topic for replica in replicas})
-    positions = lane.memory.positions
+    positions = lane.checkpoint.positions
     known = {r: positions[r.source] for r in replicas if _is_known(positions.get(r.source))}
     new = [replica for replica in replicas if replica not in known]
     copies = await _copies(destination, metadata, lane, replicas, known)

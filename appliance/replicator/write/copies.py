@@ -15,9 +15,9 @@ from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.client.leader_epochs import epoch_ends
-from appliance.kafka.client.offsets import Bound, Partition, try_offsets
+from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed

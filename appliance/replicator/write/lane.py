@@ -13,20 +13,19 @@ from dataclasses import replace
 
 from appliance.errors import ApplianceError, Fenced, Superseded
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.transactions import Producer, init_producer_id
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
-from appliance.link.client.checkpoint_log import peek_memory, read_memory
-from appliance.link.client.retry import until_free
+from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoint
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.writer import LOADING, Writer
-from appliance.link.model.checkpoint import OPERATOR, Gap, Mark, Memory, Owner
+from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Mark, Owner
 from appliance.link.model.checkpoint_records import encode_gap, encode_mark, encode_owner, encode_position
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
-from appliance.link.model.states import LANE, LaneEvent, LaneState, Machine
-from appliance.replicator.model.chunk import LedgerRow, Portion, advanced, by_partition, ledger, rounds
+from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
+from appliance.replicator.model.chunk import Chunk, LedgerRow, advanced, by_partition, ledger, rounds
 
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
@@ -39,14 +38,14 @@ class Lane:
         self, index: int, destination: KafkaCluster, naming: Naming, owner: Owner, transaction_timeout: float
     ) -> None:
         self.index = index
-        self.memory = Memory()
-        self._seen = Memory()
+        self.checkpoint = LaneCheckpoint()
+        self._seen = LaneCheckpoint()
         self._cluster = destination
         self._positions: Partition = (naming.positions_topic, index)
         self._transactional_id = naming.transactional_id(index)
         self._owner = owner
         self._timeout = transaction_timeout
-        self._machine = Machine(LANE, LaneState.COLD)
+        self._machine = StateMachine(LANE, LaneState.COLD)
         self._writer: Writer | None = None
         self._named = False
 
@@ -66,10 +65,10 @@ class Lane:
         """
         self._machine.on(LaneEvent.START)
         try:
-            producer = await until_free(self._take_id, LOADING)
+            producer = await retry_while_busy(self._take_id, LOADING)
             self._machine.on(LaneEvent.EPOCH_GRANTED)
-            self.memory = await self._read_memory(producer)
-            self._seen = Memory(owner=self.memory.owner, read_to=self.memory.read_to)
+            self.checkpoint = await self._read_checkpoint(producer)
+            self._seen = LaneCheckpoint(owner=self.checkpoint.owner, read_to=self.checkpoint.read_to)
             self._machine.on(LaneEvent.POSITIONS_READ)
         except BaseException as error:
             self._fall(error)
@@ -81,7 +80,7 @@ class Lane:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: it cannot be found out.
         """
-        await peek_memory(self._cluster, *self._positions, self._seen)
+        await peek_checkpoint(self._cluster, *self._positions, self._seen)
         return self._seen.owner
 
     def is_owner(self, owner: Owner | None) -> bool:
@@ -171,11 +170,11 @@ class Lane:
 
     async def commit(
         self,
-        portions: Sequence[Portion],
+        chunks: Sequence[Chunk],
         base: Mapping[Replica, Position],
         gaps: Sequence[Gap] = (),
     ) -> list[LedgerRow]:
-        """Write the portions, and the positions past them, in one transaction (invariant A).
+        """Write the chunks, and the positions past them, in one transaction (invariant A).
 
         ``base`` holds positions that take the place of the remembered ones first: of replicas that have none yet, that
         stop, or that leave a gap behind, which ``gaps`` writes down in the same transaction (invariant F). The first
@@ -185,9 +184,9 @@ class Lane:
             Fenced: somebody newer has the lane, which is over for us.
             Unreachable, BrokerBusy, BrokerRefused: doubtful; the lane is cold again.
         """
-        taken = by_partition(portions)
+        taken = by_partition(chunks)
         before = {
-            replica: base[replica] if replica in base else self.memory.positions[replica.source]
+            replica: base[replica] if replica in base else self.checkpoint.positions[replica.source]
             for replica in {*base, *taken}
         }
         advance = {replica: advanced(held, taken.get(replica, ())) for replica, held in before.items()}
@@ -210,9 +209,9 @@ class Lane:
             self._fall(error)
             raise
         self._named = True
-        self.memory.positions.update({replica.source: held for replica, held in after.items()})
+        self.checkpoint.positions.update({replica.source: held for replica, held in after.items()})
         for gap in gaps:
-            self.memory.add(gap)
+            self.checkpoint.add(gap)
         return ledger(taken, self.index, {replica: held.next_offset for replica, held in before.items()}, now)
 
     def _with_ends(
@@ -229,7 +228,7 @@ class Lane:
                 ended[replica] = replace(positions[replica], copy_end=end)
         return ended
 
-    async def _read_memory(self, producer: Producer) -> Memory:
+    async def _read_checkpoint(self, producer: Producer) -> LaneCheckpoint:
         """Commit a mark, and read until it comes: nothing that was committed before can be missed then."""
         topic, _ = self._positions
         metadata = await self._cluster.metadata([topic])
@@ -238,9 +237,9 @@ class Lane:
         self._named = self._owner.run != OPERATOR
         name = [encode_owner(self.index, self._owner, now)] if self._named else []
         await self._writer.write((), lambda _: [encode_mark(mark, now), *name])
-        memory = Memory()
-        await read_memory(self._cluster, topic, mark, memory)
-        return memory
+        checkpoint = LaneCheckpoint()
+        await read_checkpoint(self._cluster, topic, mark, checkpoint)
+        return checkpoint
 
     async def _take_id(self) -> Producer:
         # A question that was answered with an error has changed nothing: it may be asked again, of another broker.

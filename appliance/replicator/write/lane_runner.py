@@ -15,12 +15,12 @@ from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
-from appliance.replicator.failing import Notice
 from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.model.failing import Notice
 from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.ledger import Ledger
-from appliance.replicator.read.buffer import Arrivals, Limits
-from appliance.replicator.read.source_reader import Intake
+from appliance.replicator.read.buffer import Limits, ReadyQueue
+from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.admission import admit, too_few_replicas
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import EngineSettings, OnGap
@@ -54,18 +54,18 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Copier:
+class LaneRunner:
     """A lane with what it reads from and what it owns; it outlives the slice, and stays warm."""
 
     lane: Lane
     source: KafkaCluster
     destination: KafkaCluster
-    intake: Intake
+    reader: SourceReader
     engine: EngineSettings
     notice: Notice
     replicas: tuple[Replica, ...] = ()
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
-    arrived: Arrivals = field(default_factory=Arrivals)
+    ready: ReadyQueue = field(default_factory=ReadyQueue)
     _taken_in: set[Replica] = field(default_factory=set)
     _held_back: HeldBack = field(default_factory=HeldBack)
     _unwritable: set[Replica] = field(default_factory=set)
@@ -81,7 +81,7 @@ class Copier:
     def assign(self, replicas: Sequence[Replica], starts: Mapping[str, StartOffsets]) -> None:
         """Copy these partitions from now on; ``starts`` says where those begin that the link was made with."""
         removed = set(self.replicas).difference(replicas)
-        self.intake.forget(removed)
+        self.reader.forget(removed)
         self._taken_in -= removed
         self._unwritable -= removed
         self._held_back.keep(replicas)
@@ -89,7 +89,7 @@ class Copier:
         self.replicas, self.starts = tuple(replicas), starts
 
     async def run(self, stopping: asyncio.Event) -> list[LedgerRow]:
-        """Copy until ``stopping``, which sets ``arrived`` too; a transaction that has begun is finished."""
+        """Copy until ``stopping``, which sets ``ready`` too; a transaction that has begun is finished."""
         ledger = Ledger()
         await self._look_for_others(stopping)
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
@@ -131,7 +131,7 @@ class Copier:
 
     async def _start(self) -> None:
         """Fence, leave our name, for which whoever was fenced waits, and read what is remembered."""
-        self.intake.forget(self.replicas)
+        self.reader.forget(self.replicas)
         self._taken_in.clear()
         await self.lane.start()
 
@@ -142,7 +142,7 @@ class Copier:
         return self._held_back.due((r for r in self.replicas if r not in self._taken_in), time.monotonic())
 
     async def _take_in(self, replicas: Sequence[Replica]) -> None:
-        """Have the intake read these partitions on from what is remembered: all of them, or those that are added.
+        """Have the reader read these partitions on from what is remembered: all of them, or those that are added.
 
         Cut off at any await, it is done again: what it has remembered by then is found, and nothing of it was read yet.
         """
@@ -167,7 +167,7 @@ class Copier:
         position = self._position(replica)
         refusal, size = self._refused.get(replica), self._limits[replica.destination_topic].batch_bytes
         limits = Limits(size, refusal.offset, refusal.reason) if refusal else Limits(size)
-        self.intake.read(replica, position.next_offset, position.leader_epoch, self.arrived, limits)
+        self.reader.read(replica, position.next_offset, position.leader_epoch, self.ready, limits)
 
     def _wait(self, replica: Replica, error: ApplianceError) -> None:
         """Leave a partition out for now."""
@@ -190,35 +190,35 @@ class Copier:
         pause = self._held_back.pause(time.monotonic())
         try:
             async with asyncio.timeout(min(_SILENCE, pause)):
-                await self.arrived.wait()
+                await self.ready.wait()
         except TimeoutError:
             if pause < _SILENCE:
                 return []
             await self._look_for_others(stopping)
             return []  # the lane may be another's, or cold, by now
-        self.arrived.clear()
-        portions = self.intake.take(self.arrived, self.engine.commit_bytes)
+        self.ready.clear()
+        chunks = self.reader.take(self.ready, self.engine.commit_bytes)
         rows: list[LedgerRow] = []
-        if portions:
+        if chunks:
             began = time.monotonic()
-            replicas = {portion.replica for portion in portions}
-            rows = await self.lane.commit(portions, self._moving(replicas))
+            replicas = {chunk.replica for chunk in chunks}
+            rows = await self.lane.commit(chunks, self._moving(replicas))
             self._wrote = True
             self._wrote_to(replicas)
             self._took += (time.monotonic() - began - self._took) * _NEWEST
             await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
-        await self._settle(self.intake.stopped(self.arrived))
-        if self.arrived.filled:
-            self.arrived.set()
+        await self._settle(self.reader.stopped(self.ready))
+        if self.ready.filled:
+            self.ready.set()
         return rows
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """What comes in a trickle is collected for a moment, rather than committed record by record."""
-        while (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.intake.full(self.arrived):
-            self.arrived.clear()
+        while (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
+            self.ready.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self.arrived.wait()
+                    await self.ready.wait()
 
     def _wrote_to(self, replicas: Collection[Replica]) -> None:
         for replica in self._unwritable.intersection(replicas):
@@ -282,7 +282,7 @@ class Copier:
             return
         for replica in list(self._taken_in):
             if refusal := too_few_replicas(replica, metadata, self._limits):
-                self.intake.forget([replica])
+                self.reader.forget([replica])
                 self._taken_in.discard(replica)
                 self._wait(replica, refusal)
 
@@ -297,7 +297,7 @@ class Copier:
         for replica, refusal in list(self._refused.items()):
             if self._limits[replica.destination_topic].batch_bytes > refusal.size:
                 del self._refused[replica]
-                self.intake.forget([replica])
+                self.reader.forget([replica])
                 self._taken_in.discard(replica)
 
     async def _look_for_others(self, stopping: asyncio.Event) -> None:
@@ -329,7 +329,7 @@ class Copier:
             self.notice(self._name, error)
 
     def _position(self, replica: Replica) -> Position:
-        return self.lane.memory.positions[replica.source]
+        return self.lane.checkpoint.positions[replica.source]
 
     async def _back_off(self, stopping: asyncio.Event) -> None:
         self._failures += 1

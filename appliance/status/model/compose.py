@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import is_another
-from appliance.link.client.registry import Claim, belongs_to_another
+from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.model.checkpoint import start_offset
+from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.link_check import link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
@@ -213,7 +212,7 @@ class _Composer:
         if topic is None or topic.link is None:
             return log.start if self.settings.topics.start is Start.EARLIEST else None
         source_id = source.topic_id(key[0]) if source else None
-        begin = start_offset(*key, source_id, topic.memories[0].starts)
+        begin = start_offset(*key, source_id, topic.checkpoints[0].starts)
         return log.start if begin is None else begin
 
     def _lag_seconds(self, lag: int | None, position: Position | None) -> float | None:

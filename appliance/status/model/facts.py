@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.open_transactions import OpenTransaction
-from appliance.kafka.protocol.metadata import Metadata
-from appliance.link.client.registry import Claim, Copy
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import Position
 

@@ -5,10 +5,10 @@
 Inside each channel runs what runs without SSH: the same TLS, the same identity, the same CONNECT. So the SSH server
 sees ciphertext only, cannot stand in for the source VM, and the source VM's end knows nothing of SSH.
 
-- ``options``: how we log in: algorithms, the key and the pinned host keys, when a dead server is noticed;
-- ``errors``: what asyncssh says, in the appliance's own words;
+- ``options``: algorithms, the key and the pinned host keys, and when a dead server is noticed;
+- ``errors``: asyncssh's errors in the appliance's own words;
 - ``transport``: a channel of an SSH connection as a transport of asyncio's;
-- ``windows``: how many bytes each channel may have under way;
+- ``windows``: the bytes that each channel may have under way;
 - ``carrier``: the one SSH connection, and the channels in it.
 
 One SSH connection carries all: it costs one login, and is one line in the SSH server's log. The price is that a lost

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.produce import Copy
 from appliance.kafka.client.transactions import Producer
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client import writer
 from appliance.link.model.naming import REGISTRY
 from tests.faults.injection.switches import CrashPoint, armed, reached

@@ -10,20 +10,20 @@ from kio.schema.produce.v9 import ProduceResponse
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.offsets import Bound, Partition
+from appliance.kafka.client.offsets import Bound
 from appliance.kafka.client.produce import Copy
 from appliance.kafka.client.transactions import Producer
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import Aborted
 from appliance.link.client import writer
-from appliance.link.client.checkpoint_log import peek_memory
+from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.registry import Registry
-from appliance.link.model.checkpoint import Memory
+from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
-from appliance.link.model.states import LANE, Machine
+from appliance.link.model.states import LANE, StateMachine
 from appliance.replicator import establish
 from appliance.replicator.read import buffer
 from appliance.replicator.write import admission, copies, lane
@@ -93,10 +93,10 @@ def _read_before_fencing() -> None:
     async def promise(self: lane.Lane) -> Producer:
         return Producer(self._transactional_id, -1, -1)
 
-    async def read_first(self: lane.Lane, _: Producer) -> Memory:
+    async def read_first(self: lane.Lane, _: Producer) -> LaneCheckpoint:
         topic, index = self._positions
-        remembered = Memory()
-        await peek_memory(self._cluster, topic, index, remembered)
+        remembered = LaneCheckpoint()
+        await peek_checkpoint(self._cluster, topic, index, remembered)
         await asyncio.sleep(_LATE)
         producer = await _insist(lambda: take_id(self))
         metadata = await self._cluster.metadata([topic])
@@ -104,7 +104,7 @@ def _read_before_fencing() -> None:
         self._named = False
         return remembered
 
-    _replace(lane.Lane, _take_id=promise, _read_memory=read_first)
+    _replace(lane.Lane, _take_id=promise, _read_checkpoint=read_first)
     _look_at_nothing_past_the_end()
 
 
@@ -137,7 +137,7 @@ def _retry_without_new_epoch() -> None:
         try:
             return await commit(self, *arguments)
         except Unreachable:
-            vars(self).update(kept, _machine=Machine(LANE, state))
+            vars(self).update(kept, _machine=StateMachine(LANE, state))
             return await commit(self, *arguments)
 
     _replace(lane.Lane, commit=insist)
@@ -150,7 +150,7 @@ def _missing_position_taken_for_the_start() -> None:
         found.positions[replica] = Position(replica.source_id, replica.destination_id, begin)
 
     def partitions_now(topic: PositionsTopic) -> int:
-        return len(topic.memories)
+        return len(topic.checkpoints)
 
     _replace(admission, _admit_new=admit_new)
     _replace(establish, link_fault=lambda *_: "")

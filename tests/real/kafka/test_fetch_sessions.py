@@ -10,11 +10,10 @@ from appliance.errors import BrokerBusy
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted
 from appliance.kafka.client.fetch_session import FetchSession
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import Topic
+from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Portion
-from appliance.replicator.read.buffer import Arrivals, Limits
+from appliance.replicator.model.chunk import Chunk
+from appliance.replicator.read.buffer import Limits, ReadyQueue
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -135,30 +134,30 @@ async def read_by(engine: Engine, topic: str) -> list[Replica]:
     return [Replica(topic, number, topic, found.id, found.id) for number in range(len(found.leaders))]
 
 
-async def taken_until(engine: Engine, arrivals: Arrivals, records: int) -> list[Portion]:
-    taken: list[Portion] = []
+async def taken_until(engine: Engine, ready: ReadyQueue, records: int) -> list[Chunk]:
+    taken: list[Chunk] = []
     async with asyncio.timeout(PATIENCE):
-        while sum(portion.records for portion in taken) < records:
-            await arrivals.wait()
-            arrivals.clear()
-            taken += engine.intake.take(arrivals, 2**30)
+        while sum(chunk.records for chunk in taken) < records:
+            await ready.wait()
+            ready.clear()
+            taken += engine.reader.take(ready, 2**30)
     return taken
 
 
 async def test_a_partition_whose_buffer_is_full_is_not_sent_again_and_again(pair: Pair) -> None:
     topic = pair.topic("full", 2)
     produce(pair.producer(), topic, 1_000, size=20_000)
-    arrivals, stuck = Arrivals(), Arrivals()
+    ready, stuck = ReadyQueue(), ReadyQueue()
     async with pair.engine() as engine:
         full, other = await read_by(engine, topic)
-        engine.intake.read(full, 0, -1, stuck, Limits())
-        engine.intake.read(other, 0, -1, arrivals, Limits())
+        engine.reader.read(full, 0, -1, stuck, Limits())
+        engine.reader.read(other, 0, -1, ready, Limits())
         async with asyncio.timeout(PATIENCE):
-            while not engine.intake.full(stuck):
+            while not engine.reader.full(stuck):
                 stuck.clear()
                 await stuck.wait()
         produce(pair.producer(), topic, 1, 1)
-        await taken_until(engine, arrivals, 1)
+        await taken_until(engine, ready, 1)
         before = (await engine.fetch_session()).epoch
         connection = await engine.source.broker(0, "fetch")
         sizes = set()
@@ -167,20 +166,20 @@ async def test_a_partition_whose_buffer_is_full_is_not_sent_again_and_again(pair
             sizes.add(connection.newest.bytes)
         assert max(sizes) < 1_000
         taken = await taken_until(engine, stuck, 1_000)
-    assert [portion.next_offset for portion in taken] == sorted({portion.next_offset for portion in taken})
-    assert sum(portion.records for portion in taken) == 1_000
+    assert [chunk.next_offset for chunk in taken] == sorted({chunk.next_offset for chunk in taken})
+    assert sum(chunk.records for chunk in taken) == 1_000
 
 
 async def test_what_was_on_its_way_when_a_partition_was_given_up_does_not_count(pair: Pair) -> None:
     topic = pair.topic("given-up")
     produce(pair.producer(), topic, 10)
-    arrivals = Arrivals()
+    ready = ReadyQueue()
     async with pair.engine() as engine:
         (replica,) = await read_by(engine, topic)
-        engine.intake.read(replica, 10, -1, arrivals, Limits())
+        engine.reader.read(replica, 10, -1, ready, Limits())
         await engine.fetch_session()
         produce(pair.producer(), topic, 10)
-        engine.intake.read(replica, 0, -1, arrivals, Limits())
-        taken = await taken_until(engine, arrivals, 20)
+        engine.reader.read(replica, 0, -1, ready, Limits())
+        taken = await taken_until(engine, ready, 20)
     assert taken[0].batches[0].first_offset == 0
-    assert sum(portion.records for portion in taken) == 20
+    assert sum(chunk.records for chunk in taken) == 20

@@ -13,8 +13,8 @@ from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import EpochEnd
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.replicas import Replica
-from appliance.replicator.read.buffer import Arrivals, Limits
-from appliance.replicator.read.source_reader import Intake
+from appliance.replicator.read.buffer import Limits, ReadyQueue
+from appliance.replicator.read.source_reader import SourceReader
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
@@ -40,30 +40,30 @@ def settings(target: Target) -> ClusterSettings:
 class Reading:
     """A partition that is read on from the position; ``told`` is what was said of whom, in its order."""
 
-    intake: Intake
+    reader: SourceReader
     replica: Replica
     told: list[tuple[str, str]]
-    arrivals: Arrivals = field(default_factory=Arrivals)
+    ready: ReadyQueue = field(default_factory=ReadyQueue)
     position: int = POSITION
 
     async def until(self, offset: int) -> None:
         """Take what arrives, in order and without a hole, up to an offset."""
         async with asyncio.timeout(PATIENCE):
             while self.position < offset:
-                await self.arrivals.wait()
-                self.arrivals.clear()
-                assert self.intake.stopped(self.arrivals) == []
-                for portion in self.intake.take(self.arrivals, 2**30):
-                    assert portion.batches[0].first_offset == self.position
-                    self.position = portion.next_offset
+                await self.ready.wait()
+                self.ready.clear()
+                assert self.reader.stopped(self.ready) == []
+                for chunk in self.reader.take(self.ready, 2**30):
+                    assert chunk.batches[0].first_offset == self.position
+                    self.position = chunk.next_offset
 
     async def until_stopped(self) -> PartitionStopped:
         """Why it cannot be read on; nothing was read before."""
         async with asyncio.timeout(PATIENCE):
-            while not (stopped := self.intake.stopped(self.arrivals)):
-                await self.arrivals.wait()
-                self.arrivals.clear()
-                assert self.intake.take(self.arrivals, 2**30) == []
+            while not (stopped := self.reader.stopped(self.ready)):
+                await self.ready.wait()
+                self.ready.clear()
+                assert self.reader.take(self.ready, 2**30) == []
         ((_, reason),) = stopped
         return reason
 
@@ -81,14 +81,14 @@ async def reading(broker: LeadingBroker, cluster: type[KafkaCluster] = KafkaClus
         def notice(subject: str, error: ApplianceError | None) -> None:
             told.append((subject, str(error or "over")))
 
-        intake = Intake(source, notice)
+        reader = SourceReader(source, notice)
         replica = Replica(broker.topic, 0, "copy", broker.topic_id, broker.topic_id)
-        one = Reading(intake, replica, told)
-        intake.read(replica, POSITION, EPOCH, one.arrivals, Limits())
+        one = Reading(reader, replica, told)
+        reader.read(replica, POSITION, EPOCH, one.ready, Limits())
         try:
             yield one
         finally:
-            await intake.close()
+            await reader.close()
 
 
 async def test_a_lagging_replica_that_old_metadata_name_is_not_believed_that_the_log_was_truncated() -> None:
@@ -159,7 +159,7 @@ async def test_what_nobody_foresaw_in_a_partitions_batches_stops_it_alone(monkey
         with monkeypatch.context() as patched:
             patched.setattr("appliance.replicator.read.buffer.outgoing", lambda *_: 1 // 0)
             assert "orders-0 from offset 80: unexpected ZeroDivisionError" in str(await one.until_stopped())
-        one.intake.read(one.replica, POSITION, EPOCH, one.arrivals, Limits())
+        one.reader.read(one.replica, POSITION, EPOCH, one.ready, Limits())
         await one.until(200)
     assert not [about for about, _ in one.told if about == "source broker 0"]
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.replicator.model.allowance import Allowance
+from appliance.replicator.read.allowance import Allowance
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -35,7 +35,7 @@ class Counted(Allowance):
 
 def counting(engine: Engine) -> Counted:
     """Count what this engine reads."""
-    engine.intake._read_ahead.allowance = counted = Counted()
+    engine.reader._budget.allowance = counted = Counted()
     return counted
 
 
@@ -43,7 +43,7 @@ async def test_no_more_is_read_from_the_source_than_the_bound_allows_for(pair: P
     topic = pair.topic("bounded", 2)
     async with pair.engine() as engine:
         counted = counting(engine)
-        engine.intake.bound(50_000)
+        engine.reader.bound(50_000)
         for partition in range(2):
             for _ in range(5):
                 produce(pair.producer(), topic, 20, partition, size=1000)
@@ -59,7 +59,7 @@ async def test_a_bound_that_is_raised_lets_what_is_left_be_copied_while_lanes_ru
         produce(pair.producer(), topic, 200, size=1000)
     async with pair.engine() as engine:
         counted = counting(engine)
-        engine.intake.bound(1)
+        engine.reader.bound(1)
         await engine.prepare()
 
         async def raised() -> None:
@@ -68,7 +68,7 @@ async def test_a_bound_that_is_raised_lets_what_is_left_be_copied_while_lanes_ru
                     await asyncio.sleep(0.02)
             read = counted.spent
             assert counted.pause > PATIENCE  # a batch was read, of which each byte costs a second
-            engine.intake.bound(0)
+            engine.reader.bound(0)
             await engine._caught_up()
             assert counted.spent > read
 

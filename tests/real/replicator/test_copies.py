@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from appliance.kafka.client.offsets import Bound, Partition
-from appliance.kafka.protocol.metadata import NOWHERE
+from appliance.kafka.client.offsets import Bound
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client import checkpoint_log as recall
 from appliance.replicator.resume import Choice, resume
 from tests.support.administration import configure, make_topic
@@ -30,7 +30,7 @@ async def test_case_14_a_copy_that_belongs_to_another_link_is_refused_and_the_ot
     produce(Producer(pair.grape.client_configuration()), topic, 10)
     async with other.engine() as engine:
         await engine.establish()
-        found = await engine.scout().look()
+        found = await engine.discovery().look()
         assert found.replicas == ()
         assert f"{pair.naming.destination(topic)} belongs to link {pair.naming.replicator}" in found.unfit[topic]
         assert "REPLICA_TOPICS_DEST_SUFFIX" in found.unfit[topic]
@@ -46,7 +46,7 @@ async def test_of_two_links_that_come_at_once_one_has_the_copy(pair: Pair) -> No
     async with pair.engine() as ours, other.engine() as theirs:
         for engine in (ours, theirs):
             await engine.establish()
-        found = await asyncio.gather(ours.scout().look(), theirs.scout().look())
+        found = await asyncio.gather(ours.discovery().look(), theirs.discovery().look())
     copied = [{replica.source_topic for replica in each.replicas} for each in found]
     assert not copied[0] & copied[1]
     assert copied[0] | copied[1] == set(topics)
@@ -63,8 +63,8 @@ async def test_a_copy_is_taken_over_by_the_operators_word_and_the_other_link_sto
         told: list[str] = []
         assert await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), told.append) == 2
         assert f"is taken over from {pair.naming.replicator}" in told[0]
-        assert [replica.source_topic for replica in (await theirs.scout().look()).replicas] == [topic]
-        assert (await engine.scout().look()).replicas == ()
+        assert [replica.source_topic for replica in (await theirs.discovery().look()).replicas] == [topic]
+        assert (await engine.discovery().look()).replicas == ()
 
 
 @pytest.mark.parametrize(("start", "count"), [("earliest", 10), ("latest", 5), ("7", 3)])
@@ -120,11 +120,11 @@ async def test_ids_that_topics_get_at_an_upgrade_do_not_make_them_others(pair: P
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-        (copier,) = engine.copiers
-        (replica,) = copier.replicas
-        held = copier.lane.memory.positions[topic, 0]
+        (runner,) = engine.runners
+        (replica,) = runner.replicas
+        held = runner.lane.checkpoint.positions[topic, 0]
         without = held.begin_again(NOWHERE, NOWHERE, held.next_offset)
-        await copier.lane.commit([], {replica: without})
+        await runner.lane.commit([], {replica: without})
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()

@@ -136,7 +136,7 @@ async def test_engines_that_are_cut_off_at_any_await_lose_and_double_nothing(pai
             produce(producer, topic, 300, partition)
         async with pair.engine() as engine:
             await engine.prepare()
-            running = [asyncio.create_task(copier.run(asyncio.Event())) for copier in engine.copiers]
+            running = [asyncio.create_task(runner.run(asyncio.Event())) for runner in engine.runners]
             await asyncio.sleep(chance.uniform(0, 0.15))
             for task in running:
                 task.cancel()
@@ -237,7 +237,7 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
 
 
 async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_at_once(pair: Pair) -> None:
-    # The intake forgot those, and read them at its next look at the metadata, half a minute later.
+    # The reader forgot those, and read them at its next look at the metadata, half a minute later.
     topic = pair.topic("many", 12)
     for partition in range(12):
         produce(pair.producer(), topic, 5, partition)

@@ -7,7 +7,7 @@ import pytest
 
 from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.client.transactions import add_partitions
-from appliance.link.client.retry import until_free
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.states import LaneState
 from appliance.replicator.write import lane
@@ -29,7 +29,7 @@ async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: 
         await newer.copy_all()
 
         async def fenced() -> None:
-            while older.copiers[0].lane.state is not LaneState.FENCED:
+            while older.runners[0].lane.state is not LaneState.FENCED:
                 await asyncio.sleep(0.02)
 
         await older.copy_until(asyncio.create_task(fenced()))
@@ -42,12 +42,12 @@ async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair
     produce(pair.producer(), topic, 10)
     async with pair.engine(transaction_timeout=1.0) as engine:
         await engine.copy_all()
-        (copier,) = engine.copiers
-        lane = copier.lane
+        (runner,) = engine.runners
+        lane = runner.lane
         coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
         assert lane._writer is not None
         producer, copy = lane._writer.producer, (pair.naming.destination(topic), 0)
-        await until_free(lambda: add_partitions(coordinator, producer, [copy]), {"CONCURRENT_TRANSACTIONS"})
+        await retry_while_busy(lambda: add_partitions(coordinator, producer, [copy]), {"CONCURRENT_TRANSACTIONS"})
         await asyncio.sleep(12)  # brokers look for transactions that are overdue every 10 seconds
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
@@ -61,11 +61,11 @@ async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pai
         await older.copy_all()
         await older.copy_all()
         await newer.copy_all()
-        assert older.copiers[0].lane.state is LaneState.COPYING
+        assert older.runners[0].lane.state is LaneState.COPYING
         stopping = asyncio.Event()
-        await asyncio.wait_for(older.copiers[0].run(stopping), PATIENCE)
-        assert older.copiers[0].lane.state is LaneState.FENCED
-        assert newer.run in str(older.faults[f"lane {older.copiers[0].lane.index}"])
+        await asyncio.wait_for(older.runners[0].run(stopping), PATIENCE)
+        assert older.runners[0].lane.state is LaneState.FENCED
+        assert newer.run in str(older.faults[f"lane {older.runners[0].lane.index}"])
 
 
 async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) -> None:  # invariant B
@@ -76,10 +76,10 @@ async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) 
     async with pair.engine() as one, pair.engine() as other:
         await one.prepare()
         await other.prepare()
-        for ours, theirs in zip(one.copiers[::2], other.copiers[::2], strict=True):
+        for ours, theirs in zip(one.runners[::2], other.runners[::2], strict=True):
             await ours._start()
             await theirs._start()
-        for ours, theirs in zip(one.copiers[1::2], other.copiers[1::2], strict=True):
+        for ours, theirs in zip(one.runners[1::2], other.runners[1::2], strict=True):
             await theirs._start()
             await ours._start()
 
@@ -103,22 +103,22 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
     produce(pair.producer(), topic, 10)
     async with pair.engine() as older, pair.engine() as newer:
         await older.copy_all()
-        (copier,) = older.copiers
-        running = asyncio.create_task(copier.run(asyncio.Event()), name="older")
+        (runner,) = older.runners
+        running = asyncio.create_task(runner.run(asyncio.Event()), name="older")
         await newer.copy_all()
-        look = copier.lane.owner
+        look = runner.lane.owner
 
         async def look_slowly() -> Owner | None:
             monkeypatch.undo()
             owner = await look()
             produce(pair.producer(), topic, 1)
-            while not copier.arrived.filled:
+            while not runner.ready.filled:
                 await asyncio.sleep(0.02)
             return owner
 
-        monkeypatch.setattr(copier.lane, "owner", look_slowly)
+        monkeypatch.setattr(runner.lane, "owner", look_slowly)
         await asyncio.wait_for(running, PATIENCE)
-        assert copier.lane.state is LaneState.FENCED
+        assert runner.lane.state is LaneState.FENCED
         await newer.copy_all()
     assert len(pair.compare(topic)[0]) == 11
 
@@ -132,15 +132,15 @@ async def test_case_7_a_lane_that_could_not_find_out_who_has_it_asks_again(
         await older.copy_all()
         await older.copy_all()
         await newer.copy_all()
-        (copier,) = older.copiers
+        (runner,) = older.runners
 
         async def out_of_reach() -> ApplianceError | None:
             monkeypatch.undo()
             raise Unreachable("the destination")
 
-        monkeypatch.setattr(copier.lane, "taken_by", out_of_reach)
-        await asyncio.wait_for(copier.run(asyncio.Event()), PATIENCE)
-        assert newer.run in str(older.faults[f"lane {copier.lane.index}"])
+        monkeypatch.setattr(runner.lane, "taken_by", out_of_reach)
+        await asyncio.wait_for(runner.run(asyncio.Event()), PATIENCE)
+        assert newer.run in str(older.faults[f"lane {runner.lane.index}"])
 
 
 async def test_case_18_a_start_that_another_overtook_is_fenced_and_takes_nothing_for_a_hanging_transaction(
@@ -152,18 +152,18 @@ async def test_case_18_a_start_that_another_overtook_is_fenced_and_takes_nothing
         await engine.establish()
         owners = [Owner(run, "driver", "host", 0, 1) for run in ("one", "other")]
         one, other = (Lane(0, engine.destination, pair.naming, owner, 60.0) for owner in owners)
-        read = lane.read_memory
+        read = lane.read_checkpoint
 
         async def read_later(*arguments: Any) -> None:
             monkeypatch.undo()
             await other.start()
             await read(*arguments)
 
-        monkeypatch.setattr(lane, "read_memory", read_later)
+        monkeypatch.setattr(lane, "read_checkpoint", read_later)
         with pytest.raises(Fenced):
             await one.start()
         assert (one.state, other.state) == (LaneState.FENCED, LaneState.COPYING)
 
 
 def _has_stopped(engine: Engine) -> bool:
-    return any(copier.lane.state is LaneState.FENCED for copier in engine.copiers)
+    return any(runner.lane.state is LaneState.FENCED for runner in engine.runners)

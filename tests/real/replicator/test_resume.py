@@ -69,4 +69,4 @@ async def test_a_take_over_that_is_refused_takes_nothing(pair: Pair) -> None:
         await engine.copy_all()
         with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):
             await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), unheard)
-        assert [replica.source_topic for replica in (await engine.scout().look()).replicas] == [topic]
+        assert [replica.source_topic for replica in (await engine.discovery().look()).replicas] == [topic]

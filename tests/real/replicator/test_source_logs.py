@@ -49,7 +49,7 @@ async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair, monkey
         await engine.prepare()
         monkeypatch.setattr(lane, "Writer", LongWriting)
         await engine.copy_all()
-        writer = engine.copiers[0].lane._writer
+        writer = engine.runners[0].lane._writer
         assert writer is not None
         assert writer.sequences[pair.naming.destination(topic), 0] < 500
         produce(pair.producer(), topic, 100)

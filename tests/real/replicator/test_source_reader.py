@@ -1,4 +1,4 @@
-"""The intake against a broker that ends sessions, breaks connections and denies partitions, all at random."""
+"""The reader against a broker that ends sessions, breaks connections and denies partitions, all at random."""
 
 import asyncio
 import random
@@ -7,8 +7,8 @@ import pytest
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.replicas import Replica
-from appliance.replicator.read.buffer import Arrivals, Limits
-from appliance.replicator.read.source_reader import Intake
+from appliance.replicator.read.buffer import Limits, ReadyQueue
+from appliance.replicator.read.source_reader import SourceReader
 from appliance.settings.secret import Secret
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
 from tests.support.fetching_broker import RECORDS, FetchingBroker
@@ -24,10 +24,10 @@ async def as_is(host: str) -> tuple[str, ...]:
 class Reading:
     """A lane that takes everything, and now and then gives a partition up or reads it again from further back."""
 
-    def __init__(self, broker: FetchingBroker, intake: Intake, chance: random.Random) -> None:
-        self.arrivals = Arrivals()
+    def __init__(self, broker: FetchingBroker, reader: SourceReader, chance: random.Random) -> None:
+        self.ready = ReadyQueue()
         self.position: dict[Replica, int] = {}
-        self._intake = intake
+        self._reader = reader
         self._chance = chance
         for number in range(broker.partitions):
             replica = Replica(broker.topic, number, "copy", broker.topic_id, broker.topic_id)
@@ -35,25 +35,25 @@ class Reading:
 
     def _read(self, replica: Replica, position: int) -> None:
         self.position[replica] = position
-        self._intake.read(replica, position, -1, self.arrivals, Limits())
+        self._reader.read(replica, position, -1, self.ready, Limits())
 
     async def take(self) -> None:
         """What has arrived follows, for each partition, what was taken before."""
-        await self.arrivals.wait()
-        self.arrivals.clear()
-        for portion in self._intake.take(self.arrivals, 10_000):
-            for batch in portion.batches:
-                assert batch.first_offset == self.position[portion.replica]
-                self.position[portion.replica] = batch.next_offset
-        assert self._intake.stopped(self.arrivals) == []
-        if self.arrivals.filled:
-            self.arrivals.set()
+        await self.ready.wait()
+        self.ready.clear()
+        for chunk in self._reader.take(self.ready, 10_000):
+            for batch in chunk.batches:
+                assert batch.first_offset == self.position[chunk.replica]
+                self.position[chunk.replica] = batch.next_offset
+        assert self._reader.stopped(self.ready) == []
+        if self.ready.filled:
+            self.ready.set()
 
     async def begin_one_again(self) -> None:
         """Give one partition up, for a moment or not, and read it from where it was or from before."""
         replica = self._chance.choice(list(self.position))
         if self._chance.random() < 0.5:
-            self._intake.forget([replica])
+            self._reader.forget([replica])
             await asyncio.sleep(self._chance.choice([0, 0.003]))
         back = self._chance.choice([0, 0, RECORDS])
         self._read(replica, max(0, self.position[replica] - back))
@@ -75,14 +75,14 @@ async def test_whatever_breaks_each_partition_is_read_in_order_without_a_hole(se
             None,
         )
         async with KafkaCluster(settings, as_is, "test") as source, asyncio.timeout(PATIENCE):
-            intake = Intake(source, lambda *fault: faults.append(fault))
-            reading = Reading(broker, intake, chance)
+            reader = SourceReader(source, lambda *fault: faults.append(fault))
+            reading = Reading(broker, reader, chance)
             while sum(reading.position.values()) < ENOUGH or not all(broker.misbehaved.values()):
                 await reading.take()
                 if chance.random() < 0.05:
                     await reading.begin_one_again()
-            intake.forget(list(reading.position))
-            assert intake._read_ahead.bytes == 0
-            assert {task.get_name() for task in intake._tasks} == {"intake-router", "intake-0"}
-            await intake.close()
+            reader.forget(list(reading.position))
+            assert reader._budget.bytes == 0
+            assert {task.get_name() for task in reader._tasks} == {"reader-router", "reader-0"}
+            await reader.close()
     assert faults

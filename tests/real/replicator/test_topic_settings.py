@@ -17,7 +17,7 @@ from appliance.errors import BrokerRefused
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import configs, try_describe
 from appliance.link.model.topic_configs import left_out, positions_topic
-from appliance.replicator.discovery import Scout
+from appliance.replicator.discovery import TopicDiscovery
 from appliance.settings.target import Target
 from appliance.settings.values import Start, TopicSettings
 from tests.support.administration import configuration, configure
@@ -85,10 +85,10 @@ async def between(
         yield engine
 
 
-def scout(engine: Engine, replication_factor: int = 1) -> Scout:
+def discovery(engine: Engine, replication_factor: int = 1) -> TopicDiscovery:
     naming = engine.pair.naming
     topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, replication_factor)
-    return Scout(engine.source, engine.destination, naming, topics)
+    return TopicDiscovery(engine.source, engine.destination, naming, topics)
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
@@ -103,7 +103,7 @@ async def test_settings_that_the_destination_does_not_know_are_left_out_and_said
     foreign = {"confluent.tier.enable": "true", "redpanda.remote.read": "true"}
     async with between(pair, {Api.DESCRIBE_CONFIGS: telling(foreign)}) as engine:
         pair.make_copy(f"any-{pair.tag}", 1)
-        watching = scout(engine)
+        watching = discovery(engine)
         found = await watching.look()
         for _ in range(6):
             assert (await watching.look()).left_out == found.left_out
@@ -126,7 +126,7 @@ async def test_record_times_are_kept_by_the_word_that_brokers_before_3_6_know(
     told = naming({BEFORE: DIFFERENCE, AFTER: ""}) if describing else forbidding
     async with between(pair, destination={Api.CREATE_TOPICS: create, Api.DESCRIBE_CONFIGS: told}) as engine:
         pair.make_copy(f"any-{pair.tag}", 1)
-        found = await scout(engine).look()
+        found = await discovery(engine).look()
     assert (found.left_out, said(caplog)) == ({}, [])
     assert configuration(pair.grape, pair.naming.destination(topic))[BEFORE] == str(2**63 - 1)
 
@@ -153,7 +153,7 @@ async def test_what_a_policy_refuses_is_left_out_and_a_thousand_topics_cost_one_
     questions = Questions(creating(small_segments))
     rewrites = with_policy(small_segments) | {Api.CREATE_TOPICS: questions}
     async with between(pair, destination=rewrites) as engine:
-        watching = scout(engine)
+        watching = discovery(engine)
         found = await watching.look()
         assert questions.count <= 3 + 5 + 2  # all together, bare, one by one, the others again, and for good
         asked = questions.count
@@ -176,7 +176,7 @@ async def test_a_refused_change_does_not_keep_the_others_from_being_followed(
 ) -> None:
     topic = pair.topic("changing", **{"retention.ms": "7200000"})
     async with between(pair, destination=with_policy(small_segments)) as engine:
-        watching = scout(engine)
+        watching = discovery(engine)
         await watching.look()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.bytes": "1048576"})
         async with asyncio.timeout(PATIENCE):
@@ -219,7 +219,7 @@ async def test_a_topic_that_is_refused_by_its_name_keeps_no_other_from_being_mad
         return "such names are not allowed" if name.startswith("bad") else ""
 
     async with between(pair, destination=with_policy(policy)) as engine:
-        found = await scout(engine).look()
+        found = await discovery(engine).look()
     assert "such names are not allowed" in found.unfit[bad]
     assert [replica.source_topic for replica in found.replicas] == [good]
     assert configuration(pair.grape, pair.naming.destination(good))["retention.ms"] == "7200000"

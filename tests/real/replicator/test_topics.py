@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_a_copy_has_its_sources_partitions_and_configuration(pair: Pair) -> None:
     topic = pair.topic("configured", 3, **{"retention.ms": "7200000", "min.insync.replicas": "1"})
     async with pair.engine() as engine:
-        await engine.scout().look()
+        await engine.discovery().look()
     held = configuration(pair.grape, pair.naming.destination(topic))
     assert held["retention.ms"] == "7200000"
     assert held["message.timestamp.type"] == "CreateTime"
@@ -27,11 +27,11 @@ async def test_copies_are_made_and_grown_and_found_in_one_look(pair: Pair) -> No
     topics = [pair.topic(f"found{number}", 2) for number in range(5)]
     async with pair.engine() as engine:
         await engine.establish()
-        found = await engine.scout().look()
+        found = await engine.discovery().look()
         assert {replica.source_topic for replica in found.replicas} == set(topics)
         await engine.copy_all()
         grow(pair.orange, topics[0], 6)
-        found = await engine.scout().look()
+        found = await engine.discovery().look()
         assert len([replica for replica in found.replicas if replica.source_topic == topics[0]]) == 6
 
 
@@ -39,7 +39,7 @@ async def test_a_changed_configuration_follows(pair: Pair) -> None:
     topic = pair.topic("changing", **{"retention.ms": "7200000", "segment.ms": "600000"})
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        watching = engine.scout()
+        watching = engine.discovery()
         await watching.look()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.ms": None})
         configure(pair.grape, copy, **{"flush.messages": "100"})
@@ -68,7 +68,7 @@ async def test_a_smaller_topic_that_is_not_our_copy_is_left_alone(pair: Pair) ->
     topic = pair.topic("foreign", 2)
     pair.make_copy(topic, 1)
     async with pair.engine() as engine:
-        found = await engine.scout().look()
+        found = await engine.discovery().look()
     assert "has 1 partitions" in found.unfit[topic]
     assert found.replicas == ()
     assert partitions(pair.grape, pair.naming.destination(topic)) == 1
@@ -78,7 +78,7 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
     old = pair.topic("flowing", 8)
     async with pair.engine() as engine:
         await engine.copy_all()
-        memories = {copier.lane.index: copier.lane.memory for copier in engine.copiers}
+        checkpoints = {runner.lane.index: runner.lane.checkpoint for runner in engine.runners}
         for turn in range(4):
             flowing = asyncio.create_task(asyncio.to_thread(_write_everywhere, pair, old, 8))
             await engine.copy_until(flowing)
@@ -88,8 +88,8 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
             # A broker that does not know yet that it leads a new copy would have the lane begin anew.
             await engine.until_led(added)
         await engine.copy_all()
-        # A lane that begins anew, with another epoch, reads what is remembered into a new memory.
-        assert all(copier.lane.memory is memories[copier.lane.index] for copier in engine.copiers)
+        # A lane that begins anew, with another epoch, reads what is remembered into a new checkpoint.
+        assert all(runner.lane.checkpoint is checkpoints[runner.lane.index] for runner in engine.runners)
     assert [len(rows) for rows in pair.compare(old, 8)] == [200] * 8
     for turn in range(4):
         assert [len(rows) for rows in pair.compare(f"added{turn}-{pair.tag}", 3)] == [50] * 3

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Wanted
 from appliance.kafka.client.fetch_session import LOST, FetchSession
-from appliance.kafka.client.offsets import Partition
-from appliance.kafka.protocol.metadata import NOWHERE
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 
 LIMITS = FetchLimits(8_000_000, 0.5)
 IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in "abc"}

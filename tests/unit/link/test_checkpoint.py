@@ -7,7 +7,7 @@ import pytest
 from appliance.errors import PeerError
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, body, key_and_value, unpack
-from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Memory, Owner, StartOffsets
+from appliance.link.model.checkpoint import Forgotten, Gap, LaneCheckpoint, LinkRecord, Mark, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import (
     decode,
     encode_forgotten,
@@ -64,7 +64,7 @@ def test_of_two_runs_just_one_is_the_newer() -> None:
 
 
 def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:
-    memory = Memory()
+    checkpoint = LaneCheckpoint()
     later = Gap(PARTITION, uuid.UUID(int=1), 500, 800, "again", 1_700_000_000_001)
     for record in [
         encode_position(PARTITION, POSITION, 1),
@@ -78,11 +78,11 @@ def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:
         encode_starts(STARTS, 9),
         encode_mark(Mark(3, 4000, 2), 10),
     ]:
-        memory.add(decode(record))
-    assert (memory.link, memory.starts, memory.mark) == (LINK, {"orders": STARTS}, Mark(3, 4000, 2))
-    assert memory.positions == {PARTITION: POSITION.stop("why", 9)}
-    assert list(memory.gaps.values()) == [GAP, later]
-    assert memory.owner == OWNER
+        checkpoint.add(decode(record))
+    assert (checkpoint.link, checkpoint.starts, checkpoint.mark) == (LINK, {"orders": STARTS}, Mark(3, 4000, 2))
+    assert checkpoint.positions == {PARTITION: POSITION.stop("why", 9)}
+    assert list(checkpoint.gaps.values()) == [GAP, later]
+    assert checkpoint.owner == OWNER
 
 
 def test_a_partition_that_stops_again_for_the_same_reason_has_been_stopped_all_along() -> None:

@@ -2,7 +2,7 @@ import uuid
 
 import pytest
 
-from appliance.link.model.checkpoint import LinkRecord, Memory, Owner
+from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import lane_of
@@ -16,11 +16,11 @@ def topic(
     partitions: int = 4, lanes: int = 4, link: LinkRecord | None = LINK, policy: str = "compact"
 ) -> PositionsTopic:
     """Positions of eight partitions, as so many lanes have written them."""
-    memories = [Memory() for _ in range(partitions)]
+    checkpoints = [LaneCheckpoint() for _ in range(partitions)]
     for key in PARTITIONS:
-        memories[lane_of(*key, lanes)].positions[key] = POSITION
-    memories[0].link = link
-    return PositionsTopic("positions", policy, memories)
+        checkpoints[lane_of(*key, lanes)].positions[key] = POSITION
+    checkpoints[0].link = link
+    return PositionsTopic("positions", policy, checkpoints)
 
 
 def test_a_link_that_is_as_it_was_made_goes_on() -> None:
@@ -28,7 +28,7 @@ def test_a_link_that_is_as_it_was_made_goes_on() -> None:
 
 
 def test_a_link_that_nobody_has_made_yet_goes_on() -> None:
-    assert link_fault(PositionsTopic("positions", "compact", [Memory(), Memory()]), "orange", []) == ""
+    assert link_fault(PositionsTopic("positions", "compact", [LaneCheckpoint(), LaneCheckpoint()]), "orange", []) == ""
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
@@ -37,7 +37,7 @@ def test_positions_that_retention_may_delete_are_refused(policy: str) -> None:  
 
 
 def test_a_topic_that_remembers_nothing_of_copies_that_are_there_is_refused() -> None:  # invariant H
-    empty = PositionsTopic("positions", "compact", [Memory(owner=Owner("run", "worker", "host", 1))])
+    empty = PositionsTopic("positions", "compact", [LaneCheckpoint(owner=Owner("run", "worker", "host", 1))])
     assert "1 copies of this link are there, orders.copy" in link_fault(empty, "orange", ["orders.copy"])
 
 
@@ -53,7 +53,7 @@ def test_another_source_cluster_is_refused_unless_one_of_them_has_no_id() -> Non
 
 def test_a_position_in_another_lanes_partition_is_refused() -> None:  # invariant H
     misplaced = topic()
-    misplaced.memories[lane_of("orders", 3, 4) - 1].positions["orders", 3] = POSITION
+    misplaced.checkpoints[lane_of("orders", 3, 4) - 1].positions["orders", 3] = POSITION
     assert "holds the position of orders-3, which belongs into partition" in link_fault(misplaced, "orange", [])
 
 
@@ -67,5 +67,5 @@ def test_of_an_older_link_as_many_lanes_are_found_as_put_every_position_in_its_p
 def test_a_run_comes_after_all_that_have_left_their_names() -> None:
     assert topic().generation == 1
     named = topic()
-    named.memories[2].owner = Owner("run", "worker", "host", 1, generation=7)
+    named.checkpoints[2].owner = Owner("run", "worker", "host", 1, generation=7)
     assert named.generation == 8

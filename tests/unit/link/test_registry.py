@@ -5,7 +5,8 @@ import pytest
 from appliance.errors import PeerError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.records.records import Record, body
-from appliance.link.client.registry import Claim, Registry, belongs_to_another, decode_claim, encode_claim
+from appliance.link.client.registry import Registry
+from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, encode_claim
 
 COPY = ("orders.copy", uuid.UUID(int=2))
 LINK = "replicator-orange"

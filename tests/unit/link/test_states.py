@@ -9,7 +9,7 @@ from appliance.link.model.states import (
     TRANSACTION,
     LaneEvent,
     LaneState,
-    Machine,
+    StateMachine,
     TransactionEvent,
     TransactionState,
 )
@@ -37,7 +37,7 @@ def test_a_fenced_lane_stays_fenced_unless_nobody_else_has_it_and_then_begins_an
 
 
 def test_a_transaction_commits_only_when_copies_and_positions_are_written() -> None:  # invariant A
-    machine = Machine(TRANSACTION, TransactionState.EMPTY)
+    machine = StateMachine(TRANSACTION, TransactionState.EMPTY)
     for event in list(TransactionEvent)[:-1]:
         machine.on(event)
     assert machine.state is TransactionState.COMMITTED
@@ -54,4 +54,4 @@ def test_any_doubt_ends_a_transaction() -> None:
 
 def test_a_move_that_the_table_lacks_is_a_defect() -> None:
     with pytest.raises(KeyError):
-        Machine(LANE, LaneState.COLD).on(LaneEvent.POSITIONS_READ)
+        StateMachine(LANE, LaneState.COLD).on(LaneEvent.POSITIONS_READ)

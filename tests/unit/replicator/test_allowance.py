@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.replicator.model.allowance import Allowance, share
+from appliance.replicator.read.allowance import Allowance, share
 from tests.support.virtual_time import run
 
 KIB = 1024

@@ -5,7 +5,7 @@ import pytest
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Portion, advanced, by_partition, ledger, rounds
+from appliance.replicator.model.chunk import Chunk, advanced, by_partition, ledger, rounds
 
 ZERO = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 ONE = Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
@@ -16,35 +16,35 @@ def batch(first: int, count: int, raw: bool = True) -> Outgoing:
     return Outgoing(bytes(count), count, first, first + count, 1000 + first, raw)
 
 
-def test_a_position_follows_its_portions_past_what_is_left_out() -> None:
-    portions = [Portion(ZERO, (batch(10, 5),), 15, 1), Portion(ZERO, (), 18, 2)]
-    after = advanced(START, portions)
+def test_a_position_follows_its_chunks_past_what_is_left_out() -> None:
+    chunks = [Chunk(ZERO, (batch(10, 5),), 15, 1), Chunk(ZERO, (), 18, 2)]
+    after = advanced(START, chunks)
     assert (after.next_offset, after.leader_epoch, after.records, after.bytes, after.timestamp) == (18, 2, 5, 5, 1010)
 
 
 def test_a_position_never_moves_back() -> None:  # invariant D
     with pytest.raises(AssertionError, match="from 10 to 9"):
-        advanced(START, [Portion(ZERO, (), 9, 1)])
+        advanced(START, [Chunk(ZERO, (), 9, 1)])
 
 
 def test_a_produce_holds_one_batch_a_partition_and_keeps_each_ones_order() -> None:
-    portions = by_partition(
+    chunks = by_partition(
         [
-            Portion(ZERO, (batch(0, 1), batch(1, 1)), 2, 1),
-            Portion(ONE, (batch(0, 2),), 2, 1),
-            Portion(ZERO, (batch(2, 1),), 3, 1),
+            Chunk(ZERO, (batch(0, 1), batch(1, 1)), 2, 1),
+            Chunk(ONE, (batch(0, 2),), 2, 1),
+            Chunk(ZERO, (batch(2, 1),), 3, 1),
         ]
     )
-    turns = [[(to[1], out.first_offset) for to, out in turn] for turn in rounds(portions)]
+    turns = [[(to[1], out.first_offset) for to, out in turn] for turn in rounds(chunks)]
     assert turns == [[(0, 0), (1, 0)], [(0, 1)], [(0, 2)]]
 
 
-def test_portions_without_copies_need_no_produce() -> None:
-    assert rounds(by_partition([Portion(ZERO, (), 5, 1)])) == []
+def test_chunks_without_copies_need_no_produce() -> None:
+    assert rounds(by_partition([Chunk(ZERO, (), 5, 1)])) == []
 
 
 def test_the_ledger_says_what_a_transaction_copied() -> None:
-    taken = by_partition([Portion(ZERO, (batch(10, 5), batch(15, 2, raw=False)), 20, 1)])
+    taken = by_partition([Chunk(ZERO, (batch(10, 5), batch(15, 2, raw=False)), 20, 1)])
     (row,) = ledger(taken, 3, {ZERO: 10}, 99)
     assert (row.topic, row.partition, row.lane, row.first_offset, row.next_offset) == ("orders", 0, 3, 10, 20)
     assert (row.records, row.bytes, row.raw_batches, row.rebuilt_batches, row.committed) == (7, 7, 1, 1, 99)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.spark.configuration import authentication, configuration, properties_text, task_count
+from appliance.replicator.spark.configuration import authentication, configuration, properties_text
 from appliance.settings.secret import Secret
 from tests.support.engine import ENGINE
 
@@ -14,7 +14,7 @@ CLUSTER = replace(ENGINE, spark_master="spark://10.0.0.9:7077", tasks=6, spark_s
 def test_a_cluster_gives_each_task_a_core_and_no_more() -> None:
     entries = configuration(CLUSTER, "link", Path("/scratch"), HOST)
     assert entries["spark.master"] == CLUSTER.spark_master
-    assert entries["spark.cores.max"] == str(task_count(CLUSTER)) == "6"
+    assert entries["spark.cores.max"] == str(CLUSTER.task_count) == "6"
     assert entries["spark.driver.host"] == entries["spark.driver.bindAddress"] == HOST
 
 

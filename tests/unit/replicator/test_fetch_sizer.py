@@ -1,32 +1,32 @@
 """What a line needs, by what its answers have told."""
 
 from appliance.kafka.client.connection import Transfer
-from appliance.replicator.read.fetch_sizer import Pace
+from appliance.replicator.read.fetch_sizer import FetchSizer
 
 MEGABYTE = 1e6
 MEBIBYTE = 1024 * 1024
 
 
-def after(latency: float, rate: float, answers: int = 12, active: int = 1, waited: float = 0.0) -> Pace:
-    """The pace of a line of that latency and rate; every other answer has waited for records at the broker."""
-    pace = Pace()
+def after(latency: float, rate: float, answers: int = 12, active: int = 1, waited: float = 0.0) -> FetchSizer:
+    """The sizer of a line of that latency and rate; every other answer has waited for records at the broker."""
+    sizer = FetchSizer()
     for number in range(answers):
-        size = pace.response_bytes
+        size = sizer.response_bytes
         began = number + latency + (waited if number % 2 else 0.0)
-        pace.answered(number, Transfer(began, began + size / rate, size), active)
-    return pace
+        sizer.answered(number, Transfer(began, began + size / rate, size), active)
+    return sizer
 
 
 def test_a_leader_nearby_is_asked_for_no_more_than_it_ever_was() -> None:
     for active in (1, 16):
-        pace = after(0.002, 1_000 * MEGABYTE, active=active)
-        assert (pace.far, pace.response_bytes, pace.partition_bytes) == (False, 8 * MEBIBYTE, 2 * MEBIBYTE)
+        sizer = after(0.002, 1_000 * MEGABYTE, active=active)
+        assert (sizer.far, sizer.response_bytes, sizer.partition_bytes) == (False, 8 * MEBIBYTE, 2 * MEBIBYTE)
 
 
 def test_an_answer_from_far_away_keeps_the_line_busy_for_most_of_the_time() -> None:
-    pace = after(0.1, 30 * MEGABYTE)
-    assert pace.far
-    carried = pace.response_bytes / (30 * MEGABYTE)
+    sizer = after(0.1, 30 * MEGABYTE)
+    assert sizer.far
+    carried = sizer.response_bytes / (30 * MEGABYTE)
     assert carried / (carried + 0.1) > 0.85
 
 
@@ -49,9 +49,9 @@ def test_a_few_late_answers_are_no_distance() -> None:
 
 
 def test_what_crawls_is_asked_for_little_so_that_nothing_waits_long_behind_it() -> None:
-    pace = after(0.05, 0.5 * MEGABYTE)
-    assert pace.response_bytes / (0.5 * MEGABYTE) < 1.5
+    sizer = after(0.05, 0.5 * MEGABYTE)
+    assert sizer.response_bytes / (0.5 * MEGABYTE) < 1.5
 
 
 def test_before_the_first_answer_a_line_is_taken_for_a_slow_one() -> None:
-    assert Pace().response_bytes == MEBIBYTE
+    assert FetchSizer().response_bytes == MEBIBYTE

@@ -5,8 +5,8 @@ import pytest
 
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.kafka.protocol.metadata import Topic
-from appliance.link.client.registry import Claim
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
+from appliance.link.model.claims import Claim
 from appliance.link.model.replicas import lane_of
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts, Told
@@ -81,7 +81,7 @@ def test_where_a_new_link_begins_at_the_end_nobody_knows_how_much_there_is_to_co
 def test_what_was_there_when_the_link_was_made_lags_from_where_it_ended_then() -> None:  # invariant K
     source = with_logs({("payments", n): Log(40, 100, 100) for n in range(2)})
     made = positions_topic()
-    made.memories[0].starts["payments"] = StartOffsets("payments", SOURCE_ID, (90,))
+    made.checkpoints[0].starts["payments"] = StartOffsets("payments", SOURCE_ID, (90,))
     status = snapshot(source, replace(DESTINATION, positions={}, topic=made))
     assert [partition.lag_records for partition in status.topics[0].partitions] == [10, 60]
 

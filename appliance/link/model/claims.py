@@ -1,0 +1,67 @@
+"""Claims of copies by links, as values and as records of the registry (invariant I)."""
+
+import json
+import uuid
+from dataclasses import dataclass
+
+from appliance.errors import PeerError
+from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.model.naming import REGISTRY
+
+_VERSION = 1
+
+Copy = tuple[str, uuid.UUID]
+"""A destination topic's name and id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A copy's link, as ``replicator-<SOURCE_CLUSTER_ID>``; ``since`` in milliseconds.
+
+    ``left_out`` are the settings of the source topic that the copy does not have, since the destination does not take
+    them. ``rank`` is the offset at which the copy was claimed first; of several links the lowest has the copy.
+    """
+
+    link: str
+    since: int
+    left_out: tuple[str, ...] = ()
+    rank: int = -1
+
+
+def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
+    """Which link claims which copy; None by a tombstone: it does no more.
+
+    Raises:
+        PeerError: somebody else has written to the registry, or a newer appliance has.
+    """
+    key_bytes, value_bytes = key_and_value(record.body)
+    try:
+        key = json.loads(key_bytes or b"")
+        copy, link = (str(key["copy"]), uuid.UUID(key["id"])), str(key["link"])
+        if value_bytes is None:
+            return copy, link, None
+        value = json.loads(value_bytes)
+        if value["version"] != _VERSION:
+            raise PeerError(
+                f"{REGISTRY} holds version {value['version']} at offset {record.offset}: of a newer release"
+            )
+        return copy, link, Claim(link, int(value["since"]), tuple(map(str, value["left_out"])), int(value["rank"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
+
+
+def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record:
+    """The record by which a link claims a copy, or takes that back; ``now`` is its timestamp in milliseconds."""
+    key = {"copy": copy[0], "id": copy[1].hex, "link": link}
+    if claim is None:
+        return Record(0, now, body(json.dumps(key).encode(), None))
+    value = {"version": _VERSION, "since": claim.since, "left_out": claim.left_out, "rank": claim.rank}
+    return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
+
+
+def belongs_to_another(copy: str, claim: Claim) -> str:
+    """Why nothing is copied to a topic."""
+    return (
+        f"destination topic {copy} belongs to link {claim.link}: choose another REPLICA_TOPICS_DEST_SUFFIX; when that "
+        "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"
+    )
