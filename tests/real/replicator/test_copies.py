@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
-from appliance.link.client import checkpoint_log as recall
+from appliance.link.client import checkpoint_log
 from appliance.replicator.resume import Choice, resume
 from tests.support.administration import configure, make_topic
 from tests.support.engine import OtherLink, Pair
@@ -101,13 +101,13 @@ async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-    real = recall.list_offsets
+    real = checkpoint_log.list_offsets
 
     async def of_the_past(*arguments: Any) -> dict[Partition, int]:
         offsets = await real(*arguments)
         return offsets if arguments[3] is Bound.START else dict.fromkeys(offsets, 0)
 
-    monkeypatch.setattr(recall, "list_offsets", of_the_past)
+    monkeypatch.setattr(checkpoint_log, "list_offsets", of_the_past)
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.prepare()
