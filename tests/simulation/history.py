@@ -6,24 +6,47 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from appliance.errors import LinkRefused
+from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
+from appliance.settings.values import OnGap, Start
 from tests.simulation.administration import Administration
 from tests.simulation.brokers import NODES, Brokers
 from tests.simulation.client import Fates
 from tests.simulation.coordinator import Transaction, undecided
 from tests.simulation.invariants import Invariants, Violation
+from tests.simulation.log import Log
 from tests.simulation.loop import SimulatedLoop
-from tests.simulation.process import NAMING, TRANSACTION_TIMEOUT, Replicator
+from tests.simulation.process import TRANSACTION_TIMEOUT, Replicator, settings
 from tests.simulation.workload import Workload
 
-FAULTS = ("requests", "crashes", "rivals", "leaders")
-"""What can go wrong; a seed chooses among them."""
+REQUESTS, CRASHES, RIVALS, LEADERS, LOSSES, RETENTION, LINK, TOPICS, REMADE, POSITIONS, OTHERS = FAULTS = (
+    "requests",
+    "crashes",
+    "rivals",
+    "leaders",
+    "losses",
+    "retention",
+    "link",
+    "topics",
+    "remade",
+    "positions",
+    "others",
+)
+"""What can go wrong; a seed chooses among them. Those from ``link`` on need a link that the engine itself makes."""
+
+_LIKELY = {REQUESTS: 0.6, CRASHES: 0.6, RIVALS: 0.4, LEADERS: 0.4, LOSSES: 0.1, RETENTION: 0.2, LINK: 0.25}
+_LIKELY |= {TOPICS: 0.5, REMADE: 0.3, POSITIONS: 0.15, OTHERS: 0.3}
+
+_EVENTFUL = 1.5
+"""Virtual seconds in which things go wrong."""
 
 _CAUGHT_UP_IN = 300.0
 """Virtual seconds within which everything must be copied once nothing goes wrong any more."""
 
+_RESTARTED_AFTER = 0.3
 _EPOCH = 1_800_000_000
-_STEPS_MAX = 300_000
+_STEPS_MAX = 200_000
 
 
 @dataclass(slots=True)
@@ -34,7 +57,6 @@ class Outcome:
     failure: str
     trace: list[tuple[Any, ...]] = field(default_factory=list)
     steps: int = 0
-    seconds: float = 0.0
     commits: int = 0
     records: int = 0
 
@@ -51,29 +73,25 @@ class History:
         self.chance = chance = random.Random(seed)
         self.loop = SimulatedLoop(chance)
         self.fates = Fates(self.loop, chance)
-        self.faults = {fault for fault in faults if chance.random() < 0.6}
-        self.invariants = Invariants(NAMING.positions_topic, NAMING.suffix)
+        self.faults = {fault for fault in FAULTS if fault in faults and chance.random() < _LIKELY[fault]}
         self.source = Brokers("orange", self._later, lambda _: None)
         self.destination = Brokers("grape", self._later, self._committed)
-        Administration(self.source)
         Administration(self.destination)
-        self.workload = Workload(self.source, chance)
+        Administration(self.source)
         self.lanes = chance.choice((1, 1, 2))
+        self.on_gap = chance.choice((OnGap.STOP, OnGap.RECORD, OnGap.RECORD))
+        self.link = LINK in self.faults
+        start = chance.choice((Start.EARLIEST, Start.LATEST)) if self.link else Start.EARLIEST
+        self.settings = settings("orange", self.on_gap, start, self.lanes)
+        self.naming = Naming.of(self.settings)
+        self.invariants = Invariants(self.naming, self.destination)
+        self.workload = Workload(self.source, chance)
         self.processes: list[Replicator] = []
+        self.others: list[Replicator] = []
+        self.replicas: tuple[Replica, ...] | None = None
+        self.lost: set[Log] = set()
+        self.may_stop = self.damaged = False
         self.violation: Violation | None = None
-
-    def _later(self, reason: str, act: Callable[[], None]) -> None:
-        if reason == "transaction timeout":
-            delay = TRANSACTION_TIMEOUT
-        else:
-            delay = self.chance.random() * (1.0 if self.chance.random() < 0.05 else 0.005)
-        self.loop.at(self.loop.time() + delay, self.loop.world, act)
-
-    def _committed(self, transaction: Transaction) -> None:
-        try:
-            self.invariants.committed(transaction)
-        except Violation as violation:
-            self.violation = self.violation or violation
 
     def run(self) -> Outcome:
         """Play it."""
@@ -88,28 +106,25 @@ class History:
             time.time_ns = time_ns
             self.loop.close()
         return Outcome(
-            self.seed,
-            failure,
-            self.fates.trace,
-            self.loop.steps,
-            self.loop.time(),
-            self.invariants.commits,
-            self.workload.written,
+            self.seed, failure, self.fates.trace, self.loop.steps, self.invariants.commits, self.workload.written
         )
 
     def _play(self) -> None:
-        self._make_link()
+        self.fates.note("faults:", *sorted(self.faults), self.on_gap, self.settings.topics.start)
+        self._make_topics()
         self._start_process()
         self._schedule()
-        end = 1.5
-        self._run_while(lambda: self.loop.time() < end)
+        self._run_while(lambda: self.loop.time() < _EVENTFUL)
         self._calm()
         limit = self.loop.time() + _CAUGHT_UP_IN
         self._run_while(lambda: not self._done() and self.loop.time() < limit)
         if not self._done():
             faults = {p.life.name: {k: str(v) for k, v in p.faults.items()} for p in self.processes if p.runs}
-            raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {self.invariants.behind()}; {faults}")
-        self.invariants.at_the_end(self.destination)
+            raise Violation(
+                f"not caught up after {_CAUGHT_UP_IN:g} s: {self.invariants.unsettled(self.lost)}; {faults}"
+            )
+        if not self._refused():
+            self.invariants.at_the_end(self.lost, self.may_stop)
 
     def _run_while(self, wanted: Callable[[], bool]) -> None:
         start = self.loop.steps
@@ -122,49 +137,91 @@ class History:
         self.loop.run_while(goes_on)
         if self.violation is not None:
             raise self.violation
-        for process in self.processes:
+        for process in [*self.processes, *self.others]:
             if process.life.alive and process.task.done() and (error := process.task.exception()):
                 raise Violation(f"{process.life.name} ended by {error!r}") from error
 
-    def _make_link(self) -> None:
-        chance = self.chance
-        self.destination.make(NAMING.positions_topic, self.lanes)
-        replicas = []
-        for name in ("orders", "payments")[: chance.choice((1, 1, 2))]:
-            topic = self.source.make(name, chance.choice((1, 2)))
-            copy = self.destination.make(NAMING.destination(name), len(topic.logs))
-            for log in topic.logs:
-                self.invariants.watch(log)
-                replicas.append(Replica(name, log.number, copy.name, topic.id, copy.id))
-        self.replicas = tuple(replicas)
+    def _done(self) -> bool:
+        if self._refused():
+            return True
+        transactions = self.destination.coordinator.transactions.values()
+        return not self._unsettled() and not undecided(transactions)
 
-    def _start_process(self) -> Replicator:
-        process = Replicator(len(self.processes) + 1, self.source, self.destination, self.fates, self.lanes)
-        self.processes.append(process)
-        self.fates.note("start of", process.life.name)
-        process.start(self.replicas, {})
-        return process
+    def _unsettled(self) -> list[str]:
+        return self.invariants.unsettled(self.lost, self.may_stop)
 
-    def _schedule(self) -> None:
-        chance, at = self.chance, self._at
-        for _ in range(chance.randint(4, 12)):
-            at(1.5 * chance.random(), self._write)
-        for _ in range(chance.randint(2, 6)):
-            at(1.5 * chance.random(), lambda: self.workload.decide())
-        if "requests" in self.faults:
-            self.fates.rate = chance.choice((0.01, 0.03, 0.1))
-        if "crashes" in self.faults:
-            for _ in range(chance.randint(1, 3)):
-                at(1.5 * chance.random(), self._crash)
-        if "rivals" in self.faults:
-            at(1.5 * chance.random(), self._rival)
-        if "leaders" in self.faults:
-            self.fates.lag = 0.3
-            for _ in range(chance.randint(1, 4)):
-                at(1.5 * chance.random(), self._move_leader)
+    def _refused(self) -> bool:
+        """The link was damaged, and the process that started last has said so (invariant H)."""
+        return self.damaged and isinstance(self.processes[-1].ended, LinkRefused)
+
+    def _later(self, reason: str, act: Callable[[], None]) -> None:
+        delay = TRANSACTION_TIMEOUT
+        if reason == "marker":
+            delay = self.chance.random() * (1.0 if self.chance.random() < 0.05 else 0.005)
+        self._at(self.loop.time() + delay, act)
+
+    def _committed(self, transaction: Transaction) -> None:
+        try:
+            self.invariants.committed(transaction)
+        except Violation as violation:
+            self.violation = self.violation or violation
 
     def _at(self, when: float, act: Callable[[], Any]) -> None:
         self.loop.at(when, self.loop.world, act)
+
+    def _make_topics(self) -> None:
+        chance = self.chance
+        for name in ("orders", "payments")[: chance.choice((1, 1, 2))]:
+            self.invariants.watch(self.source.make(name, chance.choice((1, 2))))
+        if not self.link:
+            self.destination.make(self.naming.positions_topic, self.lanes)
+            self.replicas = tuple(
+                Replica(topic.name, log.number, copy.name, topic.id, copy.id)
+                for topic in self.source.topics.values()
+                for copy in [self.destination.make(self.naming.destination(topic.name), len(topic.logs))]
+                for log in topic.logs
+            )
+
+    def _start_process(self) -> None:
+        process = Replicator(len(self.processes) + 1, self.source, self.destination, self.fates, self.settings)
+        self.processes.append(process)
+        self.fates.note("start of", process.life.name)
+        process.start(self.replicas)
+
+    def _schedule(self) -> None:
+        self._often(4, 12, self._write)
+        self._often(2, 6, self.workload.decide)
+        if REQUESTS in self.faults:
+            self.fates.rate = self.chance.choice((0.01, 0.03, 0.1))
+        if CRASHES in self.faults:
+            self._often(1, 3, self._crash)
+        if RIVALS in self.faults:
+            self._often(1, 1, self._start_process)
+        if LEADERS in self.faults:
+            self.fates.lag = 0.3
+            self._often(1, 4, self._move_leader)
+        if LOSSES in self.faults:
+            self._often(1, 2, self._lose)
+        if RETENTION in self.faults:
+            self.may_stop = self.may_stop or self.on_gap is OnGap.STOP
+            self._often(1, 2, self._delete_old)
+        if self.link:
+            self._schedule_for_link()
+
+    def _schedule_for_link(self) -> None:
+        if TOPICS in self.faults:
+            self._often(1, 2, self._new_partitions)
+        if REMADE in self.faults:
+            self.may_stop = self.may_stop or self.on_gap is OnGap.STOP
+            self._often(1, 1, self._remake)
+        if POSITIONS in self.faults:
+            self._often(1, 1, self._damage_positions)
+        if OTHERS in self.faults:
+            self._often(1, 1, self._start_other)
+
+    def _often(self, least: int, most: int, act: Callable[[], Any]) -> None:
+        for _ in range(self.chance.randint(least, most)):
+            self._at(_EVENTFUL * self.chance.random(), act)
 
     def _write(self) -> None:
         self.workload.write(self.chance.choice(list(self.source.logs())))
@@ -175,10 +232,7 @@ class History:
             process = self.chance.choice(running)
             self.fates.note("kill", process.life.name)
             process.kill()
-            self._at(self.loop.time() + 0.3 * self.chance.random(), self._start_process)
-
-    def _rival(self) -> None:
-        self._start_process()
+            self._at(self.loop.time() + _RESTARTED_AFTER * self.chance.random(), self._start_process)
 
     def _move_leader(self) -> None:
         cluster = self.chance.choice((self.source, self.destination))
@@ -186,14 +240,89 @@ class History:
         self.fates.note("another leader of", cluster.name, log)
         cluster.lead(log, NODES[0] + NODES[1] - log.leader)
 
+    def _lose(self) -> None:
+        """An unclean election of a copy, or a lost disk (invariant J)."""
+        copies = [
+            log for log in self.destination.logs() if log.topic.endswith(f".{self.naming.suffix}") and log.entries
+        ]
+        if copies:
+            log = self.chance.choice(copies)
+            entry = self.chance.choice(log.entries[-6:])
+            self.fates.note("loss of", log, "from", entry.base, "to", log.end)
+            self.lost.add(log)
+            log.truncate(entry.base)
+            self.destination.lead(log, self.chance.choice(NODES))
+
+    def _delete_old(self) -> None:
+        log = self.chance.choice(list(self.source.logs()))
+        if log.entries:
+            self.invariants.current[log.topic, log.number].learn()
+            log.delete_before(self.chance.choice(log.entries).base)
+            self.fates.note("retention:", log, "starts at", log.start)
+
+    def _new_partitions(self) -> None:
+        topics = list(self.source.topics.values())
+        if len(topics) < 3 and self.chance.random() < 0.5:
+            self.invariants.watch(self.source.make(f"new-{len(topics)}", self.chance.choice((1, 2))))
+        else:
+            topic = self.chance.choice(topics)
+            self.source.grow(topic.name, len(topic.logs) + 1)
+            self.invariants.watch(topic)
+        self.fates.note("topics:", *(log for log in self.source.logs()))
+
+    def _remake(self) -> None:
+        """Somebody deletes a topic and makes it anew under its name (invariant G)."""
+        topic = self.chance.choice(list(self.source.topics.values()))
+        if self.chance.random() < 0.5:
+            for log in topic.logs:
+                self.invariants.current[log.topic, log.number].learn()
+            self.source.delete(topic.name)
+            self.invariants.watch(self.source.make(topic.name, len(topic.logs)))
+            self.fates.note("made anew:", topic.name)
+        elif (copy := self.destination.topics.get(self.naming.destination(topic.name))) is not None:
+            self.destination.delete(copy.name)
+            self.fates.note("deleted:", copy.name)
+
+    def _damage_positions(self) -> None:
+        """While no replicator runs, the positions topic is deleted, or grown (invariant H)."""
+        name = self.naming.positions_topic
+        if name not in self.destination.topics:
+            return
+        for process in self.processes:
+            process.kill()
+        if self.chance.random() < 0.5:
+            self.destination.delete(name)
+        else:
+            self.destination.grow(name, len(self.destination.topics[name].logs) + 1)
+        self.damaged = True
+        self.fates.note("damaged:", name)
+        self._at(self.loop.time() + _RESTARTED_AFTER, self._start_process)
+
+    def _start_other(self) -> None:
+        """Another link, whose topics have the same names, comes with the same suffix (invariant I)."""
+        if self.naming.positions_topic not in self.destination.topics:
+            return
+        lemon = Brokers("lemon", self._later, lambda _: None)
+        Administration(lemon)
+        for topic in self.source.topics.values():
+            for log in lemon.make(topic.name, len(topic.logs)).logs:
+                Workload(lemon, self.chance).write(log)
+        known = settings("lemon", self.on_gap, Start.EARLIEST, self.lanes)
+        other = Replicator(1, lemon, self.destination, self.fates, known)
+        self.others.append(other)
+        self.fates.note("start of another link")
+        other.start(None)
+
     def _calm(self) -> None:
         """Nothing goes wrong any more, and all of the source is decided."""
         self.fates.note("calm")
         self.fates.rate = self.fates.lag = 0.0
         while self.workload.decide():
             pass
-        if not any(process.runs for process in self.processes):
-            self._start_process()
+        self._supervise()
 
-    def _done(self) -> bool:
-        return not self.invariants.behind() and not undecided(self.destination.coordinator.transactions.values())
+    def _supervise(self) -> None:
+        """Start the replicator again when none runs, unless its link is refused."""
+        if not any(process.runs for process in self.processes) and not self._refused():
+            self._start_process()
+        self._at(self.loop.time() + 1.0, self._supervise)

@@ -3,15 +3,18 @@
 Letters are those of docs/exactly-once.md.
 """
 
+import uuid
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
-from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import HEADER, Batch, Header
 from appliance.kafka.records.records import unpack
+from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.checkpoint_records import decode
-from appliance.link.model.position import UNKNOWN, Position
-from tests.simulation.brokers import Brokers
+from appliance.link.model.naming import Naming
+from appliance.link.model.position import LOST, UNKNOWN, Position
+from tests.simulation.brokers import Brokers, Topic
 from tests.simulation.coordinator import Transaction
 from tests.simulation.log import Entry, Log, Record
 
@@ -25,6 +28,7 @@ class Truth:
     """The committed records of a source partition, as far as they are decided, by offset."""
 
     log: Log
+    begin: int = 0
     offsets: list[int] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     _next: int = 0
@@ -47,57 +51,90 @@ class Truth:
 
 
 @dataclass(slots=True)
-class Copied:
-    """A partition's newest position, and how many records were copied."""
+class _Remembered:
+    """What a transaction has the positions topic remember."""
 
-    position: Position
-    records: int
+    positions: dict[Partition, Position] = field(default_factory=dict)
+    gaps: dict[Partition, Gap] = field(default_factory=dict)
 
 
 class Invariants:
-    """Watches the link between two clusters."""
+    """Watches a link between two clusters."""
 
-    def __init__(self, positions_topic: str, suffix: str) -> None:
-        self.positions_topic = positions_topic
-        self.suffix = suffix
-        self.truths: dict[Partition, Truth] = {}
-        self.copied: dict[Partition, Copied] = {}
-        self.begins: dict[Partition, int] = {}
+    def __init__(self, naming: Naming, destination: Brokers) -> None:
+        self._naming = naming
+        self._destination = destination
+        self.truths: dict[tuple[Partition, uuid.UUID], Truth] = {}
+        self.current: dict[Partition, Truth] = {}
+        self.positions: dict[Partition, Position] = {}
+        self.copies: dict[Log, list[Record]] = {}
+        """All that was committed to each copy."""
         self.commits = 0
 
-    def watch(self, log: Log) -> None:
-        """A source partition that is to be copied, from its first record on."""
-        self.truths[log.topic, log.number] = Truth(log)
-        self.begins[log.topic, log.number] = log.start
+    def watch(self, topic: Topic) -> None:
+        """A source topic that is to be copied, from each partition's first record on; or its new partitions."""
+        for log in topic.logs:
+            key = (topic.name, log.number), topic.id
+            if key not in self.truths:
+                self.truths[key] = self.current[key[0]] = Truth(log)
 
     def committed(self, transaction: Transaction) -> None:
-        """A transaction commits: A, D, E, F, K, and what B and C are for."""
+        """A transaction commits: A, D, E, F, G, I, K, and what B and C are for."""
         self.commits += 1
-        new: dict[Partition, list[Record]] = {}
-        positions: dict[Partition, Position] = {}
+        suffix = f".{self._naming.suffix}"
+        new: dict[Partition, tuple[Log, list[Record]]] = {}
+        remembered = _Remembered()
         for (topic, number), log in transaction.partitions.items():
             pending = log.pending(transaction.producer)
-            if topic == self.positions_topic:
-                for entry in pending:
-                    for record in unpack(_batch(entry), 0):
-                        match decode(record):
-                            case (tuple() as partition, Position() as position):
-                                positions[partition] = position
-            elif topic.endswith(f".{self.suffix}"):
-                source = topic.removesuffix(f".{self.suffix}"), number
-                new[source] = [record for entry in pending for record in contents(entry)]
-        for partition, records in new.items():
-            if records and partition not in positions:
+            if topic == self._naming.positions_topic:
+                self._remember(remembered, pending)
+            elif topic.endswith(suffix) and pending:
+                if not transaction.id.startswith(f"{self._naming.replicator}.lane-"):
+                    raise Violation(f"I: {transaction.id} writes to {log}, a copy of {self._naming.replicator}")
+                records = [record for entry in pending for record in contents(entry)]
+                new[topic.removesuffix(suffix), number] = log, records
+        for partition, (log, records) in new.items():
+            if partition not in remembered.positions:
                 raise Violation(f"A: {len(records)} records of {partition} commit without a position")
-        for partition, position in positions.items():
-            self._moved(partition, position, new.get(partition, []))
+            self.copies.setdefault(log, []).extend(records)
+        for partition, position in remembered.positions.items():
+            gap = remembered.gaps.get(partition)
+            self._moved(partition, position, new[partition][1] if partition in new else [], gap)
 
-    def _moved(self, partition: Partition, position: Position, records: list[Record]) -> None:
+    def _remember(self, remembered: _Remembered, pending: list[Entry]) -> None:
+        for entry in pending:
+            for record in unpack(_batch(entry), 0):
+                match decode(record):
+                    case (tuple() as partition, Position() as position):
+                        remembered.positions[partition] = position
+                    case Gap() as gap:
+                        remembered.gaps[gap.partition] = gap
+                    case StartOffsets() as starts:
+                        self._begin(starts)
+
+    def _begin(self, starts: StartOffsets) -> None:
+        """K: ``latest`` holds for the partitions that are there when the link is made."""
+        for number, offset in enumerate(starts.offsets):
+            truth = self.truths[(starts.topic, number), starts.source_id]
+            if offset > truth.log.end:
+                raise Violation(f"K: {starts.topic}-{number} is to begin at {offset}, and ends at {truth.log.end}")
+            truth.begin = max(offset, truth.begin)
+
+    def _moved(self, partition: Partition, position: Position, records: list[Record], gap: Gap | None) -> None:
         if position.next_offset == UNKNOWN:
             return
-        truth, before = self.truths[partition], self.copied.get(partition)
+        truth, before = self.truths[partition, position.source_id], self.positions.get(partition)
         truth.learn()
-        held = before.position.next_offset if before else self.begins[partition]
+        held = truth.begin if before is None else before.next_offset
+        count = 0 if before is None else before.records
+        if before is not None and _ids(before) != _ids(position):
+            held = self._begun_again(partition, before, position, truth, gap)
+        elif gap is not None:
+            if (gap.first, gap.next) != (held, min(gap.next, truth.log.start)):
+                raise Violation(f"F: {gap} is written down, {partition} was at {held}, starts at {truth.log.start}")
+            held = gap.next
+        elif before is None and held < truth.log.start:
+            held = position.next_offset if position.next_offset <= truth.log.start else held  # deleted by retention
         if position.next_offset < held:
             raise Violation(f"D: the position of {partition} moves from {held} to {position.next_offset}")
         expected = truth.between(held, position.next_offset)
@@ -105,30 +142,67 @@ class Invariants:
             raise Violation(
                 f"A, E, F: from {held} to {position.next_offset} {partition} has {expected}, copied are {records}"
             )
-        count = (before.records if before else 0) + len(records)
-        if position.records != count:
-            raise Violation(f"A: the position of {partition} counts {position.records} records, copied are {count}")
-        self.copied[partition] = Copied(position, count)
+        if position.records != count + len(records):
+            raise Violation(
+                f"A: the position of {partition} counts {position.records} records, copied are {count + len(records)}"
+            )
+        self.positions[partition] = position
 
-    def at_the_end(self, destination: Brokers) -> None:
-        """All is copied, and is what a read_committed consumer sees (B: nobody else wrote there)."""
-        for partition, truth in self.truths.items():
-            truth.learn()
-            log = destination.log((f"{partition[0]}.{self.suffix}", partition[1]))
-            entries = [entry for entry in log.entries if not entry.marker] if log else []
-            if any(entry.outcome is None for entry in entries):
-                raise Violation(f"B: the copy of {partition} has an open transaction")
-            seen = [record for entry in entries if entry.outcome for record in contents(entry)]
-            if seen != truth.records:
-                raise Violation(f"the copy of {partition} holds {seen}, and its source {truth.records}")
+    def _begun_again(
+        self, partition: Partition, before: Position, position: Position, truth: Truth, gap: Gap | None
+    ) -> int:
+        """G: another topic, on either side, is begun at its first record, which is written down."""
+        if gap is None or (gap.first, gap.next) != (before.next_offset, -1):
+            raise Violation(f"G: {partition} goes on as {position} after {before}, and {gap} is written down")
+        if truth.between(truth.log.start, position.next_offset):
+            raise Violation(f"G, K: {partition} was made anew and begins at {position.next_offset}")
+        return position.next_offset
 
-    def behind(self) -> list[Partition]:
-        """What is not copied yet."""
+    def unsettled(self, lost: set[Log], may_stop: bool) -> list[str]:
+        """What is not copied yet, and does not say that it cannot be; of ``lost`` copies too, that they are."""
         return [
-            partition
-            for partition, truth in self.truths.items()
-            if partition not in self.copied or self.copied[partition].position.next_offset < truth.log.end
+            f"{partition[0]}-{partition[1]}"
+            for partition, truth in self.current.items()
+            if not self._settled(partition, truth, lost, may_stop)
         ]
+
+    def _settled(self, partition: Partition, truth: Truth, lost: set[Log], may_stop: bool) -> bool:
+        position = self.positions.get(partition)
+        if position is None:
+            return False
+        if position.stopped:
+            return may_stop or LOST in position.stopped
+        topic = self._destination.topics.get(self._naming.destination(partition[0]))
+        if topic is None or truth is not self.truths.get((partition, position.source_id)):
+            return False
+        if position.next_offset < truth.log.end or position.destination_id != topic.id:
+            return False
+        return topic.logs[partition[1]] not in lost or self._is_whole(topic.logs[partition[1]])
+
+    def _is_whole(self, log: Log) -> bool:
+        """A read_committed consumer sees just what was committed."""
+        entries = [entry for entry in log.entries if not entry.marker]
+        seen = [record for entry in entries if entry.outcome for record in contents(entry)]
+        return seen == self.copies.get(log, []) and all(entry.outcome is not None for entry in entries)
+
+    def at_the_end(self, lost: set[Log], may_stop: bool) -> None:
+        """A read_committed consumer sees in each copy what was committed there, and all of it."""
+        for partition in self.current:
+            position = self.positions[partition]
+            log = self._destination.log((self._naming.destination(partition[0]), partition[1]))
+            assert log is not None
+            whole = self._is_whole(log)
+            if log in lost and not whole:
+                if LOST not in position.stopped:
+                    raise Violation(f"J: {log} has lost records, and {partition} does not say so: {position}")
+            elif not whole:
+                raise Violation(f"B: {log} does not hold what was committed to it: {self.copies.get(log, [])}")
+            elif position.stopped and not may_stop and log not in lost:
+                raise Violation(f"{partition} has stopped without a reason: {position.stopped}")
+
+
+def _ids(position: Position) -> tuple[uuid.UUID, uuid.UUID]:
+    return position.source_id, position.destination_id
 
 
 def contents(entry: Entry) -> list[Record]:

@@ -122,7 +122,7 @@ class Log:
                     entry.outcome = committed
             if not committed:
                 self.aborted.append(Finished(producer, first, self.end))
-        self._add(data, header, self.end, True, None, marker=True)
+        self._add(data, header, self.end, committed, None, marker=True)
         state = self.producers.get(producer)
         if state is None or state.epoch < epoch:
             self.producers[producer] = ProducerState(epoch)
@@ -183,6 +183,33 @@ class Log:
             return -1, -1
         end = self.epochs[at][1] if at < len(self.epochs) else self.end
         return self.epochs[at - 1][0], end
+
+    def truncate(self, offset: int) -> None:
+        """Lose everything from there on; the rest is believed as a replica finds it on its disk."""
+        del self.entries[self.index(offset) :]
+        self.end = self.entries[-1].last + 1 if self.entries else self.start
+        self.epochs = [(epoch, start) for epoch, start in self.epochs if start < self.end] or [self.epochs[0]]
+        self.open, self.producers = {}, {}
+        self.aborted = [done for done in self.aborted if done.marker < self.end]
+        for entry in self.entries:
+            self._recover(entry)
+        for producer, first in self.open.items():
+            for entry in self.entries[self.index(first) :]:
+                if entry.producer == producer:
+                    entry.outcome = None
+
+    def _recover(self, entry: Entry) -> None:
+        if entry.producer < 0:
+            return
+        state = self.producers.setdefault(entry.producer, ProducerState(entry.producer_epoch))
+        if state.epoch != entry.producer_epoch:
+            state.epoch, state.next, state.recent = entry.producer_epoch, 0, []
+        if entry.marker:
+            self.open.pop(entry.producer, None)
+            return
+        state.next = (entry.sequence + entry.last - entry.base + 1) % 2**31
+        state.recent = [*state.recent, (entry.sequence, entry.base)][-_KEPT:]
+        self.open.setdefault(entry.producer, entry.base)
 
     def delete_before(self, offset: int) -> None:
         """Retention: the log starts there now."""
