@@ -36,9 +36,6 @@ _PAUSE = 0.5
 _SHOWN_TIMEOUT = 10.0
 _SHOWN_TRIES = 200
 
-_OVERTAKEN = "UNKNOWN_SERVER_ERROR"
-"""A coordinator's answer to a commit when another begins to take its id at the same moment."""
-
 
 @dataclass(slots=True)
 class Registry:
@@ -153,8 +150,7 @@ class Registry:
             try:
                 return await self._write_alone(wanted)
             except (Fenced, PartitionsUnavailable, BrokerRefused) as error:
-                passing = not isinstance(error, BrokerRefused) or error.retriable or error.code == _OVERTAKEN
-                if attempt == _TRIES - 1 or not passing:
+                if attempt == _TRIES - 1 or not (error.retriable or isinstance(error, Fenced)):
                     raise
                 await asyncio.sleep(_PAUSE * random.random())
         return None
