@@ -68,9 +68,10 @@ class Registry:
         if self._read_to < 0:
             self._read_to = (await list_offsets(self.cluster, metadata, [_PARTITION], Bound.START))[_PARTITION]
         while self._read_to < end:
-            records, self._read_to = await read_records(self.cluster, metadata, _PARTITION, self._read_to)
+            records, following = await read_records(self.cluster, metadata, _PARTITION, self._read_to)
             for record in records:
                 self._take(record)
+            self._read_to = following  # not before: a record that is refused is met again
 
     async def policy(self) -> str:
         """Its effective ``cleanup.policy``; empty where there is none, or nobody tells."""
