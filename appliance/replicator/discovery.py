@@ -157,8 +157,8 @@ class TopicDiscovery:
             log.warning("settings left out", extra={"fields": told(news)})
 
     async def _grow(self, smaller: Sequence[tuple[Topic, Topic]]) -> dict[str, str]:
-        """Grow the copies that are ours, which their positions say; why not, by source topic, for the others."""
-        ours = await self._written_by_us()
+        """Grow the copies that are ours, as positions or claims say; why not, by source topic, for the others."""
+        ours = await self._written_by_us() | await self._claimed_by_us()
         growing = {copy.name: len(topic.leaders) for topic, copy in smaller if copy.id in ours}
         failures = await grow_topics(self.destination, growing) if growing else {}
         for name, partitions in growing.items():
@@ -173,6 +173,12 @@ class TopicDiscovery:
         known = (await self.destination.metadata([name])).topics.get(name)
         checkpoints = await peek_checkpoints(self.destination, name, len(known.leaders) if known else 0)
         return {held.destination_id for checkpoint in checkpoints for held in checkpoint.positions.values()}
+
+    async def _claimed_by_us(self) -> set[uuid.UUID]:
+        """The copies that nothing may have been written to yet."""
+        await self._registry.refresh()
+        claims = self._registry.claims.items()
+        return {topic_id for (_, topic_id), claim in claims if claim.link == self.naming.replicator}
 
     async def _follow_configs(self, topics: Sequence[str]) -> None:
         """Set on the copies what is set on their sources; what was unset there since the last look is unset here."""

@@ -1,8 +1,9 @@
 """One history: all that happens to a link, decided by one seed, on a clock that does not wait."""
 
+import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,7 @@ _EVENTFUL = 1.5
 _CAUGHT_UP_IN = 300.0
 """Virtual seconds within which everything must be copied once nothing goes wrong any more."""
 
+_OPERATOR_AFTER = 20.0
 _RESTARTED_AFTER = 0.3
 _EPOCH = 1_800_000_000
 _STEPS_MAX = 200_000
@@ -68,12 +70,14 @@ class Outcome:
 class History:
     """A link, its clusters, its processes and what befalls them."""
 
-    def __init__(self, seed: int, faults: tuple[str, ...] = FAULTS) -> None:
+    def __init__(self, seed: int, faults: Collection[str] | None = None) -> None:
+        """``faults`` are those that befall it; None: by chance."""
         self.seed = seed
         self.chance = chance = random.Random(seed)
         self.loop = SimulatedLoop(chance)
         self.fates = Fates(self.loop, chance)
-        self.faults = {fault for fault in FAULTS if fault in faults and chance.random() < _LIKELY[fault]}
+        by_chance = {fault for fault in FAULTS if chance.random() < _LIKELY[fault]}
+        self.faults = by_chance if faults is None else set(faults)
         self.source = Brokers("orange", self._later, lambda _: None)
         self.destination = Brokers("grape", self._later, self._committed)
         Administration(self.destination)
@@ -98,12 +102,14 @@ class History:
         random.seed(self.seed)
         time_ns, time.time_ns = time.time_ns, lambda: int((_EPOCH + self.loop.time()) * 1e9)  # type: ignore[assignment]
         failure = ""
+        logging.disable(logging.CRITICAL)
         try:
             self._play()
         except AssertionError as error:
             failure = f"{type(error).__name__}: {error}"
         finally:
             time.time_ns = time_ns
+            logging.disable(logging.NOTSET)
             self.loop.close()
         return Outcome(
             self.seed, failure, self.fates.trace, self.loop.steps, self.invariants.commits, self.workload.written
@@ -120,9 +126,7 @@ class History:
         self._run_while(lambda: not self._done() and self.loop.time() < limit)
         if not self._done():
             faults = {p.life.name: {k: str(v) for k, v in p.faults.items()} for p in self.processes if p.runs}
-            raise Violation(
-                f"not caught up after {_CAUGHT_UP_IN:g} s: {self._unsettled()}; {faults}"
-            )
+            raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {self._unsettled()}; {faults}")
         if not self._refused():
             self.invariants.at_the_end(self.lost, self.may_stop)
 
@@ -145,7 +149,8 @@ class History:
         if self._refused():
             return True
         transactions = self.destination.coordinator.transactions.values()
-        return not self._unsettled() and not undecided(transactions)
+        alone = sum(process.runs for process in self.processes) == 1  # the older of two stops (invariant B)
+        return alone and not self._unsettled() and not undecided(transactions)
 
     def _unsettled(self) -> list[str]:
         return self.invariants.unsettled(self.lost, self.may_stop)
@@ -236,7 +241,10 @@ class History:
 
     def _move_leader(self) -> None:
         cluster = self.chance.choice((self.source, self.destination))
-        log = self.chance.choice(list(cluster.logs()))
+        logs = list(cluster.logs())
+        if not logs:
+            return
+        log = self.chance.choice(logs)
         self.fates.note("another leader of", cluster.name, log)
         cluster.lead(log, NODES[0] + NODES[1] - log.leader)
 
@@ -321,9 +329,17 @@ class History:
         while self.workload.decide():
             pass
         self._supervise()
+        self._at(self.loop.time() + _OPERATOR_AFTER, self._grow_copies)
 
     def _supervise(self) -> None:
         """Start the replicator again when none runs, unless its link is refused."""
         if not any(process.runs for process in self.processes) and not self._refused():
             self._start_process()
         self._at(self.loop.time() + 1.0, self._supervise)
+
+    def _grow_copies(self) -> None:
+        """The operator gives copies that nobody's claim or position is about what they lack."""
+        for topic in self.source.topics.values():
+            copy = self.destination.topics.get(self.naming.destination(topic.name))
+            if copy is not None and len(copy.logs) < len(topic.logs):
+                self.destination.grow(copy.name, len(topic.logs))
