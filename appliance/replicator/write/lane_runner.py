@@ -21,7 +21,7 @@ from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.ledger import Ledger
 from appliance.replicator.read.buffer import Limits, ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
-from appliance.replicator.write.admission import admit, too_few_replicas
+from appliance.replicator.write.admission import admit, made_anew_since, too_few_replicas
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import EngineSettings, OnGap
 
@@ -269,15 +269,17 @@ class LaneRunner:
     async def _look_at_copies(self) -> None:
         """Notice what may have happened to copies that nothing was written to for a while.
 
-        A copy with a new leader may have lost something (invariant J): only a start finds out, since nothing is under
-        way then. One with too few replicas in sync would keep a transaction, and so the lane, from ending.
+        A copy with a new leader may have lost something (invariant J), and one that was deleted and made anew has
+        (invariant G): only a start finds out, since nothing is under way then. One with too few replicas in sync would
+        keep a transaction, and so the lane, from ending.
         """
         began = time.monotonic()
         if not self._taken_in or began < self._copies_looked_at + _COPIES_INTERVAL:
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
         self._copies_looked_at = time.monotonic()
-        if self.lane.has_moved(metadata):
+        made_anew = any(made_anew_since(replica, metadata) for replica in self._taken_in)
+        if made_anew or self.lane.has_moved(metadata):
             self.lane.begin_anew()
             return
         for replica in list(self._taken_in):

@@ -16,9 +16,13 @@ from appliance.errors import SettingsError
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
-from appliance.link.client import checkpoint_log as recall
+from appliance.link.client import checkpoint_log
+from appliance.link.model.checkpoint import Owner
+from appliance.link.model.checkpoint_records import encode_position
+from appliance.link.model.replicas import lane_of
 from appliance.replicator.resume import Choice, resume
-from appliance.settings.values import SecurityProtocol
+from appliance.replicator.write.lane import Lane
+from appliance.settings.values import OnGap, SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
 from tests.support.administration import configure, make_topic, wait_for_leader
@@ -115,13 +119,13 @@ async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-    real = recall.list_offsets
+    real = checkpoint_log.list_offsets
 
     async def of_the_past(*arguments: Any) -> dict[Partition, int]:
         offsets = await real(*arguments)
         return offsets if arguments[3] is Bound.START else dict.fromkeys(offsets, 0)
 
-    monkeypatch.setattr(recall, "list_offsets", of_the_past)
+    monkeypatch.setattr(checkpoint_log, "list_offsets", of_the_past)
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.prepare()
@@ -233,6 +237,73 @@ async def test_case_16_a_positions_topic_that_lost_its_end_doubles_nothing(pair:
         produce(lossy.producer(), topic, 5)
         await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 15)))
     assert len(lossy.compare(topic)[0]) == 25
+
+
+async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_position_doubles_nothing(pair: Pair) -> None:
+    # That position did not say that the copy was empty, so what was there by now was copied again.  Invariant H
+    topic = pair.topic("first")
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 0)))
+        first = engine.held(topic)
+        assert first is not None
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+    async with pair.engine() as engine:
+        await engine.establish()
+        lane = Lane(lane_of(topic, 0, LANES), engine.destination, pair.naming, Owner("r", "w", "h", 0, 1), 30.0)
+        await lane.start()
+        await lane.remember([encode_position((topic, 0), first, 1)])
+        await engine.assign()
+        fault = str(await engine.until_stopped(topic))
+    assert "holds records from offset 0 on that no position accounts for" in fault
+    assert len(pair.compare(topic)[0]) == 10
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["found by discovery", "found by the lane"])
+async def test_case_32_a_copy_made_anew_with_records_in_it_is_not_written_behind_them(
+    pair: Pair, is_known: bool
+) -> None:
+    # With ON_GAP=record the source was copied once more behind them; and a warm lane took them for another's, and went
+    # on behind them as if the records before were there.  Invariants G and H
+    topic = pair.topic("filled")
+    copy = pair.naming.destination(topic)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine(on_gap=OnGap.RECORD) as engine:
+        await engine.copy_all()
+        pair.delete_copy(topic)
+        pair.make_copy(topic, 1)
+        produce(Producer(pair.grape.client_configuration()), copy, 30)
+        produce(pair.producer(), topic, 5)
+        if not is_known:
+            told = asyncio.create_task(until_told(engine, f"{topic}-0", f"{copy} was deleted and made anew"))
+            await engine.copy_until(told)
+        await engine.assign()
+        fault = str(await engine.until_stopped(topic))
+        assert f"destination topic {copy} was deleted and made anew since it was copied" in fault
+        assert "holds records from offset 0 on that no position accounts for" in fault
+        assert await engine.gaps() == []
+    (rows,) = await asyncio.to_thread(pair.rows, pair.grape, copy, 1)
+    assert len(rows) == 30
+
+
+async def test_case_39_a_copy_in_which_a_transaction_is_open_is_not_written_to(pair: Pair) -> None:
+    # It may be a late batch of an earlier epoch of this lane, in a copy made anew: the next commit made that visible.
+    topic = pair.topic("late")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    other = Producer({**pair.grape.client_configuration(), "transactional.id": f"other-{topic}"})
+    await asyncio.to_thread(begin_to_write, other, pair.naming.destination(topic))
+    produce(pair.producer(), topic, 5)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.copy_until(asyncio.create_task(until_told(engine, f"{topic}-0", "open transaction below offset")))
+        assert engine.held(topic).records == 10
+        await asyncio.to_thread(other.abort_transaction, PATIENCE)
+        await engine.copy_all()
+        assert not engine.faults
+    assert len(pair.compare(topic)[0]) == 15
 
 
 @pytest.mark.parametrize("knows_epochs", [True, False], ids=["epochs known", "epochs unknown"])
