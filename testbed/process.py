@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from appliance.errors import ProcessFailed
-from appliance.runtime.child_process import owned
+from appliance.runtime.child_process import killed_with_parent
 
 _POLL_SECONDS = 0.03
 _TAIL_LINES = 15
@@ -40,7 +40,7 @@ class OwnedProcess:
         with _appending(log_file) as output:
             log_start = output.tell()  # before the process starts: what it prints moves our place in the file too
             process = await asyncio.create_subprocess_exec(
-                *owned(command),
+                *killed_with_parent(command),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

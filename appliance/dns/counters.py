@@ -15,5 +15,5 @@ class Outcome(enum.StrEnum):
     DROPPED = "dropped"
 
 
-Tally = Counter[Outcome]
+QueryCounters = Counter[Outcome]
 """``MALFORMED`` are those that deserve no look-up, ``DROPPED`` those that came while too many were being answered."""

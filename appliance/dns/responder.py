@@ -5,7 +5,7 @@ import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
 
-from appliance.dns.counters import Outcome, Tally
+from appliance.dns.counters import Outcome, QueryCounters
 from appliance.dns.messages.answers import Dismissed, answer_mapped, decode, refuse, servfail, truncate
 from appliance.dns.messages.question import Question
 from appliance.dns.messages.replies import response_code
@@ -33,11 +33,11 @@ class Responder:
         lookup: knows which names are mapped.
         upstream: knows all other names; None means that they are refused.
 
-    ``tally`` counts what became of the queries.
+    ``counters`` counts what became of the queries.
     """
 
     def __init__(self, lookup: Lookup, upstream: Upstream | None) -> None:
-        self.tally = Tally()
+        self.counters = QueryCounters()
         self._lookup = lookup
         self._upstream = upstream
 
@@ -45,10 +45,10 @@ class Responder:
         """The reply to a query, or None for silence; raises nothing, whatever the query holds or the lookup does."""
         question = decode(query)
         if isinstance(question, Dismissed):
-            self.tally[Outcome.MALFORMED] += 1
+            self.counters[Outcome.MALFORMED] += 1
             return question.reply
         outcome, reply = await self._reply_to(question, by_tcp)
-        self.tally[outcome] += 1
+        self.counters[outcome] += 1
         return reply if by_tcp else truncate(question, reply, question.udp_limit)
 
     async def _reply_to(self, question: Question, by_tcp: bool) -> tuple[Outcome, bytes]:

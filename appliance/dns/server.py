@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import cast
 
 from appliance.dns.binding import bind, check
-from appliance.dns.counters import Outcome, Tally
+from appliance.dns.counters import Outcome, QueryCounters
 from appliance.dns.framing import framed, read_framed
 from appliance.dns.responder import Lookup, Responder
 from appliance.dns.upstream import Upstream
@@ -51,9 +51,9 @@ class DnsServer:
         return self._port
 
     @property
-    def tally(self) -> Tally:
+    def counters(self) -> QueryCounters:
         """What has become of the queries so far."""
-        return self._responder.tally
+        return self._responder.counters
 
     async def start(self) -> None:
         """Listen, and answer in the background.
@@ -91,7 +91,7 @@ class DnsServer:
         if len(self._queries) < QUERIES_MAX:
             _own(self._queries, self._answer(query, send), "dns query")
         else:
-            self.tally[Outcome.DROPPED] += 1
+            self.counters[Outcome.DROPPED] += 1
 
     async def _answer(self, query: bytes, send: _Send) -> None:
         reply = await self._responder.reply_to(query, by_tcp=False)

@@ -22,7 +22,7 @@ from appliance.runtime import log
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 
 _WIDTH = 1000
 """Of a table that no terminal shows: no line of it is broken."""
@@ -58,18 +58,18 @@ async def run_doctor(
 
 
 async def examine(
-    side: Side, settings_file: Path, process: Mapping[str, str], deadlines: Deadlines | None = None
+    side: Side, settings_file: Path, process: Mapping[str, str], timeouts: Timeouts | None = None
 ) -> Report:
     """Walk the path from one VM; faults of the settings are the first step's."""
-    began, deadlines = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), deadlines or Deadlines()
+    began, timeouts = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), timeouts or Timeouts()
 
     def settings() -> Settings:
         return _settings(side, settings_file, process)
 
     if side is Side.SOURCE:
-        results = await _walked(lambda: SourceVm(settings(), settings_file, deadlines), source_side.STEPS)
+        results = await _walked(lambda: SourceVm(settings(), settings_file, timeouts), source_side.STEPS)
     else:
-        results = await _walked(lambda: DestinationVm(settings(), settings_file, deadlines), destination_side.STEPS)
+        results = await _walked(lambda: DestinationVm(settings(), settings_file, timeouts), destination_side.STEPS)
     return Report(side, began, results)
 
 

@@ -24,7 +24,7 @@ from appliance.link.model.naming import Naming
 from appliance.settings.target import Target
 from appliance.settings.values import Route, Settings, Side
 from appliance.tls.identity import Identity
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.probe import TlsProbe
 
 _GATEWAY = "`appliance destination` on this VM"
@@ -38,7 +38,7 @@ class DestinationVm:
         SettingsError: a file that the settings name is not what it has to be.
     """
 
-    def __init__(self, settings: Settings, settings_file: Path, deadlines: Deadlines) -> None:
+    def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:
         self.link = settings.tunnel.link + (f" through {settings.tunnel.ssh.login}" if settings.tunnel.ssh else "")
         self._settings = settings.tunnel
         self._settings_file = settings_file
@@ -46,7 +46,7 @@ class DestinationVm:
         client_id = f"{settings.replicator}-doctor"
         source, destination = source_cluster(settings), destination_cluster(settings)
         check_authorities(settings.source, settings.destination)
-        self._probe = _probe(settings, deadlines) if settings.route is Route.TUNNEL else None
+        self._probe = _probe(settings, timeouts) if settings.route is Route.TUNNEL else None
         self.tunnel = TunnelTrial(settings.tunnel, self._probe, Side.DESTINATION) if self._probe else None
         to_source = _through_the_tunnel(settings, self.tunnel) if self.tunnel else _at_home(source)
         self.source = Approach(source, to_source, client_id)
@@ -90,8 +90,8 @@ class DestinationVm:
         return await examine_through(self._settings, self.tunnel.knock)
 
 
-def _probe(settings: Settings, deadlines: Deadlines) -> TlsProbe:
-    return TlsProbe(settings.tunnel, Identity.of(settings.tunnel, Side.DESTINATION), deadlines)
+def _probe(settings: Settings, timeouts: Timeouts) -> TlsProbe:
+    return TlsProbe(settings.tunnel, Identity.of(settings.tunnel, Side.DESTINATION), timeouts)
 
 
 def _at_home(cluster: KafkaCluster) -> Way:

@@ -23,7 +23,7 @@ from appliance.settings.target import Target
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.allowlist import check_target, dialable
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.probe import TlsProbe
 from appliance.tunnel.stream.dial import dial
 from appliance.tunnel.stream.tcp_channel import TcpChannel
@@ -36,14 +36,14 @@ class SourceVm:
         SettingsError: a file that the settings name is not what it has to be.
     """
 
-    def __init__(self, settings: Settings, settings_file: Path, deadlines: Deadlines) -> None:
+    def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:
         self._settings = settings
         self.link = settings.tunnel.link
         self._settings_file = settings_file
-        self._deadlines = deadlines
+        self._timeouts = timeouts
         self._server = _from_here(settings.tunnel.listen)
         as_destination = replace(settings.tunnel, server=self._server, ssh=None)
-        self._probe = None if settings.tunnel.files else _probe(as_destination, deadlines)
+        self._probe = None if settings.tunnel.files else _probe(as_destination, timeouts)
         self._trial = TunnelTrial(as_destination, self._probe, Side.SOURCE) if self._probe else None
         check_authorities(settings.source)
         client_id = f"{settings.replicator}-doctor"
@@ -65,7 +65,7 @@ class SourceVm:
         """Whether the tunnel's server is at its port of this VM."""
         if self._trial:
             return await self._trial.port()
-        channel = await dial((self._server.host,), self._server.port, self._deadlines.dial, TcpChannel)
+        channel = await dial((self._server.host,), self._server.port, self._timeouts.dial, TcpChannel)
         channel.reset()
         return passed(f"something listens at {self._server}")
 
@@ -86,8 +86,8 @@ class SourceVm:
         return await self._topics.examine()
 
 
-def _probe(tunnel: TunnelSettings, deadlines: Deadlines) -> TlsProbe:
-    return TlsProbe(tunnel, Identity.of(tunnel, Side.DESTINATION), deadlines)
+def _probe(tunnel: TunnelSettings, timeouts: Timeouts) -> TlsProbe:
+    return TlsProbe(tunnel, Identity.of(tunnel, Side.DESTINATION), timeouts)
 
 
 def _from_here(listen: Target) -> Target:

@@ -14,12 +14,12 @@ from appliance.gateway.model.health import Keys
 from appliance.gateway.status import FAILURE, StatusPages, serving
 from appliance.gateway.watcher import BrokerWatcher, resolver
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.runtime.background import beside
+from appliance.runtime.background import in_background
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tls.identity import Identity
-from appliance.tunnel.certificate_reload import Renewal
+from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.limits import fd_limit as descriptors
+from appliance.tunnel.limits import fd_limit
 from appliance.tunnel.model.timeouts import DRAIN_SECONDS
 from appliance.tunnel.stream.jams import reset_jammed
 
@@ -33,9 +33,9 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
         SettingsError: an address or a port cannot be had, or a file of the identity is not what it has to be.
     """
     tunnel = settings.tunnel
-    descriptors.provide(tunnel.connections_max)
+    fd_limit.raise_to_need(tunnel.connections_max)
     async with contextlib.AsyncExitStack() as stack:
-        identity = await stack.enter_async_context(Renewal(tunnel, Side.DESTINATION))
+        identity = await stack.enter_async_context(CertificateReload(tunnel, Side.DESTINATION))
         client = await stack.enter_async_context(TunnelClient(tunnel, identity))
         endpoints = Endpoints(tunnel.allowed, AddressBook(tunnel.endpoint_network), client)
         await endpoints.open_exact()
@@ -66,7 +66,8 @@ async def _watch(
         watcher = BrokerWatcher(source, tunnel.allowed, endpoints)
         status = DestinationStatus(settings, client, keys, endpoints, dns, watcher)
         pages = StatusPages(status.health, status.metrics)
-        async with beside(log, FAILURE, brokers=watcher.run, memory=reset_jammed, status=serving(tunnel.status, pages)):
+        served = serving(tunnel.status, pages)
+        async with in_background(log, FAILURE, brokers=watcher.run, memory=reset_jammed, status=served):
             fields = {
                 "server": str(tunnel.server),
                 "ssh": str(tunnel.ssh.login) if tunnel.ssh else "",

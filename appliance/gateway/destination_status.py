@@ -35,7 +35,7 @@ class DestinationStatus:
         self._endpoints = endpoints
         self._dns = dns
         self._watcher = watcher
-        self._tunnel_collector = TunnelCollector(Side.DESTINATION, settings.tunnel, client.tally, keys)
+        self._tunnel_collector = TunnelCollector(Side.DESTINATION, settings.tunnel, client.counters, keys)
 
     @property
     def shim(self) -> Target:
@@ -47,16 +47,22 @@ class DestinationStatus:
         tunnel = self._settings.tunnel
         shim_fault = await self._shim_fault()
         return destination_health(
-            tunnel.link, tunnel.allowed, shim_fault, self._client.tally, self._keys(), self._watcher.sight, time.time()
+            tunnel.link,
+            tunnel.allowed,
+            shim_fault,
+            self._client.counters,
+            self._keys(),
+            self._watcher.view,
+            time.time(),
         )
 
     def metrics(self) -> bytes:
         """The text for Prometheus."""
         numbers = DestinationNumbers(
-            server_fault=self._client.tally.server_fault,
+            server_fault=self._client.counters.server_fault,
             endpoints=self._endpoints.count,
-            queries=self._dns.tally,
-            sight=self._watcher.sight,
+            queries=self._dns.counters,
+            view=self._watcher.view,
             failures=self._watcher.failures,
         )
         return exposition(self._tunnel_collector, DestinationCollector(numbers))

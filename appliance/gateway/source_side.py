@@ -7,12 +7,12 @@ from appliance.dns.stub import StubResolver, system_addresses
 from appliance.gateway.model.health import Answer, Keys, source_health
 from appliance.gateway.model.metrics import TunnelCollector, exposition
 from appliance.gateway.status import FAILURE, StatusPages, serving
-from appliance.runtime.background import beside
+from appliance.runtime.background import in_background
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.broker_dialer import Resolve
-from appliance.tunnel.certificate_reload import Renewal
-from appliance.tunnel.limits import fd_limit as descriptors
+from appliance.tunnel.certificate_reload import CertificateReload
+from appliance.tunnel.limits import fd_limit
 from appliance.tunnel.model.timeouts import DRAIN_SECONDS
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.stream.jams import reset_jammed
@@ -27,11 +27,13 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
         SettingsError: the port cannot be had, or a file of the identity is not what it has to be.
     """
     tunnel = settings.tunnel
-    descriptors.provide(tunnel.connections_max)
+    fd_limit.raise_to_need(tunnel.connections_max)
     async with (
-        Renewal(tunnel, Side.SOURCE) as identity,
+        CertificateReload(tunnel, Side.SOURCE) as identity,
         TunnelServer(tunnel, identity, broker_resolver(tunnel)) as server,
-        beside(log, FAILURE, memory=reset_jammed, status=serving(tunnel.status, _pages(tunnel, identity, server))),
+        in_background(
+            log, FAILURE, memory=reset_jammed, status=serving(tunnel.status, _pages(tunnel, identity, server))
+        ),
     ):
         fields = {
             "listen": f"{tunnel.listen.host}:{server.port}",
@@ -55,8 +57,8 @@ def _pages(settings: TunnelSettings, identity: Identity, server: TunnelServer) -
         return Keys(identity.days_left(), previous_secret=False)
 
     async def health() -> Answer:
-        return source_health(settings.link, server.listening, server.tally, keys())
+        return source_health(settings.link, server.listening, server.counters, keys())
 
-    collector = TunnelCollector(Side.SOURCE, settings, server.tally, keys)
+    collector = TunnelCollector(Side.SOURCE, settings, server.counters, keys)
 
     return StatusPages(health, lambda: exposition(collector))

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from appliance.errors import ApplianceError, NameUnresolved, SettingsError
 from appliance.gateway.endpoints import Endpoints
-from appliance.gateway.model.brokers import VARIABLES, Change, Fault, Sight, Standing, compare, why_refused
+from appliance.gateway.model.brokers import VARIABLES, BrokerState, BrokerView, Change, Fault, compare, why_refused
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.settings.target import AllowedTargets, Target
 
@@ -40,7 +40,7 @@ class BrokerWatcher:
         allowed: which of its brokers there may be.
         endpoints: where they are opened.
 
-    ``sight`` is what is known now, ``failures`` counts the looks at which the cluster did not tell.
+    ``view`` is what is known now, ``failures`` counts the looks at which the cluster did not tell.
     """
 
     def __init__(self, cluster: Cluster, allowed: AllowedTargets, endpoints: Endpoints) -> None:
@@ -48,7 +48,7 @@ class BrokerWatcher:
         self._allowed = allowed
         self._endpoints = endpoints
         self._unopened: dict[Target, str] = {}
-        self.sight = Sight()
+        self.view = BrokerView()
         self.failures: Counter[Fault] = Counter()
 
     async def run(self) -> None:
@@ -69,34 +69,34 @@ class BrokerWatcher:
         except ApplianceError as error:
             self._failed(error)
             return False
-        if self.sight.fault:
+        if self.view.fault:
             log.info("the source cluster tells its brokers again", extra={"fields": {"brokers": len(metadata.brokers)}})
-        change = compare(self._allowed, self.sight.known, metadata.brokers)
+        change = compare(self._allowed, self.view.known, metadata.brokers)
         self._tell(change)
-        standing = {target: await self._opened(target) for target in change.open}
-        refused = dict.fromkeys(change.refused, Standing.REFUSED)
-        self.sight = Sight(time.time(), change.known, {**standing, **refused})
+        state = {target: await self._opened(target) for target in change.open}
+        refused = dict.fromkeys(change.refused, BrokerState.REFUSED)
+        self.view = BrokerView(time.time(), change.known, {**state, **refused})
         return True
 
-    async def _opened(self, target: Target) -> Standing:
+    async def _opened(self, target: Target) -> BrokerState:
         try:
             await self._endpoints.open(target)
         except SettingsError as error:
             if self._unopened.get(target) != str(error):
                 log.error("endpoint not opened", extra={"fields": {"broker": str(target), "cause": str(error)}})
             self._unopened[target] = str(error)
-            return Standing.CLOSED
+            return BrokerState.CLOSED
         self._unopened.pop(target, None)
-        return Standing.OPEN
+        return BrokerState.OPEN
 
     def _failed(self, error: ApplianceError) -> None:
         fault = Fault.of(error)
         self.failures[fault] += 1
-        if fault is not self.sight.fault:
+        if fault is not self.view.fault:
             fields = {"fault": fault.value, "cause": str(error)}
             log.warning("the source cluster does not tell its brokers", extra={"fields": fields})
-        before = self.sight
-        self.sight = Sight(before.at, before.known, before.standing, fault, str(error))
+        before = self.view
+        self.view = BrokerView(before.at, before.known, before.state, fault, str(error))
 
     def _tell(self, change: Change) -> None:
         for target in change.joined:
@@ -106,7 +106,7 @@ class BrokerWatcher:
         for target in change.left:
             log.info("source broker left", extra={"fields": {"broker": str(target)}})
         for target in change.refused:
-            if self.sight.standing.get(target) is not Standing.REFUSED:
+            if self.view.state.get(target) is not BrokerState.REFUSED:
                 fields = {"broker": str(target), "reason": why_refused(self._allowed, target)}
                 log.warning(f"source broker refused: {VARIABLES}", extra={"fields": fields})
 

@@ -13,7 +13,7 @@ _RETRY = 5.0
 
 
 @contextlib.asynccontextmanager
-async def beside(log: logging.Logger, failure: str, **work: Work) -> AsyncIterator[None]:
+async def in_background(log: logging.Logger, failure: str, **work: Work) -> AsyncIterator[None]:
     """Do all of the work, each in a task of its name, while the block runs; what fails is begun anew after a while.
 
     Args:

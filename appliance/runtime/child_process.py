@@ -16,7 +16,7 @@ from collections.abc import Sequence
 _PR_SET_PDEATHSIG = 1
 
 
-def owned(command: Sequence[str]) -> list[str]:
+def killed_with_parent(command: Sequence[str]) -> list[str]:
     """The command that runs ``command``, which dies with the process that calls this."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 

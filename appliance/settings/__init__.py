@@ -1,9 +1,9 @@
-"""The text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
+"""From the text of setenv.sh to frozen dataclasses, or to one list of all its faults.
 
 - ``shell_lines``, ``env_file``: the grammar of a line, and lines to a dict.
 - ``variables``, ``variable``, ``role``: every variable, and the roles that need it.
 - ``parse``, ``parsers``: the environment to values, or to every fault.
-- ``agreement``: faults that show only between values.
+- ``cross_checks``: faults that show only between values.
 - ``values``, ``target``, ``login``, ``secret``: the values.
 - ``patterns``, ``strength``: patterns that reach too far, and secrets that are too weak.
 - ``private_file``, ``key_files``: files that hold secrets and SSH keys.

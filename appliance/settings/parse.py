@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from appliance.errors import SettingsError
 from appliance.settings import variables
-from appliance.settings.agreement import disagreements
+from appliance.settings.cross_checks import cross_check
 from appliance.settings.private_file import read_secret
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
@@ -42,7 +42,7 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     """
     reading = _Reading(environment, role)
     settings = _settings(reading)
-    faults = _gone(environment) + reading.faults + disagreements(settings, role)
+    faults = _gone(environment) + reading.faults + cross_check(settings, role)
     if faults:
         raise SettingsError(faults)
     return settings

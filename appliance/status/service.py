@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.runtime.background import beside
+from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
@@ -38,7 +38,7 @@ async def console(settings: Settings, bound: Bound) -> AsyncIterator[None]:
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         watcher = Watcher(settings, source, destination, bound)
         server = HttpServer(Pages(watcher).page)
-        async with beside(
+        async with in_background(
             log,
             "the console failed to {}; copying goes on",
             watch=lambda: _watch(watcher),

@@ -8,7 +8,7 @@
 - ``connect_request``, ``broker_dialer``, ``dialler``: the question for a target, the dial to it, the dial to the
   server.
 - ``certificate_reload``: certificate files that change while connections stand.
-- ``probe``, ``report``: the tunnel tried step by step, and one log line for each change of state.
+- ``probe``, ``outage_log``: the tunnel tried step by step, and one log line for each change of state.
 - ``model``: CONNECT, the allow-list, timeouts and counters; no IO.
 - ``limits``: how many connections, handshakes, descriptors and tries there may be.
 - ``stream``: connections as channels of bytes, and their relay.

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from appliance.errors import ApplianceError, OutOfDescriptors, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.limits.fd_limit import REMEDY as DESCRIPTORS_REMEDY
+from appliance.tunnel.limits.fd_limit import FD_REMEDY
 from appliance.tunnel.model.allowlist import check_target, dialable
-from appliance.tunnel.model.counters import Tally
-from appliance.tunnel.model.timeouts import Deadlines
-from appliance.tunnel.report import Report
+from appliance.tunnel.model.counters import Counters
+from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.dial import dial
 from appliance.tunnel.stream.relay import relay
@@ -27,26 +27,26 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
 _LINES = (
     (TargetRefused, "target refused: check SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN and TUNNEL_BROKER_NETWORKS"),
-    (OutOfDescriptors, DESCRIPTORS_REMEDY),
+    (OutOfDescriptors, FD_REMEDY),
     (Unreachable, "target not reached: check that this VM resolves and reaches the source brokers"),
 )
 
 
-class Targets:
+class BrokerDialer:
     """Dials targets, and carries connections to them.
 
     Args:
         settings: what may be dialled.
         resolve: finds the addresses of an allowed target.
-        tally: where dials and relays are counted.
+        counters: where dials and relays are counted.
     """
 
-    def __init__(self, settings: TunnelSettings, resolve: Resolve, deadlines: Deadlines, tally: Tally) -> None:
+    def __init__(self, settings: TunnelSettings, resolve: Resolve, timeouts: Timeouts, counters: Counters) -> None:
         self._settings = settings
         self._resolve = resolve
-        self._deadlines = deadlines
-        self._tally = tally
-        self._report = Report("target", _LINES, "target reached again")
+        self._timeouts = timeouts
+        self._counters = counters
+        self._report = OutageLog("target", _LINES, "target reached again")
 
     async def dial(self, target: Target) -> TcpChannel:
         """A connection to ``target``; the log is told of what changes.
@@ -56,11 +56,11 @@ class Targets:
             Unreachable: its name is not resolved, or nobody answers there.
         """
         try:
-            with self._tally.dials.timed():
+            with self._counters.dials.timed():
                 channel = await self._dial(target)
         except ApplianceError as error:
             self._report.failed(str(target), error)
-            self._tally.target_failed(error)
+            self._counters.target_failed(error)
             raise
         self._report.succeeded(str(target))
         return channel
@@ -68,15 +68,15 @@ class Targets:
     async def carry(self, near: Channel, far: Channel, target: Target) -> None:
         """Relay between the peer's ``near`` and the ``far`` that ``dial`` gave, told to the log with its bytes."""
         log.info("tunnel connection opened", extra={"fields": {"peer": near.peer, "target": str(target)}})
-        summary = await relay(near, far, self._deadlines.linger, self._settings.idle_seconds, self._tally)
+        summary = await relay(near, far, self._timeouts.linger, self._settings.idle_seconds, self._counters)
         fields = {"peer": near.peer, "target": str(target), **summary.fields()}
         log.info("tunnel connection closed", extra={"fields": fields})
 
     async def _dial(self, target: Target) -> TcpChannel:
         check_target(target, self._settings)
         try:
-            async with asyncio.timeout(self._deadlines.resolve):
+            async with asyncio.timeout(self._timeouts.resolve):
                 addresses = await self._resolve(target.host)
         except TimeoutError as error:
-            raise TimedOut(f"{target.host} not resolved within {self._deadlines.resolve:g} s") from error
-        return await dial(dialable(target, addresses, self._settings), target.port, self._deadlines.dial, TcpChannel)
+            raise TimedOut(f"{target.host} not resolved within {self._timeouts.resolve:g} s") from error
+        return await dial(dialable(target, addresses, self._settings), target.port, self._timeouts.dial, TcpChannel)

@@ -15,7 +15,7 @@ LOOK_SECONDS = 1.0
 """How often the files are looked at."""
 
 
-class Renewal:
+class CertificateReload:
     """Gives an end its identity, whose files it looks at as long as the block runs; without files it does no more.
 
     A set that cannot be used, like one of which only the first file is written yet, changes nothing, is told once, and

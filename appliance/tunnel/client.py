@@ -31,16 +31,16 @@ from appliance.errors import (
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
-from appliance.tunnel.connect_request import ask
+from appliance.tunnel.connect_request import request_target
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.dialler import dialler
 from appliance.tunnel.limits.breaker import Breaker
-from appliance.tunnel.limits.connection_limit import Slots
-from appliance.tunnel.limits.fd_limit import REMEDY as DESCRIPTORS_REMEDY
+from appliance.tunnel.limits.connection_limit import ConnectionLimit
+from appliance.tunnel.limits.fd_limit import FD_REMEDY
 from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
-from appliance.tunnel.model.counters import Refusal, Tally
-from appliance.tunnel.model.timeouts import Deadlines
-from appliance.tunnel.report import Report
+from appliance.tunnel.model.counters import Counters, Refusal
+from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.listen import Listener, listen
 from appliance.tunnel.stream.relay import relay
@@ -77,7 +77,7 @@ _SERVER_LINES = (
     (ClockDiffers, f"tunnel refused, the two VMs do not believe each other by their clocks: {CLOCK_REMEDY}"),
     (IdentityRefused, f"tunnel refused, the two VMs do not believe each other: {REMEDY}"),
     (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
-    (OutOfDescriptors, DESCRIPTORS_REMEDY),
+    (OutOfDescriptors, FD_REMEDY),
     (
         Unreachable,
         "tunnel server unreachable: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT, that the source VM is up, "
@@ -103,18 +103,18 @@ class TunnelClient:
         identity: the destination's.
     """
 
-    def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines | None = None) -> None:
+    def __init__(self, settings: TunnelSettings, identity: Identity, timeouts: Timeouts | None = None) -> None:
         self._settings = settings
         self._identity = identity
-        self._deadlines = deadlines or Deadlines()
-        self._dialler = dialler(settings, self._deadlines)
-        self.tally = Tally()
-        self._connections = Connections(self.tally)
-        self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
+        self._timeouts = timeouts or Timeouts()
+        self._dialler = dialler(settings, self._timeouts)
+        self.counters = Counters()
+        self._connections = Connections(self.counters)
+        self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
         self._handshakes = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
         self._breaker = Breaker(random.random)
-        self._servers = Report("server", _SERVER_LINES, "tunnel server reached again")
-        self._targets = Report("target", _TARGET_LINES, "target reached again")
+        self._servers = OutageLog("server", _SERVER_LINES, "tunnel server reached again")
+        self._targets = OutageLog("target", _TARGET_LINES, "target reached again")
         self._listeners: list[Listener] = []
 
     async def open_endpoint(self, target: Target, address: str, port: int) -> int:
@@ -144,12 +144,12 @@ class TunnelClient:
         return TcpChannel(lambda channel: self._accept(channel, target))
 
     def _accept(self, near: Channel, target: Target) -> None:
-        self.tally.accepted += 1
+        self.counters.accepted += 1
         self._connections.start(near, self._serve(near, target), f"tunnel connection to {target}")
 
     async def _serve(self, near: Channel, target: Target) -> None:
         with contextlib.suppress(Unreachable):  # no slot: the log has been told, and the end of this task is a reset
-            async with self._slots.slot():
+            async with self._limit.slot():
                 await self._carry(near, target)
 
     async def _carry(self, near: Channel, target: Target) -> None:
@@ -160,7 +160,7 @@ class TunnelClient:
     async def _relay(self, near: Channel, far: Channel, target: Target) -> None:
         peer = near.peer
         log.info("endpoint connection opened", extra={"fields": {"peer": peer, "target": str(target)}})
-        summary = await relay(near, far, self._deadlines.linger, self._settings.idle_seconds, self.tally)
+        summary = await relay(near, far, self._timeouts.linger, self._settings.idle_seconds, self.counters)
         fields = {"peer": peer, "target": str(target), **summary.fields()}
         log.info("endpoint connection closed", extra={"fields": fields})
 
@@ -181,21 +181,21 @@ class TunnelClient:
                 unless_connected.pop_all()
                 return far
             near.reset()
-            await far.finish(self._deadlines.last_word)
+            await far.finish(self._timeouts.last_word)
         return None
 
     async def _reach_server(self) -> TlsChannel:
         """A channel to the server, which has proved that it is the other end of this link."""
         known = self._identity.known
-        with self.tally.dials.timed():
+        with self.counters.dials.timed():
             far = await self._dialler.dial(lambda: client_channel(known))
         try:
-            with self.tally.handshakes.timed():
-                self._identity.check(await far.handshake(self._deadlines.handshake))
+            with self.counters.handshakes.timed():
+                self._identity.check(await far.handshake(self._timeouts.handshake))
         except ApplianceError as error:
             if isinstance(error, IdentityRefused):
                 self._identity.refused(known)
-            self._connections.start(far, far.finish(self._deadlines.last_word), "last word to the tunnel server")
+            self._connections.start(far, far.finish(self._timeouts.last_word), "last word to the tunnel server")
             raise
         except BaseException:
             far.reset()
@@ -207,7 +207,7 @@ class TunnelClient:
         """Whether the server has connected ``far`` to ``target``; if not, the log says why."""
         try:
             with self._told_to_breaker():
-                answer = await ask(far, target, self._deadlines.answer)
+                answer = await request_target(far, target, self._timeouts.answer)
         except ApplianceError as error:
             self._server_failed(error)
             return False
@@ -215,7 +215,7 @@ class TunnelClient:
         failure = answer.error()
         if failure:
             self._targets.failed(str(target), failure)
-            self.tally.target_failed(failure)
+            self.counters.target_failed(failure)
             return False
         self._targets.succeeded(str(target))
         return True
@@ -224,7 +224,7 @@ class TunnelClient:
         """Whether the server is worth a try now; if so, tell what became of it."""
         admitted = self._breaker.admits(asyncio.get_running_loop().time())
         if not admitted:
-            self.tally.refused[Refusal.AWAY] += 1
+            self.counters.refused[Refusal.AWAY] += 1
         return admitted
 
     @contextlib.contextmanager
@@ -241,10 +241,10 @@ class TunnelClient:
     def _server_failed(self, error: ApplianceError) -> None:
         self._breaker.failed(asyncio.get_running_loop().time())
         self._servers.failed(str(self._settings.server), error)
-        self.tally.peer_failed(error)
-        self.tally.server_fault = str(error)
+        self.counters.peer_failed(error)
+        self.counters.server_fault = str(error)
 
     def _server_succeeded(self) -> None:
         self._breaker.succeeded()
         self._servers.succeeded(str(self._settings.server))
-        self.tally.server_fault = ""
+        self.counters.server_fault = ""

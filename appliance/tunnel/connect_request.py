@@ -8,7 +8,7 @@ from appliance.tunnel.model.connect import Answer, ConnectClient
 from appliance.tunnel.stream.channel import Channel
 
 
-async def ask(channel: Channel, target: Target, seconds: float) -> Answer:
+async def request_target(channel: Channel, target: Target, seconds: float) -> Answer:
     """What the server says to a CONNECT to ``target``; the target's first bytes stay in the channel.
 
     Raises:

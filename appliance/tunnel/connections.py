@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
-from appliance.tunnel.model.counters import Tally
+from appliance.tunnel.model.counters import Counters
 from appliance.tunnel.stream.channel import Channel
 
 log = logging.getLogger("appliance.tunnel")
@@ -14,18 +14,18 @@ class Connections:
     """The tasks that carry connections, from their start to the drain.
 
     Args:
-        tally: where they are counted.
+        counters: where they are counted.
     """
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, channel: Channel, work: Coroutine[None, None, None], name: str) -> None:
         """Do ``work``, to which ``channel`` belongs: when it is over, so is the channel."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
-        self._tally.open += 1
+        self._counters.open += 1
         # Not in the task: one that is cancelled before its first step would leave its channel open.
         task.add_done_callback(lambda _task: channel.reset())
         task.add_done_callback(self._ended)
@@ -43,7 +43,7 @@ class Connections:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._tally.open -= 1
+        self._counters.open -= 1
         error = None if task.cancelled() else task.exception()
         if error:
             log.error("tunnel connection failed", exc_info=error, extra={"fields": {"task": task.get_name()}})

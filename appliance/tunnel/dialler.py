@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.stream.dial import dial
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 
@@ -28,9 +28,9 @@ class Dialler(Protocol):
 class TcpDialler:
     """Connects each channel by TCP."""
 
-    def __init__(self, server: Target, deadlines: Deadlines) -> None:
+    def __init__(self, server: Target, timeouts: Timeouts) -> None:
         self._server = server
-        self._deadlines = deadlines
+        self._timeouts = timeouts
 
     async def login(self) -> None:
         """Nobody is on the way."""
@@ -41,16 +41,16 @@ class TcpDialler:
         Raises:
             TimedOut, OutOfDescriptors, Unreachable: as ``tunnel.dial``.
         """
-        return await dial((self._server.host.strip("[]"),), self._server.port, self._deadlines.dial, make)
+        return await dial((self._server.host.strip("[]"),), self._server.port, self._timeouts.dial, make)
 
     async def close(self) -> None:
         """Each channel has an owner of its own."""
 
 
-def dialler(settings: TunnelSettings, deadlines: Deadlines) -> Dialler:
+def dialler(settings: TunnelSettings, timeouts: Timeouts) -> Dialler:
     """The way that the settings name."""
     if settings.ssh is None:
-        return TcpDialler(settings.server, deadlines)
+        return TcpDialler(settings.server, timeouts)
     from appliance.tunnel.ssh.carrier import SshCarrier
 
-    return SshCarrier(settings.ssh, settings.server, deadlines)
+    return SshCarrier(settings.ssh, settings.server, timeouts)

@@ -10,7 +10,7 @@ from typing import cast
 from appliance.errors import ApplianceError, IdentityRefused, TimedOut, Unreachable
 from appliance.tls.first_flight import Proof
 from appliance.tls.proof_check import ProofCheck
-from appliance.tunnel.limits.pending_handshakes import Room, Strangers
+from appliance.tunnel.limits.pending_handshakes import PendingHandshakes, Room
 from appliance.tunnel.stream.tcp_channel import FIRST_READ_SIZE, READ_BUFFER
 
 READS_MAX = 8
@@ -32,32 +32,32 @@ class FirstFlights:
     """
 
     def __init__(
-        self, proofs: ProofCheck, strangers: Strangers, seconds: float, proven: Proven, refused: Refused
+        self, proofs: ProofCheck, strangers: PendingHandshakes, seconds: float, proven: Proven, refused: Refused
     ) -> None:
         self.examine = proofs.examine
         self.seconds = seconds
         self.proven = proven
-        self._strangers = strangers
+        self._pending = strangers
         self._refused = refused
         self._under_way: dict[FirstFlightReader, None] = {}
         self._of_one: dict[str, dict[FirstFlightReader, None]] = {}
 
     def admits(self, host: str) -> bool:
         """True if one more connection from ``host`` may be read; the oldest one may have to go for it."""
-        room = self._strangers.room(host)
+        room = self._pending.room(host)
         if room is not Room.FREE:
-            self._strangers.refused(host)
+            self._pending.refused(host)
             if not self._replaced(self._of_one.get(host) if room is Room.ONE_FULL else self._under_way):
                 return False
-        if self._strangers.in_time(host):
+        if self._pending.in_time(host):
             return True
-        self._strangers.refused(host)
+        self._pending.refused(host)
         return False
 
     def _replaced(self, crowd: "dict[FirstFlightReader, None] | None") -> bool:
         """Whether the oldest of a crowd has made room; of all, the oldest that is not from the peer's address."""
         for reader in crowd or ():
-            if crowd is not self._under_way or not self._strangers.expects(reader.host):
+            if crowd is not self._under_way or not self._pending.expects(reader.host):
                 reader.abort()
                 return True
         return False
@@ -70,7 +70,7 @@ class FirstFlights:
         """The connection of ``reader`` stands."""
         self._under_way[reader] = None
         self._of_one.setdefault(reader.host, {})[reader] = None
-        self._strangers.arrived(reader.host)
+        self._pending.arrived(reader.host)
 
     def over(self, reader: "FirstFlightReader", error: ApplianceError | None) -> None:
         """Nothing more is read by ``reader``; ``error`` is why, unless a proof has come."""
@@ -79,7 +79,7 @@ class FirstFlights:
         del crowd[reader]
         if not crowd:
             del self._of_one[reader.host]
-        self._strangers.left(reader.host)
+        self._pending.left(reader.host)
         if error:
             self._refused(reader.host, error)
 

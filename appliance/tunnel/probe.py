@@ -18,9 +18,9 @@ from appliance.settings.values import Side, TunnelSettings
 from appliance.tls.certificates import days_left
 from appliance.tls.identity import Identity, Known
 from appliance.tls.proof_check import TOLERANCE
-from appliance.tunnel.connect_request import ask
+from appliance.tunnel.connect_request import request_target
 from appliance.tunnel.dialler import dialler
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 
 _SKEWS = (*(2 * TOLERANCE * steps for steps in range(1, 16)), *(900.0 * quarters for quarters in range(5, 57)))
@@ -45,13 +45,13 @@ class TlsProbe:
     Args:
         settings: where the server is, and the SSH server on the way if there is one.
         identity: the destination's.
-        deadlines: how long each step may take.
+        timeouts: how long each step may take.
     """
 
-    def __init__(self, settings: TunnelSettings, identity: Identity, deadlines: Deadlines) -> None:
-        self._dialler = dialler(settings, deadlines)
+    def __init__(self, settings: TunnelSettings, identity: Identity, timeouts: Timeouts) -> None:
+        self._dialler = dialler(settings, timeouts)
         self._identity = identity
-        self._deadlines = deadlines
+        self._timeouts = timeouts
         self._dialled: TlsChannel | None = None
         self._greeted: TlsChannel | None = None
         self._peer: bytes | None = None
@@ -106,10 +106,10 @@ class TlsProbe:
         assert channel is not None
         with contextlib.ExitStack() as unless_said:
             unless_said.callback(channel.reset)
-            answer = await ask(channel, target, self._deadlines.answer)
+            answer = await request_target(channel, target, self._timeouts.answer)
             skew = None if answer.date is None else answer.date - time.time()
             unless_said.pop_all()
-        await channel.finish(self._deadlines.last_word)
+        await channel.finish(self._timeouts.last_word)
         return Asked(answer.error(), skew)
 
     async def skew(self) -> float | None:
@@ -133,13 +133,13 @@ class TlsProbe:
     async def _hang_up(self) -> None:
         for channel in (self._dialled, self._greeted):
             if channel is not None:
-                await channel.finish(self._deadlines.last_word)
+                await channel.finish(self._timeouts.last_word)
         self._dialled = self._greeted = None
 
     async def _answers(self, known: Known, ahead: float) -> bool:
         channel = await self._dial(known, ahead)
         try:
-            await channel.handshake(self._deadlines.handshake)
+            await channel.handshake(self._timeouts.handshake)
         except HelloUnanswered:
             return False
         except IdentityRefused:
@@ -158,7 +158,7 @@ class TlsProbe:
 
     async def _believe(self, channel: TlsChannel) -> TlsChannel:
         try:
-            self._peer = await channel.handshake(self._deadlines.handshake)
+            self._peer = await channel.handshake(self._timeouts.handshake)
             self._identity.check(self._peer)
         except BaseException:
             channel.reset()

@@ -1,4 +1,4 @@
-"""The source VM's end: admit, believe, find a slot, understand, decide, dial, relay; in this order, under deadlines.
+"""The source VM's end: admit, believe, find a slot, understand, decide, dial, relay; in this order, under timeouts.
 
 Nothing is said to a peer whose first flight does not prove that it knows the secret. Nothing is resolved or dialled for
 one that has not proved its identity, nor does it take a slot; and no name is resolved that is not on the allow-list.
@@ -16,15 +16,15 @@ from appliance.settings.values import TunnelSettings
 from appliance.tls.first_flight import Proof, ServerWire
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, Identity
 from appliance.tls.proof_check import ProofCheck
-from appliance.tunnel.broker_dialer import Resolve, Targets
+from appliance.tunnel.broker_dialer import BrokerDialer, Resolve
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.first_flight_reader import FirstFlights
-from appliance.tunnel.limits.connection_limit import Slots
-from appliance.tunnel.limits.pending_handshakes import Strangers
+from appliance.tunnel.limits.connection_limit import ConnectionLimit
+from appliance.tunnel.limits.pending_handshakes import PendingHandshakes
 from appliance.tunnel.model.connect import CONNECTED, Answer, ConnectServer
-from appliance.tunnel.model.counters import Tally
-from appliance.tunnel.model.timeouts import Deadlines
-from appliance.tunnel.report import Report
+from appliance.tunnel.model.counters import Counters
+from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.listen import Listener, listen
 from appliance.tunnel.stream.tls_channel import TlsChannel
 
@@ -49,7 +49,7 @@ class TunnelServer:
         settings: where to listen (port 0 for any), what may be dialled, how many connections.
         identity: the source's.
         resolve: finds the addresses of an allowed target.
-        deadlines: how long each step may take.
+        timeouts: how long each step may take.
         clock: seconds since 1970.
     """
 
@@ -58,24 +58,24 @@ class TunnelServer:
         settings: TunnelSettings,
         identity: Identity,
         resolve: Resolve,
-        deadlines: Deadlines | None = None,
+        timeouts: Timeouts | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
         self._settings = settings
         self._identity = identity
-        self._deadlines = deadlines or Deadlines()
-        self.tally = Tally()
-        self._connections = Connections(self.tally)
+        self._timeouts = timeouts or Timeouts()
+        self.counters = Counters()
+        self._connections = Connections(self.counters)
         # Through the source VM's own sshd, the peer comes from the source VM.
         expected = _LOOPBACK if settings.by_own_sshd else (settings.peer_address,)
-        self._strangers = Strangers(expected, self.tally)
-        self._slots = Slots(settings.connections_max, self._deadlines.slot, self.tally)
-        proofs, seconds = ProofCheck(identity.known.tokens, clock, time.monotonic), self._deadlines.hello
-        self._first_flights = FirstFlights(proofs, self._strangers, seconds, self._proven, self._refused)
+        self._pending = PendingHandshakes(expected, self.counters)
+        self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
+        proofs, seconds = ProofCheck(identity.known.tokens, clock, time.monotonic), self._timeouts.hello
+        self._first_flights = FirstFlights(proofs, self._pending, seconds, self._proven, self._refused)
         # The peer's own report has lines that no stranger can use up.
-        self._peers = {expected: Report("peer", _PEER_LINES, "tunnel client accepted") for expected in (True, False)}
-        self._targets = Targets(settings, resolve, self._deadlines, self.tally)
+        self._peers = {expected: OutageLog("peer", _PEER_LINES, "tunnel client accepted") for expected in (True, False)}
+        self._targets = BrokerDialer(settings, resolve, self._timeouts, self.counters)
         self._listener: Listener | None = None
         self.port = settings.listen.port
 
@@ -112,8 +112,8 @@ class TunnelServer:
 
     def _refused(self, host: str, error: ApplianceError) -> None:
         """A peer at ``host`` is not who it has to be."""
-        self._peers[self._strangers.expects(host)].failed(host, error)
-        self.tally.peer_failed(error)
+        self._peers[self._pending.expects(host)].failed(host, error)
+        self.counters.peer_failed(error)
 
     def _proven(self, transport: asyncio.Transport, proof: Proof) -> TlsChannel:
         """The channel that goes on behind a first flight that has proved itself."""
@@ -125,17 +125,17 @@ class TunnelServer:
         return channel
 
     def _accept(self, channel: TlsChannel) -> None:
-        self.tally.accepted += 1
+        self.counters.accepted += 1
         self._connections.start(channel, self._serve(channel), f"tunnel connection from {channel.peer}")
 
     async def _serve(self, near: TlsChannel) -> None:
         host = near.peer.rpartition(":")[0]
-        with self._strangers.present(host):
+        with self._pending.present(host):
             if not await self._believe(near, host):
                 return
         connect = ConnectServer()
         try:
-            async with self._slots.slot():
+            async with self._limit.slot():
                 await self._carry(near, connect, host)
         except Unreachable as error:
             await self._refuse(near, connect, error)
@@ -143,13 +143,13 @@ class TunnelServer:
     async def _believe(self, near: TlsChannel, host: str) -> bool:
         """Whether the peer has proved that it is the other end of this link; if not, it has been told."""
         try:
-            with self.tally.handshakes.timed():
-                self._identity.check(await near.handshake(self._deadlines.handshake))
+            with self.counters.handshakes.timed():
+                self._identity.check(await near.handshake(self._timeouts.handshake))
         except ApplianceError as error:
             self._refused(host, error)
             await self._refuse(near, ConnectServer(), error)
             return False
-        self._strangers.proved(host)
+        self._pending.proved(host)
         return True
 
     async def _carry(self, near: TlsChannel, connect: ConnectServer, host: str) -> None:
@@ -159,7 +159,7 @@ class TunnelServer:
             self._refused(host, error)
             await self._refuse(near, connect, error)
             return
-        self._peers[self._strangers.expects(host)].succeeded(host)
+        self._peers[self._pending.expects(host)].succeeded(host)
         try:
             far = await self._targets.dial(target)
         except ApplianceError as error:
@@ -171,14 +171,14 @@ class TunnelServer:
     async def _refuse(self, near: TlsChannel, connect: ConnectServer, error: ApplianceError) -> None:
         """Say why, if TLS stands; if it does not, its alert has said so."""
         near.send(connect.answer(Answer.to(error), self._clock()))
-        await near.finish(self._deadlines.last_word)
+        await near.finish(self._timeouts.last_word)
 
     async def _read_target(self, near: TlsChannel, connect: ConnectServer) -> Target:
         try:
-            async with asyncio.timeout(self._deadlines.head):
+            async with asyncio.timeout(self._timeouts.head):
                 target = None
                 while target is None:
                     target = connect.receive(await near.receive())
         except TimeoutError as error:
-            raise PeerError(f"no CONNECT request within {self._deadlines.head:g} s") from error
+            raise PeerError(f"no CONNECT request within {self._timeouts.head:g} s") from error
         return target

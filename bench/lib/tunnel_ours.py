@@ -10,10 +10,10 @@ from pathlib import Path
 from appliance.dns.addresses import AddressBook
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
+from bench.lib import tunnel_ways
 from bench.lib.loopback import LOOPBACK, free_port
 from bench.lib.running import running
 from bench.lib.tunnel_ways import Cipher, Way
-from bench.lib.tunnel_ways import ours as agreed
 
 _TARGET_NAME = "localhost"
 _READY = r"\bready\b"
@@ -31,7 +31,7 @@ async def our_tunnel(directory: Path, port: int) -> AsyncIterator[tuple[Way, Cip
         running("our destination", _command("destination", env_file), directory, _READY) as destination,
     ):
         entrance = str(AddressBook(tunnel.endpoint_network).address_of(_TARGET_NAME)), port
-        yield Way(entrance, (destination, source), tunnel.server.port), agreed()
+        yield Way(entrance, (destination, source), tunnel.server.port), tunnel_ways.ours()
 
 
 def _command(command: str, env_file: Path) -> list[str]:

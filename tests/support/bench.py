@@ -9,7 +9,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
 DEADLINE = 900.0
-"""Seconds that a benchmark may take. Its own deadlines are shorter, and say what was not done in time."""
+"""Seconds that a benchmark may take. Its own timeouts are shorter, and say what was not done in time."""
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from appliance.errors import ApplianceError
-from appliance.gateway.model.brokers import Fault, Sight, Standing
+from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 
@@ -13,11 +13,13 @@ BY_ADDRESS = Target("10.0.0.7", 9092)
 ALLOWED = AllowedTargets((Target("seed.orange.example", 9092),), (TargetPattern("orange.example", 9092, 7),))
 
 NOW = 1_800_000_000.0
-SEEN = Sight(
-    NOW - 2, {0: B0, 1: B1, 3: OTHER_PORT}, {B0: Standing.OPEN, B1: Standing.OPEN, OTHER_PORT: Standing.REFUSED}
+SEEN = BrokerView(
+    NOW - 2,
+    {0: B0, 1: B1, 3: OTHER_PORT},
+    {B0: BrokerState.OPEN, B1: BrokerState.OPEN, OTHER_PORT: BrokerState.REFUSED},
 )
-WELL = Sight(NOW - 2, {0: B0}, {B0: Standing.OPEN})
-REFUSED_KEY = Sight(NOW - 60, {0: B0}, {B0: Standing.OPEN}, Fault.CREDENTIALS, "check SOURCE_API_KEY")
+WELL = BrokerView(NOW - 2, {0: B0}, {B0: BrokerState.OPEN})
+REFUSED_KEY = BrokerView(NOW - 60, {0: B0}, {B0: BrokerState.OPEN}, Fault.CREDENTIALS, "check SOURCE_API_KEY")
 
 
 class ScriptedCluster:

@@ -7,15 +7,15 @@ from appliance.doctor.command import examine
 from appliance.doctor.report import Report
 from appliance.doctor.step import Finding, Verdict
 from appliance.settings.values import Side
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from tests.support.settings import write_settings
 
 
 async def diagnosis(
-    directory: Path, variables: Mapping[str, str], side: Side = Side.DESTINATION, deadlines: Deadlines | None = None
+    directory: Path, variables: Mapping[str, str], side: Side = Side.DESTINATION, timeouts: Timeouts | None = None
 ) -> Report:
     """What the doctor says on one VM."""
-    return await examine(side, write_settings(directory / "setenv.sh", variables), {}, deadlines)
+    return await examine(side, write_settings(directory / "setenv.sh", variables), {}, timeouts)
 
 
 def finding(report: Report, step: str) -> Finding:

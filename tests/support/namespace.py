@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.runtime.child_process import owned
+from appliance.runtime.child_process import killed_with_parent
 
 SECONDS = 60.0
 """For any one command."""
@@ -103,7 +103,13 @@ def _run(
     command: Sequence[str], given: str = "", environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        owned(command), input=given, capture_output=True, text=True, env=environment, timeout=SECONDS, check=False
+        killed_with_parent(command),
+        input=given,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=SECONDS,
+        check=False,
     )
 
 

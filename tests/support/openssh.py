@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.runtime.child_process import owned
+from appliance.runtime.child_process import killed_with_parent
 from appliance.settings.values import KeyFiles
 from tests.support.patience import PATIENCE
 from tests.support.ssh import write_keys
@@ -61,7 +61,9 @@ class Sshd:
 
     async def start(self) -> None:
         """Run it in the foreground, and wait until it listens."""
-        self._process = await asyncio.create_subprocess_exec(*owned(self.command), stderr=asyncio.subprocess.PIPE)
+        self._process = await asyncio.create_subprocess_exec(
+            *killed_with_parent(self.command), stderr=asyncio.subprocess.PIPE
+        )
         started = asyncio.Event()
         self._reading = asyncio.create_task(self._read_on(self._process, started))
         async with asyncio.timeout(PATIENCE):

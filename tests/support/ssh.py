@@ -20,7 +20,7 @@ from appliance.settings.target import Target
 from appliance.settings.values import KeyFiles, SshSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.ssh import windows
 from tests.support.tls import identity
 from tests.support.tunnel import Ends
@@ -171,14 +171,14 @@ class InsideSsh(Ends):
         target: Target,
         port: int,
         end: Identity | None = None,
-        deadlines: Deadlines | None = None,
+        timeouts: Timeouts | None = None,
         **changes: object,
     ) -> AsyncIterator[tuple[TunnelClient, int]]:
         """As without SSH."""
         with tempfile.TemporaryDirectory() as directory:
             async with (
                 self.server(Path(directory, "ssh"), "") as server,
-                super().running_client(target, port, end, deadlines, ssh=through(server), **changes) as running,
+                super().running_client(target, port, end, timeouts, ssh=through(server), **changes) as running,
             ):
                 yield running
 

@@ -14,7 +14,7 @@ from appliance.settings.values import Side, TunnelSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.broker_dialer import Resolve
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.server import TunnelServer
 from tests.support.patience import PATIENCE
 
@@ -129,7 +129,7 @@ class Ends:
         self,
         target: Target,
         resolver: Resolve | None = None,
-        deadlines: Deadlines | None = None,
+        timeouts: Timeouts | None = None,
         end: Identity | None = None,
         clock: Callable[[], float] = time.time,
         **changes: object,
@@ -138,7 +138,7 @@ class Ends:
         settings = tunnel_settings(target, **changes)
         resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
         identity = end or self.identity(Side.SOURCE)
-        async with asyncio.timeout(PATIENCE), TunnelServer(settings, identity, resolve, deadlines, clock) as server:
+        async with asyncio.timeout(PATIENCE), TunnelServer(settings, identity, resolve, timeouts, clock) as server:
             yield server
 
     @contextlib.asynccontextmanager
@@ -147,19 +147,19 @@ class Ends:
         target: Target,
         port: int,
         end: Identity | None = None,
-        deadlines: Deadlines | None = None,
+        timeouts: Timeouts | None = None,
         **changes: object,
     ) -> AsyncIterator[tuple[TunnelClient, int]]:
         """The destination's end alone, dialling ``port``, and the port of its endpoint for ``target``."""
         settings = tunnel_settings(target, port=port, **changes)
-        async with TunnelClient(settings, end or self.identity(Side.DESTINATION), deadlines) as client:
+        async with TunnelClient(settings, end or self.identity(Side.DESTINATION), timeouts) as client:
             yield client, await client.open_endpoint(target, "127.0.0.1", 0)
 
     @contextlib.asynccontextmanager
     async def link_to(
         self,
         handler: Handler,
-        deadlines: Deadlines | None = None,
+        timeouts: Timeouts | None = None,
         resolve: Resolve | None = None,
         at_client: Mapping[str, object] | None = None,
         **changes: object,
@@ -169,8 +169,8 @@ class Ends:
             target = Target(HOST, port)
             resolver = Resolver({HOST: ["127.0.0.1"]})
             async with (
-                self.running_server(target, resolve or resolver, deadlines, **changes) as server,
-                self.running_client(target, server.port, deadlines=deadlines, **(at_client or {})) as (
+                self.running_server(target, resolve or resolver, timeouts, **changes) as server,
+                self.running_client(target, server.port, timeouts=timeouts, **(at_client or {})) as (
                     client,
                     endpoint,
                 ),

@@ -24,7 +24,7 @@ Brokers = Mapping[int, Target]
 """The brokers by node id."""
 
 
-class Standing(enum.StrEnum):
+class BrokerState(enum.StrEnum):
     """What a broker of the cluster is here."""
 
     OPEN = "open"
@@ -70,7 +70,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class BrokerView:
     """What is known of the source's brokers.
 
     ``at`` is when the cluster told it, in seconds since 1970, None before the first time; ``fault`` and ``cause`` say
@@ -79,13 +79,13 @@ class Sight:
 
     at: float | None = None
     known: Brokers = field(default_factory=dict)
-    standing: Mapping[Target, Standing] = field(default_factory=dict)
+    state: Mapping[Target, BrokerState] = field(default_factory=dict)
     fault: Fault | None = None
     cause: str = ""
 
-    def those(self, standing: Standing) -> tuple[Target, ...]:
+    def those(self, state: BrokerState) -> tuple[Target, ...]:
         """The brokers that are so, in order."""
-        return tuple(sorted(target for target, own in self.standing.items() if own is standing))
+        return tuple(sorted(target for target, own in self.state.items() if own is state))
 
 
 def compare(allowed: AllowedTargets, known: Brokers, listed: Brokers) -> Change:

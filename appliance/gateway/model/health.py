@@ -6,11 +6,11 @@ An answer is a JSON object; all is well when its ``troubles`` are empty. Its ``r
 import math
 from dataclasses import dataclass
 
-from appliance.gateway.model.brokers import VARIABLES, Sight, Standing, why_refused
+from appliance.gateway.model.brokers import VARIABLES, BrokerState, BrokerView, why_refused
 from appliance.settings.target import AllowedTargets
 from appliance.settings.values import Side
 from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY
-from appliance.tunnel.model.counters import Tally
+from appliance.tunnel.model.counters import Counters
 
 STALE_SECONDS = 30.0
 """Metadata that is older says nothing about now."""
@@ -26,7 +26,7 @@ class Keys:
     previous_secret: bool
 
 
-def source_health(link: str, listening: bool, tally: Tally, keys: Keys) -> Answer:
+def source_health(link: str, listening: bool, counters: Counters, keys: Keys) -> Answer:
     """The source VM's end: it can do no more than wait for the other one."""
     troubles = [] if listening else ["the tunnel does not listen"]
     return {
@@ -34,12 +34,12 @@ def source_health(link: str, listening: bool, tally: Tally, keys: Keys) -> Answe
         "link": link,
         "troubles": troubles,
         "remarks": _remarks(keys),
-        "tunnel": _tunnel(tally, keys),
+        "tunnel": _tunnel(counters, keys),
     }
 
 
 def destination_health(
-    link: str, allowed: AllowedTargets, shim_fault: str, tally: Tally, keys: Keys, sight: Sight, now: float
+    link: str, allowed: AllowedTargets, shim_fault: str, counters: Counters, keys: Keys, view: BrokerView, now: float
 ) -> Answer:
     """The destination VM's end.
 
@@ -47,32 +47,32 @@ def destination_health(
         link: its name.
         allowed: the allow-list.
         shim_fault: why the DNS shim does not answer; empty: it does.
-        tally: the tunnel's client's.
+        counters: the tunnel's client's.
         keys: this end's.
-        sight: what is known of the brokers.
+        view: what is known of the brokers.
         now: in seconds since 1970.
     """
     troubles = [f"the DNS shim does not answer: {shim_fault}"] if shim_fault else []
-    if tally.server_fault:
-        troubles.append(f"the tunnel server was not reached at the last attempt: {tally.server_fault}")
+    if counters.server_fault:
+        troubles.append(f"the tunnel server was not reached at the last attempt: {counters.server_fault}")
     return {
         "side": Side.DESTINATION,
         "link": link,
-        "troubles": [*troubles, *_ignorance(sight, now), *_outsiders(allowed, sight)],
+        "troubles": [*troubles, *_ignorance(view, now), *_outsiders(allowed, view)],
         "remarks": _remarks(keys),
         "tunnel": {
-            **_tunnel(tally, keys),
-            "server_reached": None if tally.server_fault is None else not tally.server_fault,
+            **_tunnel(counters, keys),
+            "server_reached": None if counters.server_fault is None else not counters.server_fault,
         },
         "dns": {"answers": not shim_fault},
-        "brokers": _brokers(sight, now),
+        "brokers": _brokers(view, now),
     }
 
 
-def _tunnel(tally: Tally, keys: Keys) -> Answer:
+def _tunnel(counters: Counters, keys: Keys) -> Answer:
     return {
-        "connections_open": tally.open,
-        "connections_waiting": tally.open - tally.carrying,
+        "connections_open": counters.open,
+        "connections_waiting": counters.open - counters.carrying,
         "certificate_days_left": math.floor(keys.days_left),
         "previous_secret": keys.previous_secret,
     }
@@ -88,25 +88,25 @@ def _remarks(keys: Keys) -> list[str]:
     return remarks
 
 
-def _brokers(sight: Sight, now: float) -> Answer:
-    answer: Answer = {"age_seconds": None if sight.at is None else round(now - sight.at, 1), "fault": sight.fault}
-    return answer | {standing.value: [str(target) for target in sight.those(standing)] for standing in Standing}
+def _brokers(view: BrokerView, now: float) -> Answer:
+    answer: Answer = {"age_seconds": None if view.at is None else round(now - view.at, 1), "fault": view.fault}
+    return answer | {state.value: [str(target) for target in view.those(state)] for state in BrokerState}
 
 
-def _ignorance(sight: Sight, now: float) -> list[str]:
-    if sight.fault:
-        return [f"the source cluster does not tell its brokers ({sight.fault}): {sight.cause}"]
-    if sight.at is None:
+def _ignorance(view: BrokerView, now: float) -> list[str]:
+    if view.fault:
+        return [f"the source cluster does not tell its brokers ({view.fault}): {view.cause}"]
+    if view.at is None:
         return ["the source cluster has not told its brokers yet"]
-    age = now - sight.at
+    age = now - view.at
     return [f"the source cluster told its brokers {age:.0f} s ago, and not since"] if age > STALE_SECONDS else []
 
 
-def _outsiders(allowed: AllowedTargets, sight: Sight) -> list[str]:
+def _outsiders(allowed: AllowedTargets, view: BrokerView) -> list[str]:
     refused = [
         f"broker {target} is refused, {why_refused(allowed, target)}: {VARIABLES}"
-        for target in sight.those(Standing.REFUSED)
+        for target in view.those(BrokerState.REFUSED)
     ]
     return refused + [
-        f"broker {target} has no endpoint: TUNNEL_ENDPOINT_NETWORK" for target in sight.those(Standing.CLOSED)
+        f"broker {target} has no endpoint: TUNNEL_ENDPOINT_NETWORK" for target in view.those(BrokerState.CLOSED)
     ]

@@ -10,12 +10,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from appliance.dns.counters import Outcome
-from appliance.dns.counters import Tally as DnsTally
-from appliance.gateway.model.brokers import Fault, Sight, Standing
+from appliance.dns.counters import Outcome, QueryCounters
+from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.health import Keys
 from appliance.settings.values import Side, TunnelSettings
-from appliance.tunnel.model.counters import BOUNDS, Histogram, Refusal, Tally
+from appliance.tunnel.model.counters import BOUNDS, Counters, Histogram, Refusal
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 
@@ -25,43 +24,43 @@ _PREFIX = "kafka_tunnel_"
 class TunnelCollector(Collector):
     """What both ends have to tell."""
 
-    def __init__(self, side: Side, settings: TunnelSettings, tally: Tally, keys: Callable[[], Keys]) -> None:
+    def __init__(self, side: Side, settings: TunnelSettings, counters: Counters, keys: Callable[[], Keys]) -> None:
         self._labels = {"version": VERSION, "side": side.value, "carrier": "ssh" if settings.ssh else "tcp"}
-        self._tally = tally
+        self._counters = counters
         self._keys = keys
 
     def collect(self) -> Iterator[Metric]:
         """One family after the other."""
-        tally = self._tally
+        counters = self._counters
         build = GaugeMetricFamily(f"{_PREFIX}build_info", "1; the labels say what runs.", labels=tuple(self._labels))
         build.add_metric(tuple(self._labels.values()), 1)
         yield build
         keys = self._keys()
         yield _gauge("certificate_days_left", "Days until this end's certificate is no longer valid.", keys.days_left)
         yield _gauge("previous_secret", "1 as long as SHARED_SECRET_PREVIOUS is set, else 0.", keys.previous_secret)
-        yield _counter("connections_accepted", "Connections begun with.", tally.accepted)
-        yield _gauge("connections_open", "Connections that are not over.", tally.open)
-        yield _gauge("connections_waiting", "Those of them that have no target yet.", tally.open - tally.carrying)
+        yield _counter("connections_accepted", "Connections begun with.", counters.accepted)
+        yield _gauge("connections_open", "Connections that are not over.", counters.open)
+        yield _gauge("connections_waiting", "Those of them that have no target yet.", counters.open - counters.carrying)
         yield _counters(
             "connections_refused",
             "Connections that were not carried, by cause.",
             "cause",
-            ((cause.value, tally.refused[cause]) for cause in Refusal),
+            ((cause.value, counters.refused[cause]) for cause in Refusal),
         )
         yield _counters(
             "bytes",
             "Bytes carried, by direction.",
             "direction",
-            (("to_target", tally.to_target.bytes), ("from_target", tally.from_target.bytes)),
+            (("to_target", counters.to_target.bytes), ("from_target", counters.from_target.bytes)),
         )
         yield _counters(
             "relays_ended",
             "Connections that were carried and are over, by cause.",
             "cause",
-            ((end.name.lower(), tally.ended[end.name]) for end in End),
+            ((end.name.lower(), counters.ended[end.name]) for end in End),
         )
-        yield _histogram("handshake_seconds", "Handshakes between the ends that succeeded.", tally.handshakes)
-        yield _histogram("dial_seconds", "Dials that succeeded: of the broker, or of the other end.", tally.dials)
+        yield _histogram("handshake_seconds", "Handshakes between the ends that succeeded.", counters.handshakes)
+        yield _histogram("dial_seconds", "Dials that succeeded: of the broker, or of the other end.", counters.dials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +69,8 @@ class DestinationNumbers:
 
     server_fault: str | None
     endpoints: int
-    queries: DnsTally
-    sight: Sight
+    queries: QueryCounters
+    view: BrokerView
     failures: Mapping[Fault, int]
 
 
@@ -83,7 +82,7 @@ class DestinationCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One family after the other."""
-        numbers, sight = self._numbers, self._numbers.sight
+        numbers, view = self._numbers, self._numbers.view
         reached = GaugeMetricFamily(
             f"{_PREFIX}server_reachable", "1 when the other end was reached at the last attempt, else 0."
         )
@@ -97,7 +96,7 @@ class DestinationCollector(Collector):
             "outcome",
             ((outcome.value, numbers.queries[outcome]) for outcome in Outcome),
         )
-        yield from _of_brokers(sight)
+        yield from _of_brokers(view)
         yield _counters(
             "metadata_failures",
             "Times that the source cluster did not tell its brokers, by cause.",
@@ -106,26 +105,26 @@ class DestinationCollector(Collector):
         )
 
 
-def _of_brokers(sight: Sight) -> Iterator[Metric]:
+def _of_brokers(view: BrokerView) -> Iterator[Metric]:
     told = GaugeMetricFamily(f"{_PREFIX}metadata_timestamp_seconds", "When the source cluster told its brokers last.")
     known = GaugeMetricFamily(
         f"{_PREFIX}metadata_known", "1 when the source cluster told its brokers at the last attempt, else 0."
     )
-    if sight.at is not None:
-        told.add_metric((), sight.at)
-    if sight.at is not None or sight.fault is not None:
-        known.add_metric((), sight.fault is None)
+    if view.at is not None:
+        told.add_metric((), view.at)
+    if view.at is not None or view.fault is not None:
+        known.add_metric((), view.fault is None)
     yield told
     yield known
     brokers = GaugeMetricFamily(f"{_PREFIX}brokers", "Brokers of the source cluster, by state.", labels=("state",))
-    for standing in Standing if sight.at is not None else ():
-        brokers.add_metric((standing.value,), len(sight.those(standing)))
+    for state in BrokerState if view.at is not None else ():
+        brokers.add_metric((state.value,), len(view.those(state)))
     yield brokers
     one = GaugeMetricFamily(
         f"{_PREFIX}broker", "1 for the state of each broker of the source cluster.", labels=("broker", "state")
     )
-    for target, standing in sight.standing.items():
-        one.add_metric((str(target), standing.value), 1)
+    for target, state in view.state.items():
+        one.add_metric((str(target), state.value), 1)
     yield one
 
 

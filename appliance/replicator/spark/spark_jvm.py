@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import appliance
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.replicator.spark.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
-from appliance.runtime.child_process import owned
+from appliance.runtime.child_process import killed_with_parent
 from appliance.settings.values import EngineSettings
 
 ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
@@ -98,7 +98,7 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
     entries = configuration(engine, name, _short(descriptor), host)
     properties = private_file(scratch / "spark.conf", properties_text(entries))
     process = await asyncio.create_subprocess_exec(
-        *owned(
+        *killed_with_parent(
             [
                 f"{home}/bin/spark-submit",
                 "--properties-file",

@@ -25,7 +25,7 @@ from appliance.replicator.spark.spark_jvm import (
     spark_home,
 )
 from appliance.replicator.spark.tempdir import scratch
-from appliance.runtime.child_process import owned
+from appliance.runtime.child_process import killed_with_parent
 from appliance.settings.values import EngineSettings
 
 log = logging.getLogger("appliance.replicator")
@@ -57,7 +57,9 @@ async def run_part(
         properties = private_file(directory / "spark.conf", properties_text(entries))
         at = host or own_address(engine.spark_master)
         process = await asyncio.create_subprocess_exec(
-            *owned([f"{spark_home()}/bin/spark-class", *_command(engine.spark_master, part, cores, at, directory)]),
+            *killed_with_parent(
+                [f"{spark_home()}/bin/spark-class", *_command(engine.spark_master, part, cores, at, directory)]
+            ),
             "--properties-file",
             str(properties),
             stdin=asyncio.subprocess.DEVNULL,

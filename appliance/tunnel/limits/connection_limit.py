@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 
 from appliance.errors import TimedOut, Unreachable
-from appliance.tunnel.model.counters import Refusal, Tally
+from appliance.tunnel.model.counters import Counters, Refusal
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -14,19 +14,19 @@ WAITING_MAX = 256
 """Connections that may wait for a slot; one more is refused at once."""
 
 
-class Slots:
+class ConnectionLimit:
     """Gives each connection a slot, in the order in which they ask.
 
     Args:
         limit: how many connections may be carried.
         seconds: how long one may wait for its slot.
-        tally: where those that get none are counted.
+        counters: where those that get none are counted.
     """
 
-    def __init__(self, limit: int, seconds: float, tally: Tally) -> None:
+    def __init__(self, limit: int, seconds: float, counters: Counters) -> None:
         self._limit = limit
         self._seconds = seconds
-        self._tally = tally
+        self._counters = counters
         self._free = asyncio.Semaphore(limit)
         self._taken = 0
         self._waiting = 0
@@ -51,7 +51,7 @@ class Slots:
 
     async def _wait(self) -> None:
         if self._free.locked() and self._waiting >= WAITING_MAX:
-            self._tally.refused[Refusal.FULL] += 1
+            self._counters.refused[Refusal.FULL] += 1
             raise Unreachable(f"{self._in_use()}, and {WAITING_MAX} wait for one")
         self._waiting += 1
         self._tell()
@@ -59,7 +59,7 @@ class Slots:
             async with asyncio.timeout(self._seconds):
                 await self._free.acquire()
         except TimeoutError as error:
-            self._tally.refused[Refusal.FULL] += 1
+            self._counters.refused[Refusal.FULL] += 1
             raise TimedOut(f"{self._in_use()} for {self._seconds:g} s") from error
         finally:
             self._waiting -= 1

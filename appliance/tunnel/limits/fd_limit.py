@@ -5,7 +5,7 @@ import logging
 import resource
 
 from appliance.tunnel.limits.connection_limit import WAITING_MAX
-from appliance.tunnel.limits.pending_handshakes import STRANGERS_MAX, STRANGERS_OF_ONE_MAX
+from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_ONE_MAX
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -14,7 +14,7 @@ EXHAUSTED = (errno.EMFILE, errno.ENFILE)
 
 _CURE = "raise the limit (ulimit -n; LimitNOFILE in systemd; ulimits in compose) or lower TUNNEL_CONNECTIONS_MAX"
 
-REMEDY = f"out of file descriptors: {_CURE}"
+FD_REMEDY = f"out of file descriptors: {_CURE}"
 
 _OWN = 64
 """For Python, the log, DNS and the status page."""
@@ -22,10 +22,10 @@ _OWN = 64
 
 def needed(connections_max: int) -> int:
     """How many an end can come to need: two for each connection, one for each that waits or has yet to prove itself."""
-    return 2 * connections_max + WAITING_MAX + STRANGERS_MAX + STRANGERS_OF_ONE_MAX + _OWN
+    return 2 * connections_max + WAITING_MAX + PENDING_MAX + PENDING_OF_ONE_MAX + _OWN
 
 
-def provide(connections_max: int) -> None:
+def raise_to_need(connections_max: int) -> None:
     """Raise the process's limit as far as it may, and tell the log if that is too low for all its connections."""
     limit, wanted = _raise_limit(), needed(connections_max)
     if limit != resource.RLIM_INFINITY and limit < wanted:

@@ -20,14 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from appliance.tunnel.limits.rate import RateLimit
-from appliance.tunnel.model.counters import Refusal, Tally
+from appliance.tunnel.model.counters import Counters, Refusal
 
 log = logging.getLogger("appliance.tunnel")
 
-STRANGERS_OF_ONE_MAX = 256
+PENDING_OF_ONE_MAX = 256
 """Connections from one address, at most."""
 
-STRANGERS_MAX = 1024
+PENDING_MAX = 1024
 """Connections from all addresses but the expected ones, at most."""
 
 HANDSHAKES_AT_ONCE = 64
@@ -45,12 +45,12 @@ class Room(enum.Enum):
     ALL_FULL = enum.auto()
 
 
-class Strangers:
+class PendingHandshakes:
     """Counts them, and tells the log when a crowd comes and when it has gone, not of each one.
 
     Args:
         expected: the addresses from which the peer comes, as the settings know them.
-        tally: where those that are not admitted are counted.
+        counters: where those that are not admitted are counted.
         limit: how many there may be.
         limit_of_one: how many there may be from one address.
         clock: seconds.
@@ -59,14 +59,14 @@ class Strangers:
     def __init__(
         self,
         expected: tuple[str, ...],
-        tally: Tally,
-        limit: int = STRANGERS_MAX,
-        limit_of_one: int = STRANGERS_OF_ONE_MAX,
+        counters: Counters,
+        limit: int = PENDING_MAX,
+        limit_of_one: int = PENDING_OF_ONE_MAX,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._named = expected
         self._proved = ""
-        self._tally = tally
+        self._counters = counters
         self._limit = limit
         self._limit_of_one = limit_of_one
         self._clock = clock
@@ -104,7 +104,7 @@ class Strangers:
                 extra={"fields": {"peer": address, "from_it": self._present[address], "in_all": self._present.total()}},
             )
         self._refused += 1
-        self._tally.refused[Refusal.CROWD] += 1
+        self._counters.refused[Refusal.CROWD] += 1
 
     @contextlib.contextmanager
     def present(self, address: str) -> Iterator[None]:

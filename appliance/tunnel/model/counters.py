@@ -64,7 +64,7 @@ class Histogram:
 
 
 @dataclass(slots=True)
-class Tally:
+class Counters:
     """The numbers of one end.
 
     ``accepted`` connections were begun with, and are ``open`` until they are over; those of them that are ``carrying``

@@ -7,7 +7,7 @@ DRAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Deadlines:
+class Timeouts:
     """Seconds. ``slot`` is how long a connection may wait until one of TUNNEL_CONNECTIONS_MAX is free at its end.
 
     ``hello`` is how long the server waits for a first flight, which comes with the connection.

@@ -12,7 +12,7 @@ import asyncssh
 from appliance.errors import SshUnreachable, TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import SshSettings
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.ssh.errors import channel_error, connection_error, one_line
 from appliance.tunnel.ssh.options import client_options
 from appliance.tunnel.ssh.transport import ChannelSession
@@ -31,13 +31,13 @@ class SshCarrier:
     Args:
         settings: which SSH server, as whom, by which files.
         server: the tunnel server, as the SSH server dials it.
-        deadlines: how long each step may take.
+        timeouts: how long each step may take.
     """
 
-    def __init__(self, settings: SshSettings, server: Target, deadlines: Deadlines) -> None:
+    def __init__(self, settings: SshSettings, server: Target, timeouts: Timeouts) -> None:
         self._settings = settings
         self._server = server
-        self._deadlines = deadlines
+        self._timeouts = timeouts
         self._windows = Windows()
         self._connecting: asyncio.Task[asyncssh.SSHClientConnection] | None = None
         self._closing = False
@@ -60,7 +60,7 @@ class SshCarrier:
             ApplianceError: as ``login``.
         """
         connection = await self._connection()
-        protocol, seconds = make(), self._deadlines.dial
+        protocol, seconds = make(), self._timeouts.dial
         opening = asyncio.create_task(self._open(connection, protocol), name="channel of the tunnel's SSH connection")
         try:
             async with asyncio.timeout(seconds):
@@ -94,8 +94,8 @@ class SshCarrier:
         return await asyncio.shield(self._connecting)
 
     async def _connect(self) -> asyncssh.SSHClientConnection:
-        options = client_options(self._settings, self._deadlines)
-        login, seconds = self._settings.login, self._deadlines.dial + self._deadlines.handshake
+        options = client_options(self._settings, self._timeouts)
+        login, seconds = self._settings.login, self._timeouts.dial + self._timeouts.handshake
         try:
             async with asyncio.timeout(seconds):
                 connection = await asyncssh.connect(

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from appliance.errors import SettingsError
 from appliance.settings.key_files import read_private_key, read_public_keys
 from appliance.settings.values import SshSettings
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 
 KEEPALIVE_SECONDS = 15
 """Silence after which the server is asked for a sign of life."""
@@ -54,7 +54,7 @@ _ONLY_KEYS: dict[str, object] = {
 _T = TypeVar("_T")
 
 
-def client_options(settings: SshSettings, deadlines: Deadlines) -> asyncssh.SSHClientConnectionOptions:
+def client_options(settings: SshSettings, timeouts: Timeouts) -> asyncssh.SSHClientConnectionOptions:
     """How to log in, with the key and the host keys that are in the files now.
 
     Raises:
@@ -68,7 +68,7 @@ def client_options(settings: SshSettings, deadlines: Deadlines) -> asyncssh.SSHC
         username=user,
         client_keys=[_own_key(settings.files.key)],
         known_hosts=(_host_keys(settings.files.host_keys), [], []),
-        login_timeout=deadlines.handshake,
+        login_timeout=timeouts.handshake,
         keepalive_interval=KEEPALIVE_SECONDS,
         keepalive_count_max=KEEPALIVE_COUNT,
         **_ALGORITHMS,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from appliance.tunnel.stream.tcp_channel import TcpChannel, standing
+from appliance.tunnel.stream.tcp_channel import TcpChannel, open_channels
 
 HELD_MAX = 192 * 2**20
 """Bytes that all connections may hold, here and in the kernel."""
@@ -74,7 +74,7 @@ def _reset(found: Mapping[TcpChannel, int]) -> None:
 
 async def _held_by_all() -> int:
     total = 0
-    for number, channel in enumerate(list(standing)):
+    for number, channel in enumerate(list(open_channels)):
         total += channel.held
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def _held_by_all() -> int:
 
 async def _held_by_each() -> dict[TcpChannel, Held]:
     found = {}
-    for number, channel in enumerate(list(standing)):
+    for number, channel in enumerate(list(open_channels)):
         found[channel] = Held(channel.held, channel.moved)
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)

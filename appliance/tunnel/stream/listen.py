@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from appliance.runtime.bind import port_refused
 from appliance.settings.target import Target
-from appliance.tunnel.limits.fd_limit import EXHAUSTED, REMEDY
+from appliance.tunnel.limits.fd_limit import EXHAUSTED, FD_REMEDY
 from appliance.tunnel.stream.tcp_channel import reset_when_closed
 
 log = logging.getLogger("appliance.tunnel")
@@ -92,7 +92,7 @@ class Listener:
 
     def _starve(self, error: OSError) -> None:
         if not self._starving:
-            line = REMEDY if error.errno in EXHAUSTED else "connections not accepted"
+            line = FD_REMEDY if error.errno in EXHAUSTED else "connections not accepted"
             log.error(line, extra={"fields": {"listen": self._address, "cause": _reason(error)}})
         self._starving = True
 

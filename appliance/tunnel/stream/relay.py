@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from appliance.errors import ApplianceError
-from appliance.tunnel.model.counters import Meter, Tally
+from appliance.tunnel.model.counters import Counters, Meter
 from appliance.tunnel.stream.channel import Channel
 
 _LOOKS = 4
@@ -104,14 +104,14 @@ class _Direction:
         self._target.resume()
 
 
-async def relay(near: Channel, far: Channel, linger: float, idle: float, tally: Tally) -> RelaySummary:
+async def relay(near: Channel, far: Channel, linger: float, idle: float, counters: Counters) -> RelaySummary:
     """Carry bytes between two channels until both directions have ended; then both are closed, come what may."""
-    tally.carrying += 1
+    counters.carrying += 1
     clock = asyncio.get_running_loop().time
     started = clock()
     progress = _Progress()
-    outward = _Direction(near, far, progress, End.NEAR_LOST, tally.to_target)
-    inward = _Direction(far, near, progress, End.FAR_LOST, tally.from_target)
+    outward = _Direction(near, far, progress, End.NEAR_LOST, counters.to_target)
+    inward = _Direction(far, near, progress, End.FAR_LOST, counters.from_target)
     try:
         near.attach(outward)
         far.attach(inward)
@@ -119,10 +119,10 @@ async def relay(near: Channel, far: Channel, linger: float, idle: float, tally: 
         if end is End.COMPLETE:
             await _close(near, far, linger)
     finally:
-        tally.carrying -= 1
+        counters.carrying -= 1
         near.reset()
         far.reset()
-    tally.ended[end.name] += 1
+    counters.ended[end.name] += 1
     return RelaySummary(outward.carried, inward.carried, clock() - started, end)
 
 

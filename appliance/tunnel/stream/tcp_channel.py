@@ -41,7 +41,7 @@ _WRITE_HIGH = 256 * 1024
 _UNSENT_MAX = 256 * 1024
 """Bytes that the kernel takes beyond those under way, of the others; its own bound is some MiB for each socket."""
 
-standing: set["TcpChannel"] = set()
+open_channels: set["TcpChannel"] = set()
 """The channels of this process whose connections stand, each with a socket of its own."""
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -138,11 +138,11 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio: the connection stands."""
         self._transport = cast("asyncio.Transport", transport)
-        few = len(standing) < FREE
+        few = len(open_channels) < FREE
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH if few else 0)
         connection = transport.get_extra_info("socket")
         if connection is not None:
-            standing.add(self)
+            open_channels.add(self)
             _tune(connection)
             if not few:
                 _bound_unsent(connection)
@@ -171,7 +171,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self._peer_done.set()
         self._closed.set()
         self._wait_for(0)
-        standing.discard(self)
+        open_channels.discard(self)
         reason = os.strerror(exc.errno) if isinstance(exc, OSError) and exc.errno else "closed"
         self._fail(Unreachable(f"connection lost: {reason}"))
 

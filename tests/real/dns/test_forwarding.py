@@ -80,7 +80,7 @@ async def test_a_name_that_is_not_ours_is_answered_by_the_upstream():
         assert (reply.header.id, str(reply.q.qname), addresses(reply)) == (4711, "b0.gRaPe.", ["127.64.0.2"])
         assert addresses(await resolve(shim.port, "b0.orange")) == ["127.64.0.1"]
         assert (await resolve(shim.port, "b0.apple")).header.rcode == RCODE.REFUSED
-        assert shim.tally == {Outcome.FORWARDED: 2, Outcome.MAPPED: 1}
+        assert shim.counters == {Outcome.FORWARDED: 2, Outcome.MAPPED: 1}
 
 
 async def test_a_client_by_tcp_is_forwarded_by_tcp():
@@ -174,7 +174,7 @@ async def test_a_dead_upstream_is_told_at_once_by_udp_and_tcp():
         assert (await resolve(shim.port, "b0.grape")).header.rcode == RCODE.SERVFAIL
         (reply,) = await ask_tcp(shim.port, query("b0.grape"))
         assert DNSRecord.parse(reply).header.rcode == RCODE.SERVFAIL
-        assert shim.tally == {Outcome.SERVFAIL: 2}
+        assert shim.counters == {Outcome.SERVFAIL: 2}
 
 
 async def test_a_slow_upstream_delays_its_own_names_only():

@@ -14,7 +14,7 @@ from appliance.doctor.step import Verdict
 from appliance.doctor.tunnel import TunnelTrial
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.probe import TlsProbe
 from deploy.prepare.invented_names import reach_warnings
 from tests.support.dns import answer, scripted_server, silence
@@ -139,7 +139,7 @@ async def test_the_destinations_doctor_tells_by_the_servers_answer_whether_a_mad
         allowed = AllowedTargets((target,), (TargetPattern("orange.example", port),))
         async with running_server(target, resolver, allowed=allowed) as server:
             settings = tunnel_settings(port=server.port, allowed=allowed)
-            probe = TlsProbe(settings, identity(Side.DESTINATION), Deadlines())
+            probe = TlsProbe(settings, identity(Side.DESTINATION), Timeouts())
             finding = await examine_through(settings, TunnelTrial(settings, probe, Side.DESTINATION).knock)
             await probe.close()
     assert finding.verdict is verdict

@@ -166,11 +166,11 @@ async def test_datagrams_beyond_the_bound_are_dropped_not_queued(monkeypatch):
     await held.wait()
     await send_udp(server.port, query("b1.orange"))
     async with asyncio.timeout(PATIENCE):
-        while not server.tally[Outcome.DROPPED]:
+        while not server.counters[Outcome.DROPPED]:
             await asyncio.sleep(0.01)
     release.set()
     assert addresses(await first) == ["127.64.0.1"]
-    assert server.tally == {Outcome.DROPPED: 1, Outcome.MAPPED: 1}
+    assert server.counters == {Outcome.DROPPED: 1, Outcome.MAPPED: 1}
     await server.close()
 
 

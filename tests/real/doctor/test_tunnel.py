@@ -16,7 +16,7 @@ from appliance.settings.values import Side
 from appliance.tls.certificates import authority_key
 from appliance.tls.first_flight import TokenKeys
 from appliance.tls.identity import Identity
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from bench.lib.loopback import OWN_ADDRESS, free_port
 from testbed.certificates import CertificateAuthority
 from tests.support.authority import DAY, Authority, write_files
@@ -49,9 +49,9 @@ def variables(port, **changed):
     return gateway_variables(9093, port) | away | changed
 
 
-async def broken(tmp_path, port, side=Side.DESTINATION, deadlines=None, **changed):
+async def broken(tmp_path, port, side=Side.DESTINATION, timeouts=None, **changed):
     """The first step that fails in the tunnel's way, its text, and what stood before it."""
-    report = await diagnosis(tmp_path, variables(port, **changed), side, deadlines)
+    report = await diagnosis(tmp_path, variables(port, **changed), side, timeouts)
     step = with_verdict(report, Verdict.FAILED)[0]
     names = [result.name for result in report.results]
     later = names[names.index(step) + 1 : names.index("destination: DNS") if side is Side.DESTINATION else 4]
@@ -102,7 +102,7 @@ async def test_a_filtered_port_is_told_with_the_rule_that_lets_in(tmp_path):
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(silent.getsockname())
-        step, found = await broken(tmp_path, silent.getsockname()[1], deadlines=Deadlines(dial=SILENCE))
+        step, found = await broken(tmp_path, silent.getsockname()[1], timeouts=Timeouts(dial=SILENCE))
     assert (step, found.remedy.partition(":")[0]) == ("tunnel port", "filtered")
     assert f"let TCP port {silent_port(found)} in" in found.remedy
     assert "DESTINATION_SIDE_TUNNEL_IP=" in found.remedy
@@ -126,8 +126,8 @@ async def silence(reader, _writer):
 @pytest.mark.parametrize("side", Side)
 async def test_another_program_at_the_port_is_told(tmp_path, handler, side):
     async with target_server(handler) as port:
-        deadlines = Deadlines(handshake=SILENCE) if handler is silence else None
-        step, found = await broken(tmp_path, port, side, deadlines)
+        timeouts = Timeouts(handshake=SILENCE) if handler is silence else None
+        step, found = await broken(tmp_path, port, side, timeouts)
     assert step == "tunnel port"
     assert ("another program has TUNNEL_PORT" if side is Side.SOURCE else "wrong machine") in found.remedy
 

@@ -13,7 +13,7 @@ from appliance.errors import SettingsError
 from appliance.gateway import endpoints as endpoints_module
 from appliance.gateway.destination_side import run_destination
 from appliance.gateway.source_side import run_source
-from appliance.runtime import background as endless
+from appliance.runtime import background
 from appliance.settings.parse import parse
 from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.target import Target
@@ -203,7 +203,7 @@ async def test_what_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready
 
 
 async def test_a_status_port_that_is_taken_is_told_once_and_served_when_it_is_free(ready, caplog, monkeypatch):
-    monkeypatch.setattr(endless, "_RETRY", 0.02)
+    monkeypatch.setattr(background, "_RETRY", 0.02)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         settings = settings_for(9092)

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from appliance.settings.target import Target
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from tests.support.tls import ask_connect, connect_request, running_server
 from tests.support.tunnel import HOST, Resolver, echo, target_server
 
@@ -54,7 +54,7 @@ async def test_a_resolver_that_is_silent_is_a_gateway_timeout():
     async def silent(_host):
         await asyncio.Event().wait()
 
-    status = await answer_to(connect_request(UNUSED), silent, deadlines=Deadlines(resolve=0.1))
+    status = await answer_to(connect_request(UNUSED), silent, timeouts=Timeouts(resolve=0.1))
     assert status.startswith(b"HTTP/1.1 504 b0.orange.example not resolved")
 
 
@@ -66,7 +66,7 @@ async def test_a_target_that_is_silent_is_a_gateway_timeout():
             filler = stack.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(full.getsockname())
-        async with running_server(target, deadlines=Deadlines(dial=0.3)) as server:
+        async with running_server(target, timeouts=Timeouts(dial=0.3)) as server:
             status, channel = await ask_connect(server.port, connect_request(target))
             channel.close()
     assert status.startswith(b"HTTP/1.1 504 no answer from 127.0.0.1")

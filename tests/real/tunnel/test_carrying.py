@@ -8,7 +8,7 @@ import socket
 import psutil
 import pytest
 
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.stream.dial import dial
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 from tests.support.carrying import exchange
@@ -82,7 +82,7 @@ async def test_a_connection_that_is_silent_after_a_half_close_is_cut(ends):
         await reader.read(-1)
         await asyncio.Event().wait()
 
-    async with ends.link_to(never_answer, Deadlines(linger=0.2)) as link:
+    async with ends.link_to(never_answer, Timeouts(linger=0.2)) as link:
         reader, writer = await link.connect()
         writer.write_eof()
         with pytest.raises(ConnectionResetError):
@@ -96,7 +96,7 @@ async def test_a_connection_that_still_moves_after_a_half_close_is_not(ends):
             await asyncio.sleep(0.25)
             writer.write(b"x")
 
-    async with ends.link_to(answer_slowly, Deadlines(linger=1.5)) as link:
+    async with ends.link_to(answer_slowly, Timeouts(linger=1.5)) as link:
         assert await exchange(link, b"") == b"xxxxxxxx"
 
 

@@ -16,8 +16,8 @@ from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tls import identity
 from appliance.tls.identity import Identity
-from appliance.tunnel import certificate_reload as renewal
-from appliance.tunnel.certificate_reload import Renewal
+from appliance.tunnel import certificate_reload
+from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.model.counters import Refusal
 from tests.support import carrying
 from tests.support.authority import DAY, Authority, replace, write_files
@@ -31,7 +31,7 @@ SIDES = (Side.SOURCE, Side.DESTINATION)
 
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch):
-    monkeypatch.setattr(renewal, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(certificate_reload, "LOOK_SECONDS", 0.01)
 
 
 @contextlib.asynccontextmanager
@@ -41,7 +41,7 @@ async def link_with_files(directory, authority):
     async with contextlib.AsyncExitStack() as stack:
         for side in SIDES:
             files = write_files(directory / side, authority.pem, authority.leaf(side))
-            ends[side] = await stack.enter_async_context(Renewal(tunnel_settings(files=files), side))
+            ends[side] = await stack.enter_async_context(CertificateReload(tunnel_settings(files=files), side))
         target = Target(HOST, await stack.enter_async_context(target_server(echo)))
         server = await stack.enter_async_context(running_server(target, end=ends[Side.SOURCE]))
         client = running_client(target, server.port, ends[Side.DESTINATION])
@@ -153,14 +153,14 @@ async def test_case_12_files_that_are_replaced_while_an_end_starts_are_taken(tmp
     authority, identity_read = Authority(), identity.read_credentials
     files = write_files(tmp_path, authority.pem, authority.leaf(Side.DESTINATION))
     monkeypatch.setattr(identity, "read_credentials", read_and_be_overtaken)
-    async with Renewal(tunnel_settings(files=files), Side.DESTINATION):
+    async with CertificateReload(tunnel_settings(files=files), Side.DESTINATION):
         await told(caplog, "certificate files taken")
 
 
 async def test_a_certificate_that_ends_soon_is_told_once_at_the_start_and_again_by_one_that_does(tmp_path, caplog):
     authority = Authority()
     files = write_files(tmp_path, authority.pem, authority.leaf(Side.SOURCE, lasts=20 * DAY))
-    async with Renewal(tunnel_settings(files=files), Side.SOURCE) as end:
+    async with CertificateReload(tunnel_settings(files=files), Side.SOURCE) as end:
         assert [record.fields for record in caplog.records] == [{"days_left": 18}]
         async with taken(end):
             write_files(tmp_path, authority.pem, authority.leaf(Side.SOURCE, lasts=400 * DAY))
@@ -246,7 +246,7 @@ async def carried_by(secret, destination):
             running_client(target, server.port, destination) as (client, endpoint),
         ):
             while not await works(endpoint):
-                if client.tally.refused[Refusal.IDENTITY] > 3:
+                if client.counters.refused[Refusal.IDENTITY] > 3:
                     return False
                 await asyncio.sleep(0.02)
             return True

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from tests.support.carrying import echoed, until_echoed
 from tests.support.patience import PATIENCE
 from tests.support.tunnel import HOST, echo, target_server
@@ -48,7 +48,7 @@ async def test_a_server_that_is_silent_makes_one_client_wait_and_not_all(ends):
     target = Target(HOST, 9093)
     async with (
         target_server(say_nothing) as port,
-        ends.running_client(target, port, deadlines=Deadlines(handshake=0.3)) as (_, endpoint),
+        ends.running_client(target, port, timeouts=Timeouts(handshake=0.3)) as (_, endpoint),
     ):
         assert [await echoed(endpoint) for _ in range(20)] == [None] * 20
     assert accepted < 5

@@ -12,7 +12,7 @@ from appliance.errors import HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tls.certificates import Credentials, make_credentials
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.server import TunnelServer
 from tests.support.carrying import refused
 from tests.support.tls import (
@@ -178,7 +178,7 @@ async def test_plain_text_is_refused(caplog):
 
 @pytest.mark.parametrize("first", [b"", b"\x16\x03\x01"], ids=["silence", "half a hello"])
 async def test_a_handshake_that_is_never_finished_is_ended(first):
-    async with running_server(UNUSED, deadlines=Deadlines(handshake=0.1, last_word=0.1)) as server:
+    async with running_server(UNUSED, timeouts=Timeouts(handshake=0.1, last_word=0.1)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(first)
         with contextlib.suppress(ConnectionError):
@@ -188,7 +188,7 @@ async def test_a_handshake_that_is_never_finished_is_ended(first):
 
 
 async def test_a_peer_that_never_names_a_target_is_ended():
-    async with running_server(UNUSED, deadlines=Deadlines(head=0.1)) as server:
+    async with running_server(UNUSED, timeouts=Timeouts(head=0.1)) as server:
         status, channel = await ask_connect(server.port, b"CONNECT b0.or")
         assert status.startswith(b"HTTP/1.1 400 no CONNECT request within")
         channel.close()
@@ -233,7 +233,7 @@ async def test_a_connection_too_many_waits_for_a_slot(caps, caplog):
 
 @AT_THE_CAP
 async def test_a_connection_that_finds_no_slot_in_time_is_refused_and_the_others_go_on(caps, caplog):
-    async with link_to(echo, Deadlines(slot=0.1), **caps) as link:
+    async with link_to(echo, Timeouts(slot=0.1), **caps) as link:
         reader, writer = await link.connect()
         writer.write(b"x")
         await reader.readexactly(1)

@@ -13,10 +13,10 @@ from appliance.settings.values import Side
 from appliance.tls.engine import TlsLayer
 from appliance.tls.first_flight import ClientWire
 from appliance.tunnel.first_flight_reader import READS_MAX
-from appliance.tunnel.limits.pending_handshakes import STRANGERS_MAX, STRANGERS_OF_ONE_MAX
+from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_ONE_MAX
 from appliance.tunnel.model.counters import Refusal
-from appliance.tunnel.model.timeouts import Deadlines
-from appliance.tunnel.report import LINES_A_MINUTE
+from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.outage_log import LINES_A_MINUTE
 from bench.lib.tunnel_strangers import flood, hello
 from tests.support.patience import PATIENCE
 from tests.support.tls import ask_connect, connect_request, identity, link_to, running_client, running_server
@@ -78,12 +78,12 @@ async def answer_to(port, said):
 async def test_whoever_does_not_prove_that_he_knows_the_secret_gets_not_a_byte(spoken):
     async with running_server(UNUSED) as server:
         assert await answer_to(server.port, SPOKEN[spoken]()) == b""
-        assert server.tally.accepted == 0
-        assert sum(server.tally.refused.values()) == 1
+        assert server.counters.accepted == 0
+        assert sum(server.counters.refused.values()) == 1
 
 
 async def test_our_own_first_flight_is_answered():
-    async with running_server(UNUSED, deadlines=Deadlines(handshake=0.3, last_word=0.1)) as server:
+    async with running_server(UNUSED, timeouts=Timeouts(handshake=0.3, last_word=0.1)) as server:
         assert await answer_to(server.port, sealed_hello()) != b""
 
 
@@ -133,7 +133,7 @@ async def test_a_recorded_hello_is_played_again_for_nothing(caplog):
 
 async def test_a_hello_that_never_arrived_gives_its_thief_bytes_that_he_cannot_read():
     """Who holds back a hello and sends it himself has not the key of its key share: no certificate, no name."""
-    async with running_server(UNUSED, deadlines=Deadlines(handshake=0.3, last_word=0.1)) as server:
+    async with running_server(UNUSED, timeouts=Timeouts(handshake=0.3, last_word=0.1)) as server:
         answer = await answer_to(server.port, sealed_hello())
     assert answer
     assert not any(word in answer for word in (b"replicator", *LINK.encode().split(b"-")))
@@ -163,16 +163,16 @@ async def test_connections_that_stand_and_new_ones_go_on_beside_a_stranger_who_s
         assert await second_reader.readexactly(1) == b"z"
         assert await flooding > 100
         assert echoes > 10
-        refused = link.server.tally.refused
+        refused = link.server.counters.refused
         assert refused[Refusal.IDENTITY] + refused[Refusal.CROWD] + refused[Refusal.PEER_UNREACHABLE] > 100
-        assert link.server.tally.accepted == 2
+        assert link.server.counters.accepted == 2
         writer.close()
         second.close()
 
 
 async def test_a_first_flight_may_come_in_pieces():
     flight = sealed_hello()
-    async with running_server(UNUSED, deadlines=Deadlines(last_word=0.1)) as server:
+    async with running_server(UNUSED, timeouts=Timeouts(last_word=0.1)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(flight), 50):
@@ -187,20 +187,20 @@ async def test_a_drain_ends_first_flights_that_have_not_come():
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(sealed_hello()[:100])
         async with asyncio.timeout(PATIENCE):
-            while not server._strangers._present:
+            while not server._pending._present:
                 await asyncio.sleep(0.01)
         await server.drain(0)
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read(-1) == b""
-        assert not server._strangers._present
-        assert not server.tally.refused
+        assert not server._pending._present
+        assert not server.counters.refused
         writer.transport.abort()
 
 
 async def test_case_22_a_hello_that_comes_in_crumbs_is_not_waited_for():
     """4,095 single bytes took 160 ms of the event loop."""
     flight = sealed_hello()
-    async with running_server(UNUSED, deadlines=Deadlines(hello=PATIENCE)) as server:
+    async with running_server(UNUSED, timeouts=Timeouts(hello=PATIENCE)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sent = 0
@@ -223,17 +223,17 @@ async def test_case_23_whoever_holds_connections_keeps_nobody_out_who_comes_from
     """256 idle connections from the peer's own address, as behind a NAT, shut the tunnel."""
     async with target_server(echo) as port:
         target = Target(HOST, port)
-        async with running_server(target, deadlines=Deadlines(hello=PATIENCE)) as server:
+        async with running_server(target, timeouts=Timeouts(hello=PATIENCE)) as server:
             held = [
                 await asyncio.open_connection("127.0.0.1", server.port, local_addr=(address, 0))
-                for _ in range(STRANGERS_OF_ONE_MAX + 50)
+                for _ in range(PENDING_OF_ONE_MAX + 50)
             ]
             async with asyncio.timeout(PATIENCE):
-                while server._strangers._present[address] < STRANGERS_OF_ONE_MAX:
+                while server._pending._present[address] < PENDING_OF_ONE_MAX:
                     await asyncio.sleep(0.01)
             status, channel = await ask_connect(server.port, connect_request(target), address=address)
             assert status == b"HTTP/1.1 200 connected"
-            assert server._strangers._present[address] <= STRANGERS_OF_ONE_MAX
+            assert server._pending._present[address] <= PENDING_OF_ONE_MAX
             channel.reset()
             for _, writer in held:
                 writer.transport.abort()
@@ -242,14 +242,14 @@ async def test_case_23_whoever_holds_connections_keeps_nobody_out_who_comes_from
 async def test_a_crowd_from_many_addresses_keeps_out_nobody_whose_address_is_not_known_yet():
     async with target_server(echo) as port:
         target = Target(HOST, port)
-        async with running_server(target, deadlines=Deadlines(hello=PATIENCE)) as server:
+        async with running_server(target, timeouts=Timeouts(hello=PATIENCE)) as server:
             held = [
                 await asyncio.open_connection("127.0.0.1", server.port, local_addr=(f"127.0.1.{number % 200}", 0))
-                for number in range(STRANGERS_MAX + 50)
+                for number in range(PENDING_MAX + 50)
             ]
             status, channel = await ask_connect(server.port, connect_request(target), address="127.0.0.9")
             assert status == b"HTTP/1.1 200 connected"
-            assert server._strangers.expects("127.0.0.9")
+            assert server._pending.expects("127.0.0.9")
             channel.reset()
             for _, writer in held:
                 writer.transport.abort()

@@ -8,7 +8,7 @@ import pytest
 
 from appliance.settings.target import Target
 from appliance.settings.values import KeyFiles, Side
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.ssh import options
 from tests.support.carrying import echoed, exchange, refused, until_echoed
 from tests.support.patience import PATIENCE
@@ -254,11 +254,11 @@ async def test_a_server_that_is_silent_is_asked_by_one_connection_and_not_by_eac
         accepted += 1
         await reader.read(-1)
 
-    hasty = Deadlines(dial=0.5, handshake=0.5)
+    hasty = Timeouts(dial=0.5, handshake=0.5)
     async with (
         ssh_server(tmp_path / "ssh") as server,
         target_server(say_nothing) as server.port,
-        inside(server, echo, deadlines=hasty) as link,
+        inside(server, echo, timeouts=hasty) as link,
     ):
         assert await asyncio.gather(*(echoed(link.endpoint) for _ in range(20))) == [None] * 20
     assert accepted == 1
@@ -316,7 +316,7 @@ async def test_a_channel_that_is_given_up_is_closed_when_the_server_opens_it_aft
         ssh_server(tmp_path / "ssh") as server,
         valve.before(server.port) as server.port,
         target_server(until_ended) as at,
-        inside(server, echo, at, deadlines=Deadlines(dial=2)) as link,
+        inside(server, echo, at, timeouts=Timeouts(dial=2)) as link,
     ):
         await link.client._dialler.login()
         valve.open.clear()

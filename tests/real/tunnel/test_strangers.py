@@ -18,8 +18,8 @@ from appliance.settings.values import Side
 from appliance.tls.certificates import authority_key, peer_name
 from appliance.tls.engine import TlsLayer
 from appliance.tls.first_flight import ClientWire
-from appliance.tunnel.limits.pending_handshakes import STRANGERS_OF_ONE_MAX
-from appliance.tunnel.model.timeouts import Deadlines
+from appliance.tunnel.limits.pending_handshakes import PENDING_OF_ONE_MAX
+from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.server import TunnelServer
 from tests.support import flood
 from tests.support.authority import DAY, Authority
@@ -133,7 +133,7 @@ async def test_a_handshake_that_comes_byte_by_byte_has_no_more_time_than_one_tha
     hello = TlsLayer(end.context, ClientWire(end.tokens, time.time()))
     hello.start()
     resolver = Resolver({HOST: ["127.0.0.1"]})
-    async with running_server(TARGET, resolver, Deadlines(handshake=0.3, last_word=0.1)) as server:
+    async with running_server(TARGET, resolver, Timeouts(handshake=0.3, last_word=0.1)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
 
         async def drip():
@@ -189,7 +189,7 @@ async def test_ten_thousand_idle_connections_from_one_address_stop_nobody_who_ca
             descriptors, memory = process.num_fds(), process.memory_info().rss
             async with flooding(server.port, "127.0.0.2", 10_000) as held:
                 assert held < 2000  # all but those that the kernel, not this process, still has in its backlog
-                assert process.num_fds() - descriptors <= STRANGERS_OF_ONE_MAX + 10
+                assert process.num_fds() - descriptors <= PENDING_OF_ONE_MAX + 10
                 assert process.memory_info().rss - memory < 40 * MEGABYTE
                 writer.write(b"y")
                 assert await reader.readexactly(1) == b"y"

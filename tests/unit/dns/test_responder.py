@@ -58,7 +58,7 @@ async def test_a_name_that_is_ours_and_has_no_address_is_answered_by_a_failure_a
     responder = Responder(full, Upstream(Target("192.0.2.1", 53)))
     reply = DNSRecord.parse(await responder.reply_to(query("b9.orange"), by_tcp=False))
     assert reply.header.rcode == RCODE.SERVFAIL
-    assert responder.tally == {Outcome.SERVFAIL: 1}
+    assert responder.counters == {Outcome.SERVFAIL: 1}
     assert caplog.text == ""
 
 
@@ -74,4 +74,4 @@ async def test_every_query_is_counted_by_what_became_of_it():
     responder = Responder(looks_up, None)
     for message in (query("b0.orange"), query("b1.orange", "AAAA"), query("b0.grape"), query("broken"), b"short"):
         await responder.reply_to(message, by_tcp=False)
-    assert responder.tally == {Outcome.MAPPED: 2, Outcome.REFUSED: 1, Outcome.SERVFAIL: 1, Outcome.MALFORMED: 1}
+    assert responder.counters == {Outcome.MAPPED: 2, Outcome.REFUSED: 1, Outcome.SERVFAIL: 1, Outcome.MALFORMED: 1}

@@ -1,21 +1,21 @@
 from dataclasses import replace
 
-from appliance.gateway.model.brokers import Sight, Standing
+from appliance.gateway.model.brokers import BrokerState, BrokerView
 from appliance.gateway.model.health import Answer, Keys, destination_health, source_health
-from appliance.tunnel.model.counters import Tally
+from appliance.tunnel.model.counters import Counters
 from tests.support.brokers import ALLOWED, B0, NOW, REFUSED_KEY, SEEN, WELL
 
 KEYS = Keys(90.5, previous_secret=False)
 
 
-def health(sight: Sight = WELL, shim_fault: str = "", server_fault: str | None = "", now: float = NOW) -> Answer:
-    tally = Tally(server_fault=server_fault)
-    return destination_health("orange-grape", ALLOWED, shim_fault, tally, KEYS, sight, now)
+def health(view: BrokerView = WELL, shim_fault: str = "", server_fault: str | None = "", now: float = NOW) -> Answer:
+    counters = Counters(server_fault=server_fault)
+    return destination_health("orange-grape", ALLOWED, shim_fault, counters, KEYS, view, now)
 
 
 def test_an_end_that_listens_is_well() -> None:
-    tally = Tally(open=3, carrying=1)
-    assert source_health("orange-grape", True, tally, KEYS) == {
+    counters = Counters(open=3, carrying=1)
+    assert source_health("orange-grape", True, counters, KEYS) == {
         "side": "source",
         "link": "orange-grape",
         "troubles": [],
@@ -27,7 +27,7 @@ def test_an_end_that_listens_is_well() -> None:
             "previous_secret": False,
         },
     }
-    assert source_health("orange-grape", False, tally, KEYS)["troubles"] == ["the tunnel does not listen"]
+    assert source_health("orange-grape", False, counters, KEYS)["troubles"] == ["the tunnel does not listen"]
 
 
 def test_an_end_that_reaches_all_is_well_and_says_which_brokers_are_open() -> None:
@@ -53,9 +53,9 @@ def test_every_trouble_is_told_and_names_what_to_change() -> None:
         (health(shim_fault="no reply"), "DNS shim", "no reply"),
         (health(server_fault="connection refused"), "tunnel server", "connection refused"),
         (health(REFUSED_KEY), "(credentials)", "SOURCE_API_KEY"),
-        (health(Sight()), "has not told its brokers yet"),
+        (health(BrokerView()), "has not told its brokers yet"),
         (health(SEEN), "b3.orange.example:9999 is refused", "other ports only: 9092-9098", "SOURCE_BROKER_PATTERN"),
-        (health(replace(WELL, standing={B0: Standing.CLOSED})), "no endpoint", "TUNNEL_ENDPOINT_NETWORK"),
+        (health(replace(WELL, state={B0: BrokerState.CLOSED})), "no endpoint", "TUNNEL_ENDPOINT_NETWORK"),
     ):
         (trouble,) = answer["troubles"]
         assert [word for word in words if word not in trouble] == []
@@ -72,7 +72,7 @@ def test_before_the_first_connection_nobody_knows_whether_the_server_is_there() 
 
 
 def test_a_certificate_that_ends_soon_and_a_previous_secret_are_remarks_and_no_trouble() -> None:
-    answer = source_health("orange-grape", True, Tally(), Keys(29.9, previous_secret=True))
+    answer = source_health("orange-grape", True, Counters(), Keys(29.9, previous_secret=True))
     soon, previous = answer["remarks"]
     assert ("ends in 29 days" in soon, "TUNNEL_CERTIFICATE_FILE" in soon) == (True, True)
     assert "SHARED_SECRET_PREVIOUS" in previous

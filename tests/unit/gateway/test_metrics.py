@@ -6,11 +6,11 @@ from pathlib import Path
 from prometheus_client.registry import Collector
 
 from appliance.dns.counters import Outcome
-from appliance.gateway.model.brokers import Fault, Sight, Standing
+from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.health import Keys
 from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.settings.values import Side
-from appliance.tunnel.model.counters import Refusal, Tally
+from appliance.tunnel.model.counters import Counters, Refusal
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 from tests.support.brokers import REFUSED_KEY, SEEN
@@ -28,15 +28,15 @@ def shown(*collectors: Collector) -> Samples:
     return samples(text)
 
 
-def tunnel(tally: Tally) -> TunnelCollector:
-    return TunnelCollector(Side.SOURCE, tunnel_settings(), tally, lambda: Keys(12.5, True))
+def tunnel(counters: Counters) -> TunnelCollector:
+    return TunnelCollector(Side.SOURCE, tunnel_settings(), counters, lambda: Keys(12.5, True))
 
 
 def test_an_end_shows_what_it_has_counted():
-    tally = Tally(accepted=7, open=3, carrying=1, refused=Counter({Refusal.IDENTITY: 2}))
-    tally.ended[End.NEAR_LOST.name] += 1
-    tally.to_target.bytes, tally.from_target.bytes = 10, 20
-    found = shown(tunnel(tally))
+    counters = Counters(accepted=7, open=3, carrying=1, refused=Counter({Refusal.IDENTITY: 2}))
+    counters.ended[End.NEAR_LOST.name] += 1
+    counters.to_target.bytes, counters.from_target.bytes = 10, 20
+    found = shown(tunnel(counters))
     assert found["build_info", "tcp", "source", VERSION] == 1
     assert (found["certificate_days_left",], found["previous_secret",]) == (12.5, 1)
     assert found["connections_accepted_total",] == 7
@@ -49,10 +49,10 @@ def test_an_end_shows_what_it_has_counted():
 
 
 def test_a_histogram_counts_each_duration_in_every_bucket_that_reaches_it():
-    tally = Tally()
+    counters = Counters()
     for seconds in (0.002, 0.2, 20):
-        tally.handshakes.observe(seconds)
-    found = shown(tunnel(tally))
+        counters.handshakes.observe(seconds)
+    found = shown(tunnel(counters))
     buckets = {key[1]: value for key, value in found.items() if key[0] == "handshake_seconds_bucket"}
     assert (buckets["0.001"], buckets["0.0025"], buckets["0.1"], buckets["0.25"]) == (0, 1, 1, 2)
     assert (buckets["10.0"], buckets["+Inf"], found["handshake_seconds_count",]) == (2, 3, 3)
@@ -74,25 +74,25 @@ def test_the_destinations_end_shows_its_brokers_its_queries_and_its_endpoints():
 
 
 def test_what_is_unknown_has_no_sample():
-    found = shown(DestinationCollector(replace(NUMBERS, server_fault=None, sight=Sight())))
+    found = shown(DestinationCollector(replace(NUMBERS, server_fault=None, view=BrokerView())))
     unknown = {"server_reachable", "brokers", "broker", "metadata_known", "metadata_timestamp_seconds"}
     assert not {name for name, *_ in found} & unknown
 
 
 def test_a_cluster_that_does_not_tell_is_shown_with_what_it_told_before():
-    found = shown(DestinationCollector(replace(NUMBERS, server_fault="refused", sight=REFUSED_KEY)))
+    found = shown(DestinationCollector(replace(NUMBERS, server_fault="refused", view=REFUSED_KEY)))
     assert (found["metadata_known",], found["server_reachable",]) == (0, 0)
     assert found["metadata_timestamp_seconds",] == REFUSED_KEY.at
     assert found["brokers", "open"] == 1
 
 
 def test_the_process_is_shown_too():
-    assert {"process_open_fds", "process_resident_memory_bytes"} <= {name for name, *_ in shown(tunnel(Tally()))}
+    assert {"process_open_fds", "process_resident_memory_bytes"} <= {name for name, *_ in shown(tunnel(Counters()))}
 
 
 def test_the_documentation_has_every_metric_and_every_value_of_its_labels_and_no_other():
     documented = set(re.findall(r"^\| `(kafka_tunnel_\w+)", DOCUMENT, re.MULTILINE))
-    families = [*tunnel(Tally()).collect(), *DestinationCollector(NUMBERS).collect()]
+    families = [*tunnel(Counters()).collect(), *DestinationCollector(NUMBERS).collect()]
     assert documented == {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
-    values = {value.value for kind in (Refusal, Outcome, Fault, Standing) for value in kind}
+    values = {value.value for kind in (Refusal, Outcome, Fault, BrokerState) for value in kind}
     assert {value for value in values | {end.name.lower() for end in End} if f"`{value}`" not in DOCUMENT} == set()

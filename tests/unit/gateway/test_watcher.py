@@ -8,7 +8,7 @@ from appliance.dns.addresses import AddressBook
 from appliance.errors import CredentialsRefused, NameUnresolved, SettingsError, Unreachable
 from appliance.gateway import watcher as watcher_module
 from appliance.gateway.endpoints import Endpoints
-from appliance.gateway.model.brokers import Fault, Standing
+from appliance.gateway.model.brokers import BrokerState, Fault
 from appliance.gateway.watcher import BrokerWatcher, resolver
 from tests.support.brokers import ALLOWED, B0, B1, OTHER_NAME, OTHER_PORT, ScriptedCluster
 from tests.unit.gateway.test_endpoints import Client
@@ -43,7 +43,7 @@ async def test_a_broker_is_open_as_soon_as_the_cluster_lists_it_without_being_as
     assert [target for target, *_ in client.opened] == [str(B0)]
     assert await watcher.look()
     assert [(target, port) for target, _, port in client.opened] == [(str(B0), B0.port), (str(B1), B1.port)]
-    assert watcher.sight.standing == {B0: Standing.OPEN, B1: Standing.OPEN}
+    assert watcher.view.state == {B0: BrokerState.OPEN, B1: BrokerState.OPEN}
 
 
 async def test_a_broker_outside_of_the_list_is_told_once_and_stays_shown(endpoints, client, caplog):
@@ -56,7 +56,7 @@ async def test_a_broker_outside_of_the_list_is_told_once_and_stays_shown(endpoin
         "broker": "b3.orange.example:9999",
         "reason": "its name is allowed on other ports only: 9092-9098",
     }
-    assert watcher.sight.those(Standing.REFUSED) == (OTHER_PORT,)
+    assert watcher.view.those(BrokerState.REFUSED) == (OTHER_PORT,)
     assert [target for target, *_ in client.opened] == [str(B0)]
 
 
@@ -76,11 +76,11 @@ async def test_what_the_cluster_does_not_tell_is_said_once_and_what_was_known_st
         {"fault": "unreachable", "cause": "nobody answers"},
         {"fault": "credentials", "cause": "check SOURCE_API_KEY"},
     ]
-    assert watcher.sight.standing == {B0: Standing.OPEN}
-    assert (watcher.sight.fault, watcher.sight.cause) == (Fault.CREDENTIALS, "check SOURCE_API_KEY")
+    assert watcher.view.state == {B0: BrokerState.OPEN}
+    assert (watcher.view.fault, watcher.view.cause) == (Fault.CREDENTIALS, "check SOURCE_API_KEY")
     assert watcher.failures == {Fault.UNREACHABLE: 2, Fault.CREDENTIALS: 1}
     assert await watcher.look()
-    assert watcher.sight.fault is None
+    assert watcher.view.fault is None
     assert caplog.messages[-1] == "the source cluster tells its brokers again"
 
 
@@ -90,10 +90,10 @@ async def test_an_endpoint_that_cannot_be_had_is_told_once_and_tried_again(endpo
     await watcher.look()
     await watcher.look()
     assert len(warnings(caplog)) == 1
-    assert watcher.sight.standing == {B0: Standing.CLOSED}
+    assert watcher.view.state == {B0: BrokerState.CLOSED}
     client.fault = None
     await watcher.look()
-    assert watcher.sight.standing == {B0: Standing.OPEN}
+    assert watcher.view.state == {B0: BrokerState.OPEN}
 
 
 async def test_a_broker_that_left_keeps_its_endpoint_and_is_shown_no_more(endpoints, client, caplog):
@@ -101,7 +101,7 @@ async def test_a_broker_that_left_keeps_its_endpoint_and_is_shown_no_more(endpoi
     await watcher.look()
     await watcher.look()
     assert len(client.opened) == endpoints.count == 2
-    assert watcher.sight.standing == {B0: Standing.OPEN}
+    assert watcher.view.state == {B0: BrokerState.OPEN}
     assert caplog.records[-1].fields == {"broker": str(B1)}
 
 

@@ -4,15 +4,15 @@ import logging
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.runtime import background as endless
-from appliance.runtime.background import beside
+from appliance.runtime import background
+from appliance.runtime.background import in_background
 
 log = logging.getLogger("appliance.test")
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endless, "_RETRY", 0.0)
+    monkeypatch.setattr(background, "_RETRY", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ async def test_what_fails_again_and_again_is_told_once_and_tried_until_it_works(
         works.set()
         await asyncio.Event().wait()
 
-    async with beside(log, "cannot {}; it goes on", serve=serve):
+    async with in_background(log, "cannot {}; it goes on", serve=serve):
         await works.wait()
     assert caplog.messages == [line]
 
@@ -45,7 +45,7 @@ async def test_another_failure_is_told_too(caplog: pytest.LogCaptureFixture) -> 
             raise failures.pop(0)
         over.set()
 
-    async with beside(log, "cannot {}", watch=watch):
+    async with in_background(log, "cannot {}", watch=watch):
         await over.wait()
     assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["one", "two"]
 
@@ -56,7 +56,7 @@ async def test_the_work_ends_with_the_block_and_leaves_no_task() -> None:
     async def wait() -> None:
         await asyncio.Event().wait()
 
-    async with beside(log, "cannot {}", one=wait, two=wait):
+    async with in_background(log, "cannot {}", one=wait, two=wait):
         assert {task.get_name() for task in asyncio.all_tasks() - before} == {
             "appliance.test one",
             "appliance.test two",

@@ -4,8 +4,8 @@ import contextlib
 import pytest
 
 from appliance.errors import TimedOut, Unreachable
-from appliance.tunnel.limits.connection_limit import WAITING_MAX, Slots
-from appliance.tunnel.model.counters import Tally
+from appliance.tunnel.limits.connection_limit import WAITING_MAX, ConnectionLimit
+from appliance.tunnel.model.counters import Counters
 
 
 @contextlib.asynccontextmanager
@@ -20,23 +20,23 @@ async def tasks(count, work):
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def holder(slots):
+def holder(limit):
     async def hold():
-        async with slots.slot():
+        async with limit.slot():
             await asyncio.Event().wait()
 
     return hold
 
 
 async def test_whoever_finds_all_slots_taken_gets_the_one_that_comes_free():
-    slots = Slots(1, 10, Tally())
+    limit = ConnectionLimit(1, 10, Counters())
     served = asyncio.Event()
 
     async def be_served():
-        async with slots.slot():
+        async with limit.slot():
             served.set()
 
-    async with tasks(1, holder(slots)) as (first,), tasks(1, be_served):
+    async with tasks(1, holder(limit)) as (first,), tasks(1, be_served):
         assert not served.is_set()
         first.cancel()
         async with asyncio.timeout(10):
@@ -44,39 +44,39 @@ async def test_whoever_finds_all_slots_taken_gets_the_one_that_comes_free():
 
 
 async def test_whoever_waits_too_long_is_told_which_limit_to_raise():
-    slots = Slots(1, 0.01, Tally())
-    async with tasks(1, holder(slots)):
+    limit = ConnectionLimit(1, 0.01, Counters())
+    async with tasks(1, holder(limit)):
         with pytest.raises(TimedOut, match=r"TUNNEL_CONNECTIONS_MAX=1 connections are in use for 0\.01 s"):
-            async with slots.slot():
+            async with limit.slot():
                 pass
 
 
 async def test_only_so_many_may_wait():
-    slots = Slots(1, 10, Tally())
-    async with tasks(1 + WAITING_MAX, holder(slots)):
+    limit = ConnectionLimit(1, 10, Counters())
+    async with tasks(1 + WAITING_MAX, holder(limit)):
         with pytest.raises(Unreachable, match="TUNNEL_CONNECTIONS_MAX=1 connections are in use, and 256 wait"):
-            async with slots.slot():
+            async with limit.slot():
                 pass
 
 
 async def test_a_slot_comes_back_from_whoever_gave_up():
-    slots = Slots(1, 10, Tally())
-    async with tasks(3, holder(slots)):
+    limit = ConnectionLimit(1, 10, Counters())
+    async with tasks(3, holder(limit)):
         pass
-    async with asyncio.timeout(10), slots.slot():
+    async with asyncio.timeout(10), limit.slot():
         pass
 
 
 async def test_that_all_are_taken_is_told_once_and_that_some_are_free_again(caplog):
     caplog.set_level("INFO")
-    slots = Slots(10, 10, Tally())
-    async with tasks(10, holder(slots)) as running:
-        async with tasks(100, holder(slots)):
+    limit = ConnectionLimit(10, 10, Counters())
+    async with tasks(10, holder(limit)) as running:
+        async with tasks(100, holder(limit)):
             pass
         for task in running[:3]:
             task.cancel()
         await asyncio.gather(*running[:3], return_exceptions=True)
-        async with slots.slot():
+        async with limit.slot():
             pass
     assert [record.message for record in caplog.records] == [
         "all connections are in use, new ones wait: raise TUNNEL_CONNECTIONS_MAX",

@@ -1,7 +1,7 @@
 import pytest
 
 from appliance.errors import IdentityRefused, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
-from appliance.tunnel.model.counters import BOUNDS, Histogram, Refusal, Tally
+from appliance.tunnel.model.counters import BOUNDS, Counters, Histogram, Refusal
 
 
 @pytest.mark.parametrize(
@@ -16,11 +16,11 @@ from appliance.tunnel.model.counters import BOUNDS, Histogram, Refusal, Tally
     ],
 )
 def test_a_refusal_has_one_cause(error, of_the_peer, of_the_target):
-    tally = Tally()
-    tally.peer_failed(error)
-    tally.target_failed(error)
-    assert sum(tally.refused.values()) == 2
-    assert tally.refused.keys() == {of_the_peer, of_the_target}
+    counters = Counters()
+    counters.peer_failed(error)
+    counters.target_failed(error)
+    assert sum(counters.refused.values()) == 2
+    assert counters.refused.keys() == {of_the_peer, of_the_target}
 
 
 def test_a_bucket_holds_what_took_no_longer_than_its_bound():

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from appliance.errors import IdentityRefused, PeerError, TimedOut, Unreachable
-from appliance.tunnel.report import LINES_A_MINUTE, Report
+from appliance.tunnel.outage_log import LINES_A_MINUTE, OutageLog
 
 LINES = ((IdentityRefused, "refused: check SHARED_SECRET"), (Unreachable, "unreachable: check TUNNEL_PORT"))
 
@@ -11,7 +11,7 @@ LINES = ((IdentityRefused, "refused: check SHARED_SECRET"), (Unreachable, "unrea
 @pytest.fixture
 def report(caplog):
     caplog.set_level(logging.INFO)
-    return Report("server", LINES, "reached again")
+    return OutageLog("server", LINES, "reached again")
 
 
 def test_a_state_is_told_once_and_its_change_again(report, caplog):
@@ -44,7 +44,7 @@ def test_an_error_without_a_line_of_its_own_is_told_all_the_same(report, caplog)
 
 def test_whoever_changes_state_at_will_gets_so_many_lines_a_minute_and_the_rest_is_counted(caplog):
     now = 0.0
-    report = Report("peer", LINES, "well", clock=lambda: now)
+    report = OutageLog("peer", LINES, "well", clock=lambda: now)
     for _ in range(1000):
         report.failed("s", Unreachable("a"))
         report.failed("s", IdentityRefused("b"))

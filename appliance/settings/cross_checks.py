@@ -13,7 +13,7 @@ from appliance.settings.target import is_ip_literal
 from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings
 
 
-def disagreements(settings: Settings, role: Role) -> list[str]:
+def cross_check(settings: Settings, role: Role) -> list[str]:
     """Every fault that shows only when the values are seen together; empty when they agree."""
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
     faults += _weak_secrets(settings)

@@ -19,9 +19,9 @@ from confluent_kafka.admin import (
 )
 
 from appliance.errors import ProcessFailed, SettingsError
+from appliance.kafka.client import topics
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.client.topics import NewTopic as Wanted
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
@@ -142,7 +142,7 @@ async def test_the_vpc_calls_brokers_by_name_and_their_certificates_bear_it(thre
 
 
 async def test_topics_that_the_replicator_makes_with_three_replicas_take_nothing_on_one_broker_alone(three):
-    wanted = [Wanted(f"factor-{factor}", 1, factor, {"retention.ms": "7200000"}) for factor in (-1, 1, 2, 3)]
+    wanted = [topics.NewTopic(f"factor-{factor}", 1, factor, {"retention.ms": "7200000"}) for factor in (-1, 1, 2, 3)]
     async with vpc(three, Side.DESTINATION) as kafka:
         made = await ConfigFilter(kafka).make(wanted)
     assert (made.failures, made.left_out) == ({}, {})

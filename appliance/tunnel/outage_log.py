@@ -22,7 +22,7 @@ LINES_A_MINUTE = 60
 """Of one report, at most."""
 
 
-class Report:
+class OutageLog:
     """Says what a subject (the server, a target, a peer) suffers from, when that changes.
 
     Args:
