@@ -1,4 +1,4 @@
-"""Copies that hold what no position accounts for, on real brokers: nothing is written behind it (invariants G and H)."""
+"""Copies on real brokers that hold what no position accounts for: nothing is written behind it (invariants G, H)."""
 
 import asyncio
 
