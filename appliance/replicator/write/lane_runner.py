@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped, PartitionsUnavailable
@@ -94,10 +94,10 @@ class LaneRunner:
         await self._look_for_others(stopping)
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
             try:
-                if self.lane.state is LaneState.COLD:
-                    await self._start()
-                if due := self._due():
-                    await self._take_in(due)
+                if self.lane.state is LaneState.COLD or self._due():
+                    await _unless_set(stopping, self._get_ready())
+                    if stopping.is_set():
+                        break
                 self._is_well()
                 await self._look_at_copies()
                 await self._look_for_room()
@@ -128,6 +128,13 @@ class LaneRunner:
     @property
     def _name(self) -> str:
         return f"lane {self.lane.index}"
+
+    async def _get_ready(self) -> None:
+        """Start a lane that is cold, and take in the partitions that are due; cut off at any await it is done again."""
+        if self.lane.state is LaneState.COLD:
+            await self._start()
+        if due := self._due():
+            await self._take_in(due)
 
     async def _start(self) -> None:
         """Fence, leave our name, for which whoever was fenced waits, and read what is remembered."""
@@ -339,6 +346,19 @@ class LaneRunner:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause * random.uniform(0.5, 1)):
                 await stopping.wait()
+
+
+async def _unless_set(stopping: asyncio.Event, work: Coroutine[object, object, None]) -> None:
+    """Do the work, or cut it off once ``stopping`` is set: a coordinator that is busy may be waited for long."""
+    doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait([doing, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        doing.cancel()  # nothing, where it is done
+        await asyncio.gather(doing, stopped, return_exceptions=True)
+    if not doing.cancelled():
+        doing.result()
 
 
 def _now() -> int:
