@@ -329,7 +329,7 @@ class History:
         while self.workload.decide():
             pass
         self._supervise()
-        self._at(self.loop.time() + _OPERATOR_AFTER, self._grow_copies)
+        self._at(self.loop.time() + _OPERATOR_AFTER, self._operate)
 
     def _supervise(self) -> None:
         """Start the replicator again when none runs, unless its link is refused."""
@@ -337,9 +337,13 @@ class History:
             self._start_process()
         self._at(self.loop.time() + 1.0, self._supervise)
 
-    def _grow_copies(self) -> None:
-        """The operator gives copies that nobody's claim or position is about what they lack."""
+    def _operate(self) -> None:
+        """The operator does what log lines ask for: grows copies that nobody has claimed, ends hanging transactions."""
         for topic in self.source.topics.values():
             copy = self.destination.topics.get(self.naming.destination(topic.name))
             if copy is not None and len(copy.logs) < len(topic.logs):
                 self.destination.grow(copy.name, len(topic.logs))
+        for log in self.lost:
+            for producer in list(log.open):
+                log.mark(producer, log.producers[producer].epoch, committed=False)
+                self.destination.changed(log)
