@@ -1,7 +1,7 @@
 """Files that hold secrets and SSH keys: the modes that are allowed, and the content that is expected.
 
-SSH keys are Ed25519 alone, as ``ssh-keygen -t ed25519`` makes them: every OpenSSH since 6.5 has such a key, and there is
-nothing to choose in it.
+SSH keys are Ed25519 alone, as ``ssh-keygen -t ed25519`` makes them: every OpenSSH since 6.5 has such a key, and it
+offers nothing to choose.
 """
 
 import os
