@@ -1,30 +1,75 @@
-"""``python -m tests [ARGUMENT...]``: the style, the types, and then pytest with the arguments.
+"""``bin/test [SUITE...] [FILE...] [OPTION...]``: the checks and the tests of a checkout; ``--help`` lists the suites.
 
-All of them run, whichever fails; pytest comes last, so that its closing line is the last of all. With ``--faults`` it
-is the fault suite alone, which takes ``--seed N`` and ``--soak MINUTES``; with ``--brokers`` copying between brokers of
-other versions alone; with ``--networks`` the suite of two networks alone, and with ``--containers`` that of Docker on
-two VMs, which both need root.
+Without a suite, a FILE or ``-k``: style, types, and the tests of tests/unit and tests/real. All of them run, whichever
+fails; pytest comes last, so that its closing line is the last of all. With suites, each a directory of tests: these
+alone, one after the other. A FILE, or ``-k`` without one: pytest on what is chosen, wherever it lies, and nothing
+else. Every other argument is pytest's.
 """
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from tests.suites import DEFAULT, DIRECTORIES, SUITES, Suite
 
 CHECKOUT = Path(__file__).parent.parent
 CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
-TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
-SUITES = ("faults", "brokers", "networks", "containers")
-"""The directories whose tests run only when asked for."""
+TAKE_A_VALUE = ("-k", "-m", "-n", "-p", "-c", "-o", "-r", "-W")
+"""Options of pytest whose value is an argument of its own, which is no FILE, whatever its name."""
+
+USAGE = "bin/test [SUITE...] [FILE...] [OPTION OF PYTEST...]"
 
 
-def steps(arguments: list[str]) -> list[list[str]]:
-    """The modules to run, with their arguments."""
-    for suite in SUITES:
-        if f"--{suite}" in arguments:
-            return [["pytest", f"tests/{suite}", *(argument for argument in arguments if argument != f"--{suite}")]]
-    return [*CHECKS, ["pytest", *TWO_FILES_AT_ONCE, *arguments]]
+def steps(arguments: Sequence[str], here: Path) -> list[list[str]]:
+    """The modules to run, with their arguments, for who stands in the directory ``here``."""
+    wanted = [suite for suite in SUITES if suite.flag in arguments]
+    others = [argument for argument in arguments if argument not in {suite.flag for suite in SUITES}]
+    files = [_absolute(argument, here) for argument in _files(others, here)]
+    options = [argument for argument in others if argument not in set(_files(others, here))]
+    if files:
+        return [["pytest", *options, *files]]
+    if wanted:
+        return [run(suite, options) for suite in wanted]
+    if "-k" in options:
+        return [["pytest", *options, *DIRECTORIES]]
+    return [*CHECKS, run(DEFAULT, options)]
+
+
+def run(suite: Suite, options: Sequence[str] = ()) -> list[str]:
+    """The step that runs the tests of a suite."""
+    return ["pytest", *suite.options, *options, *suite.directories]
+
+
+def _files(arguments: Sequence[str], here: Path) -> Iterator[str]:
+    """The arguments that name tests: a file, a directory, or one test in a file."""
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        path = here / argument.partition("::")[0]
+        if before not in TAKE_A_VALUE and path.exists() and path.resolve().is_relative_to(CHECKOUT / "tests"):
+            yield argument
+
+
+def _absolute(argument: str, here: Path) -> str:
+    path, colons, test = argument.partition("::")
+    return f"{(here / path).resolve()}{colons}{test}"
+
+
+def help_text() -> str:
+    """The suites, each with its line, and the minutes measured on two cores."""
+    lines = [f"  {suite.flag or '(none)':<14}{suite.minutes:>5} min  {suite.purpose}" for suite in (DEFAULT, *SUITES)]
+    return "\n".join((f"usage: {USAGE}", "", str(__doc__).partition("\n\n")[2].strip(), "", "suites:", *lines))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run all steps; the exit code of the first that failed."""
+    if {"-h", "--help"} & set(arguments):
+        print(help_text())
+        return 0
+    todo = steps(arguments, Path(os.getcwd()))
+    outcomes = [subprocess.run([sys.executable, "-m", *step], cwd=CHECKOUT).returncode for step in todo]
+    return next((outcome for outcome in outcomes if outcome), 0)
 
 
 if __name__ == "__main__":
-    outcomes = [subprocess.run([sys.executable, "-m", *step], cwd=CHECKOUT).returncode for step in steps(sys.argv[1:])]
-    sys.exit(next((outcome for outcome in outcomes if outcome), 0))
+    sys.exit(main(sys.argv[1:]))

@@ -1,12 +1,90 @@
-"""For all tests: a busy machine takes its time for an example, and that is no failure."""
+"""What tests share: two plain clusters for a whole session, the ways of a tunnel, event loops, and patience.
+
+Every test has topics and a link of its own, by unique names.
+"""
+
+import asyncio
+import itertools
+import logging
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
+import pytest_asyncio
+import uvloop
 from hypothesis import HealthCheck, settings
+
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan
+from tests.support.engine import Pair
+from tests.support.ssh import MakeServer, asyncssh_server, inside_ssh
+from tests.support.stalling import stalling
+from tests.support.tls import TLS
+from tests.support.tunnel import SECRET, Ends, logged
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+_REAL = Path(__file__).parent / "real"
+_ON_UVLOOP = ("tunnel", "gateway", "dns")
+_numbers = itertools.count()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     stalls = "let the event loops of tests/real stand still at random, chosen by SEED"
     parser.addoption("--stalls", type=int, metavar="SEED", help=stalls)
+    parser.addoption("--failures-to", type=Path, metavar="FILE", help="write the names of the tests that failed there")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """For tests/ci.py, which runs what failed once more."""
+    if (file := config.getoption("--failures-to")) is not None:
+        failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
+        file.write_text("".join(f"{name}\n" for name in dict.fromkeys(failed)))
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Each part of the appliance on the event loop that ``bin/appliance`` gives it, stalling if asked for."""
+    on_uvloop = item.path.parent in [_REAL / room for room in _ON_UVLOOP]
+    name, loop = ("uvloop", uvloop.Loop) if on_uvloop else ("asyncio", asyncio.SelectorEventLoop)
+    seed = item.config.getoption("--stalls")
+    stalls = seed is not None and item.path.is_relative_to(_REAL)
+    return {name: stalling(loop, f"{seed} {item.nodeid}") if stalls else loop}
+
+
+@pytest.fixture(params=[TLS, inside_ssh(asyncssh_server)], ids=["tcp", "ssh"])
+def ends(request: pytest.FixtureRequest) -> Ends:
+    """The tunnel's ends by TCP and inside SSH in turn: for what holds by both."""
+    return request.param
+
+
+@pytest.fixture
+def ssh_server() -> MakeServer:
+    """What makes the SSH servers that carry the tunnel."""
+    return asyncssh_server
+
+
+@pytest.fixture
+def no_secret_in_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Everything is logged, and it holds neither the shared secret nor a line of asyncssh's own."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    records = caplog.get_records("call")
+    assert SECRET not in logged(records)
+    assert not [record for record in records if record.name.startswith("asyncssh")]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
+    directory: Path = tmp_path_factory.mktemp("clusters")
+    orange = Cluster(ClusterPlan.plain("orange", address="127.0.3.1", heap_megabytes=384), directory)
+    grape = Cluster(ClusterPlan.plain("grape", address="127.0.3.2", heap_megabytes=384), directory)
+    async with orange, grape:
+        yield orange, grape
+
+
+@pytest.fixture
+def pair(clusters: tuple[Cluster, Cluster]) -> Pair:
+    """The clusters, with a name that no other test's link and topics have."""
+    return Pair(*clusters, tag=f"{os.getpid()}-{next(_numbers)}")

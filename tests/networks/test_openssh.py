@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.real import test_ssh, test_tunnel, test_tunnel_outage
+from tests.real.tunnel import test_carrying, test_outage, test_ssh
 from tests.support.openssh import sshd
 from tests.support.ssh import MakeServer, inside_ssh
 from tests.support.tunnel import SECRET, Ends, logged
@@ -29,7 +29,7 @@ def no_secret_in_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert SECRET not in logged(caplog.get_records("call"))
 
 
-for _module in (test_ssh, test_tunnel, test_tunnel_outage):
+for _module in (test_ssh, test_carrying, test_outage):
     for _name, _test in vars(_module).items():
         if _name.startswith("test_") and {"ends", "ssh_server"} & set(inspect.signature(_test).parameters):
             globals()[_name] = _test

@@ -25,6 +25,14 @@ from testbed.cluster import Cluster
 from testbed.plan import ApiKey
 from tests.support.patience import PATIENCE
 
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "200",
+    "min.cleanable.dirty.ratio": "0.001",
+    "delete.retention.ms": "600000",
+}
+"""For a topic that is compacted within the second."""
+
 
 def make_topic(cluster: Cluster, new: NewTopic) -> None:
     """Make a topic; returns when the cluster tells who leads each of its partitions."""

@@ -17,6 +17,7 @@ from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import TIMEOUTS, Timeouts
 from appliance.kafka.client.dial import Resolve
+from appliance.kafka.client.fetch import Session
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
@@ -26,6 +27,7 @@ from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Establishing
+from appliance.replicator.read.fetcher import Fetcher
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
@@ -246,6 +248,26 @@ class Engine:
             if held := runner.lane.checkpoint.positions.get((topic, partition)):
                 return held
         return None
+
+    @property
+    def fetcher(self) -> Fetcher:
+        """The only one."""
+        (fetcher,) = self.reader._fetchers.values()
+        return fetcher
+
+    async def fetch_session(self) -> Session:
+        """Which one the only fetcher has, once it has one."""
+        async with asyncio.timeout(PATIENCE):
+            while not self.reader._fetchers or self.fetcher._session._epoch == 0:
+                await asyncio.sleep(0.01)
+        session = self.fetcher._session
+        return Session(session._id, session._epoch)
+
+    async def until_copied(self, topic: str, records: int, partitions: int = 1) -> None:
+        """Wait until so many records of each partition are copied."""
+        for partition in range(partitions):
+            while (held := self.held(topic, partition)) is None or held.records < records:
+                await asyncio.sleep(0.05)
 
     async def assign(self) -> None:
         """Look for topics, and give the lanes what there is, as a new slice does; lanes that are warm stay warm."""

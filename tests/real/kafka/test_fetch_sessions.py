@@ -2,12 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.connection import BrokerConnection
@@ -17,9 +14,6 @@ from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.read.buffer import Limits, ReadyQueue
-from appliance.replicator.read.fetcher import Fetcher
-from testbed.cluster import Cluster
-from testbed.plan import ClusterPlan
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -82,30 +76,16 @@ async def test_a_partition_that_was_dropped_is_not_sent_until_it_is_wanted_again
         assert partition == (topic, 0)
 
 
-def fetcher_of(engine: Engine) -> Fetcher:
-    (fetcher,) = engine.reader._fetchers.values()
-    return fetcher
-
-
-async def in_a_session(engine: Engine) -> Session:
-    """Which one the engine's only fetcher has, once it has one."""
-    async with asyncio.timeout(PATIENCE):
-        while not engine.reader._fetchers or fetcher_of(engine)._session._epoch == 0:
-            await asyncio.sleep(0.01)
-    session = fetcher_of(engine)._session
-    return Session(session._id, session._epoch)
-
-
 async def test_what_is_copied_is_fetched_in_a_session(pair: Pair) -> None:
     topic = pair.topic("session", 3)
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-        first = await in_a_session(engine)
+        first = await engine.fetch_session()
         for turn in range(5):
             produce(pair.producer(), topic, 10, turn % 3)
             await engine.copy_all()
-        later = await in_a_session(engine)
+        later = await engine.fetch_session()
     assert first.id == later.id
     assert first.epoch < later.epoch
     pair.compare(topic, 3)
@@ -117,12 +97,12 @@ async def test_a_session_that_the_broker_has_ended_is_made_anew_and_nothing_is_l
     async with pair.engine() as engine:
         await engine.copy_all()
         for turn in range(3):
-            before = await in_a_session(engine)
+            before = await engine.fetch_session()
             connection = await engine.source.any_broker()
             await connection.ask(FetchExchange((), LIMITS, True, {}, Session(before.id, FINAL_EPOCH)))
             produce(pair.producer(), topic, 10, turn)
             await engine.copy_all()
-            assert (await in_a_session(engine)).id != before.id
+            assert (await engine.fetch_session()).id != before.id
         assert engine.faults == {}
     pair.compare(topic, 3)
 
@@ -132,9 +112,9 @@ async def test_a_session_that_has_gone_on_without_us_is_made_anew_and_nothing_is
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-        before = await in_a_session(engine)
+        before = await engine.fetch_session()
         connection = await engine.source.any_broker()
-        names = fetcher_of(engine)._session._names
+        names = engine.fetcher._session._names
         stolen = None
         for epoch in range(before.epoch, before.epoch + 20):
             with contextlib.suppress(BrokerBusy):
@@ -143,37 +123,9 @@ async def test_a_session_that_has_gone_on_without_us_is_made_anew_and_nothing_is
         assert stolen is not None
         produce(pair.producer(), topic, 10, 1)
         await engine.copy_all()
-        assert (await in_a_session(engine)).id != before.id
+        assert (await engine.fetch_session()).id != before.id
         assert engine.faults == {}
     pair.compare(topic, 2)
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def alone(tmp_path: Path) -> AsyncIterator[Cluster]:
-    async with Cluster(ClusterPlan.plain("sessions", address="127.0.3.21", heap_megabytes=384), tmp_path) as cluster:
-        yield cluster
-
-
-async def test_a_broker_that_restarts_or_has_no_room_for_a_session_is_read_on(pair: Pair, alone: Cluster) -> None:
-    restarted = Pair(alone, pair.grape, pair.tag)
-    topic = restarted.topic("restarted", 3)
-    produce(restarted.producer(), topic, 10)
-    async with restarted.engine() as engine:
-        await engine.copy_all()
-        before = await in_a_session(engine)
-        await alone.restart(0)
-        produce(restarted.producer(), topic, 10, 1)
-        await engine.copy_all()
-        assert (await in_a_session(engine)).id != before.id
-        with (alone.broker(0).directory / "server.properties").open("a") as properties:
-            properties.write("\nmax.incremental.fetch.session.cache.slots=0\n")
-        await alone.restart(0)
-        produce(restarted.producer(), topic, 10, 2)
-        await engine.copy_all()
-        assert fetcher_of(engine)._session._id == 0
-        produce(restarted.producer(), topic, 10, 0)
-        await engine.copy_all()
-    restarted.compare(topic, 3)
 
 
 async def read_by(engine: Engine, topic: str) -> list[Replica]:
@@ -206,10 +158,10 @@ async def test_a_partition_whose_buffer_is_full_is_not_sent_again_and_again(pair
                 await stuck.wait()
         produce(pair.producer(), topic, 1, 1)
         await taken_until(engine, ready, 1)
-        before = (await in_a_session(engine)).epoch
+        before = (await engine.fetch_session()).epoch
         connection = await engine.source.broker(0, "fetch")
         sizes = set()
-        while (await in_a_session(engine)).epoch < before + 5:
+        while (await engine.fetch_session()).epoch < before + 5:
             await asyncio.sleep(0.005)
             sizes.add(connection.newest.bytes)
         assert max(sizes) < 1_000
@@ -225,7 +177,7 @@ async def test_what_was_on_its_way_when_a_partition_was_given_up_does_not_count(
     async with pair.engine() as engine:
         (replica,) = await read_by(engine, topic)
         engine.reader.read(replica, 10, -1, ready, Limits())
-        await in_a_session(engine)
+        await engine.fetch_session()
         produce(pair.producer(), topic, 10)
         engine.reader.read(replica, 0, -1, ready, Limits())
         taken = await taken_until(engine, ready, 20)

@@ -1,36 +1,22 @@
 """Copies on real brokers: whose they are, what they held when nobody remembers, and what they have lost."""
 
 import asyncio
-import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
-from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest
 
-from appliance.errors import SettingsError
-from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client import checkpoint_log
 from appliance.replicator.resume import Choice, resume
-from appliance.settings.values import SecurityProtocol
-from testbed.cluster import Cluster
-from testbed.plan import ClusterPlan, Node
-from tests.support.administration import configure, make_topic, wait_for_leader
-from tests.support.engine import LANES, Engine, OtherLink, Pair
+from tests.support.administration import configure, make_topic
+from tests.support.engine import OtherLink, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-LOOSE = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-COMPACT = {"cleanup.policy": "compact"}
 
 
 async def test_case_14_a_copy_that_belongs_to_another_link_is_refused_and_the_other_named(pair: Pair) -> None:
@@ -125,7 +111,7 @@ async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.prepare()
-        await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 20)))
+        await engine.copy_until(asyncio.create_task(engine.until_copied(topic, 20)))
     assert len(pair.compare(topic)[0]) == 20
 
 
@@ -160,211 +146,3 @@ async def test_a_refusal_heals_when_the_copy_takes_larger_batches(pair: Pair) ->
         await engine.copy_all()
         assert (await engine.positions())[topic, 0].stopped == ""
     pair.compare(topic)
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def three_brokers(tmp_path: Path) -> AsyncIterator[Cluster]:
-    nodes = tuple(Node(n, f"127.0.3.{n + 21}") for n in range(3))
-    async with Cluster(ClusterPlan("lossy", nodes, SecurityProtocol.PLAINTEXT), tmp_path) as cluster:
-        yield cluster
-
-
-@pytest.mark.parametrize("later", [30, 0], ids=["that is written to", "that is idle"])
-async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
-    pair: Pair, three_brokers: Cluster, later: int
-) -> None:
-    # A new epoch mended the sequence numbers, and copying went on over the hole.  Invariant J
-    lossy = Pair(pair.orange, three_brokers, pair.tag)
-    topic, other = lossy.topic("lossy"), lossy.topic("whole")
-    copy = lossy.naming.destination(topic)
-    make_topic(three_brokers, NewTopic(copy, 1, replica_assignment=[[1, 2]], config=LOOSE))
-    make_topic(three_brokers, NewTopic(lossy.naming.destination(other), 1, replica_assignment=[[0]]))
-    produce(lossy.producer(), topic, 10)
-    async with lossy.engine() as engine:
-        await engine.copy_all()
-        await three_brokers.kill(2)
-        produce(lossy.producer(), topic, 10)
-        await engine.copy_all()
-        ended = end(three_brokers, copy, 0)
-        await three_brokers.kill(1)
-        await three_brokers.broker(2).launch()
-        await asyncio.to_thread(wait_for_leader, three_brokers, copy, 2)
-        produce(lossy.producer(), topic, later)
-        produce(lossy.producer(), other, 30)
-        fault = str(await engine.until_stopped(topic))
-        assert f"{copy}-0 has lost what it had acknowledged, offsets 11 to {ended - 1} of the copy" in fault
-        await three_brokers.restart(1)  # it may be the one that holds the registry, of which there is one here
-        told: list[str] = []
-        assert await resume(lossy.settings(), Choice(topic, 0, "10"), told.append) == 1
-        await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 30 + later)))
-        await engine.copy_all()
-    assert len(lossy.compare(other)[0]) == 30
-    assert len(lossy.compare(topic)[0]) == 20 + later
-
-
-async def lose_the_tail(lossy: Pair, three_brokers: Cluster, topic: str, lost: str) -> None:
-    """Copy 20 records of a topic, and have ``lost``, on brokers 1 and 2, forget what came with the last 10."""
-    produce(lossy.producer(), topic, 10)
-    async with lossy.engine() as engine:
-        await engine.copy_all()
-        await three_brokers.kill(2)
-        produce(lossy.producer(), topic, 10)
-        await engine.copy_all()
-    await three_brokers.kill(1)
-    await three_brokers.broker(2).launch()
-    await asyncio.to_thread(wait_for_leader, three_brokers, lost, 2)
-    await three_brokers.restart(1)
-
-
-async def test_case_16_a_positions_topic_that_lost_its_end_doubles_nothing(pair: Pair, three_brokers: Cluster) -> None:
-    # What was written after the position that is left was copied once more.  Invariant H
-    lossy = Pair(pair.orange, three_brokers, pair.tag)
-    topic, positions = lossy.topic("tail"), lossy.naming.positions_topic
-    make_topic(three_brokers, NewTopic(positions, LANES, replica_assignment=[[1, 2]] * LANES, config=LOOSE | COMPACT))
-    make_topic(three_brokers, NewTopic(lossy.naming.destination(topic), 1, replica_assignment=[[0]]))
-    await lose_the_tail(lossy, three_brokers, topic, positions)
-    async with lossy.engine() as engine:
-        await engine.prepare()
-        fault = str(await engine.until_stopped(topic))
-        assert re.search(r"holds records from offset \d+ on that no position accounts for", fault)
-        with pytest.raises(SettingsError, match="--from is needed"):
-            await resume(lossy.settings(), Choice(topic, 0, "retry"), lambda _: None)
-        assert await resume(lossy.settings(), Choice(topic, 0, "20"), lambda _: None) == 1
-        produce(lossy.producer(), topic, 5)
-        await engine.copy_until(asyncio.create_task(until_copied(engine, topic, 15)))
-    assert len(lossy.compare(topic)[0]) == 25
-
-
-@pytest.mark.parametrize("knows_epochs", [True, False], ids=["epochs known", "epochs unknown"])
-async def test_a_loss_is_noticed_though_something_else_has_filled_the_hole(
-    pair: Pair, three_brokers: Cluster, monkeypatch: pytest.MonkeyPatch, knows_epochs: bool
-) -> None:  # invariant J
-    if not knows_epochs:
-        offers = BrokerConnection.offers
-        lacks = OffsetForLeaderEpochRequest.__api_key__
-        monkeypatch.setattr(BrokerConnection, "offers", lambda self, key, n: key != lacks and offers(self, key, n))
-    lossy = Pair(pair.orange, three_brokers, pair.tag)
-    topic = lossy.topic("filled")
-    copy = lossy.naming.destination(topic)
-    make_topic(three_brokers, NewTopic(copy, 1, replica_assignment=[[1, 2]], config=LOOSE))
-    await lose_the_tail(lossy, three_brokers, topic, copy)
-    other = Producer({**three_brokers.client_configuration(), "transactional.id": f"other-{topic}"})
-    await asyncio.to_thread(begin_to_write, other, copy)
-    produce(lossy.producer(), topic, 5)
-    async with lossy.engine() as engine:
-        await engine.prepare()
-        await engine.copy_until(asyncio.create_task(until_told(engine, f"{topic}-0", "open transaction below offset")))
-        await asyncio.to_thread(other.abort_transaction, PATIENCE)
-        assert "has lost what it had acknowledged" in str(await engine.until_stopped(topic))
-
-
-def begin_to_write(producer: Producer, topic: str) -> None:
-    """Write 30 records in a transaction that stays open."""
-    producer.init_transactions(PATIENCE)
-    producer.begin_transaction()
-    for _ in range(30):
-        producer.produce(topic, b"of another", partition=0)
-    assert producer.flush(PATIENCE) == 0
-
-
-async def until_told(engine: Engine, subject: str, text: str) -> None:
-    while text not in str(engine.faults.get(subject)):
-        await asyncio.sleep(0.05)
-
-
-async def test_copies_that_cannot_be_written_keep_no_other_of_their_lane_waiting(
-    pair: Pair, three_brokers: Cluster
-) -> None:
-    frail = Pair(pair.orange, three_brokers, pair.tag)
-    few, gone, others = frail.topic("few"), frail.topic("gone"), frail.topic("others", 8)
-    copies = {topic: frail.naming.destination(topic) for topic in (few, gone, others)}
-    in_sync = {"min.insync.replicas": "2"}
-    make_topic(three_brokers, NewTopic(copies[few], 1, replica_assignment=[[1, 2]], config=in_sync))
-    make_topic(three_brokers, NewTopic(copies[gone], 1, replica_assignment=[[2]]))
-    make_topic(three_brokers, NewTopic(copies[others], 8, replica_assignment=[[0]] * 8))
-    async with frail.engine() as engine:
-        await engine.prepare()
-        await three_brokers.kill(2)
-        await asyncio.to_thread(wait_for_leader, three_brokers, copies[gone], -1)
-        for topic, partitions in ((few, 1), (gone, 1), (others, 8)):
-            for partition in range(partitions):
-                produce(frail.producer(), topic, 10, partition)
-
-        async def others_copied_and_these_named() -> None:
-            await all_copied(engine, others, 8, 10)
-            while not {f"{few}-0", f"{gone}-0"} <= engine.faults.keys():
-                await asyncio.sleep(0.05)
-
-        await engine.copy_until(asyncio.create_task(others_copied_and_these_named()))
-        assert "NOT_ENOUGH_REPLICAS" in str(engine.faults[f"{few}-0"])
-        assert "has no leader now" in str(engine.faults[f"{gone}-0"])
-        await three_brokers.restart(2)
-        await engine.copy_all()
-        assert not engine.faults
-    for topic, partitions in ((few, 1), (gone, 1), (others, 8)):
-        assert [len(rows) for rows in frail.compare(topic, partitions)] == [10] * partitions
-
-
-async def test_a_copy_whose_replicas_fall_behind_while_it_is_idle_keeps_no_other_of_its_lane_waiting(
-    pair: Pair, three_brokers: Cluster
-) -> None:
-    # A transaction that touches it could not end, not even by being aborted, and the lane would wait for it.
-    frail = Pair(pair.orange, three_brokers, pair.tag)
-    few, others = frail.topic("few"), frail.topic("others", 8)
-    copies = {topic: frail.naming.destination(topic) for topic in (few, others)}
-    in_sync = {"min.insync.replicas": "2"}
-    make_topic(three_brokers, NewTopic(copies[few], 1, replica_assignment=[[1, 2]], config=in_sync))
-    make_topic(three_brokers, NewTopic(copies[others], 8, replica_assignment=[[0]] * 8))
-    produce(frail.producer(), few, 10)
-    async with frail.engine() as engine:
-        await engine.copy_all()
-        await three_brokers.kill(2)
-
-        async def noticed_and_others_copied() -> None:
-            while f"{few}-0" not in engine.faults:
-                await asyncio.sleep(0.05)
-            await asyncio.to_thread(produce, frail.producer(), few, 10)
-            for partition in range(8):
-                await asyncio.to_thread(produce, frail.producer(), others, 10, partition)
-            await all_copied(engine, others, 8, 10)
-
-        await engine.copy_until(asyncio.create_task(noticed_and_others_copied()))
-        assert "has 1 of 2 replicas in sync" in str(engine.faults[f"{few}-0"])
-        await three_brokers.restart(2)
-        await engine.copy_all()
-    assert len(frail.compare(few)[0]) == 20
-    frail.compare(others, 8)
-
-
-async def test_a_source_partition_without_a_leader_keeps_no_other_of_its_lane_waiting(
-    pair: Pair, three_brokers: Cluster
-) -> None:
-    frail = Pair(three_brokers, pair.grape, pair.tag)
-    gone, others = f"gone-{pair.tag}", f"others-{pair.tag}"
-    make_topic(three_brokers, NewTopic(gone, 1, replica_assignment=[[2]]))
-    make_topic(three_brokers, NewTopic(others, 8, replica_assignment=[[0]] * 8))
-    for topic, partitions in ((gone, 1), (others, 8)):
-        for partition in range(partitions):
-            produce(frail.producer(), topic, 10, partition)
-    async with frail.engine() as engine:
-        await three_brokers.kill(2)
-        await engine.prepare()
-        await engine.copy_until(asyncio.create_task(all_copied(engine, others, 8, 10)))
-        assert f"{gone}-0" in engine.faults
-        assert not any(subject.startswith("lane") for subject in engine.faults)
-        await three_brokers.restart(2)
-        await engine.copy_all()
-        assert not engine.faults
-    frail.compare(gone)
-    frail.compare(others, 8)
-
-
-async def until_copied(engine: Engine, topic: str, records: int) -> None:
-    while (held := engine.held(topic)) is None or held.records < records:
-        await asyncio.sleep(0.05)
-
-
-async def all_copied(engine: Engine, topic: str, partitions: int, records: int) -> None:
-    for partition in range(partitions):
-        while (held := engine.held(topic, partition)) is None or held.records < records:
-            await asyncio.sleep(0.05)

@@ -1,34 +1,22 @@
 """What a source's log can hold, and what can become of it, on real brokers."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from confluent_kafka import Consumer, TopicPartition
 
 from appliance.kafka.records.batch import SEQUENCES
 from appliance.link.client.writer import Writer
 from appliance.replicator.write import lane
-from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
-from testbed.plan import ClusterPlan, Node
-from tests.support.administration import configure, wait_for_leader
+from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-COMPACTED = {
-    "cleanup.policy": "compact",
-    "segment.ms": "200",
-    "min.cleanable.dirty.ratio": "0.001",
-    "delete.retention.ms": "600000",
-}
 
 
 async def test_a_compacted_log_with_holes_and_emptied_batches_is_copied(pair: Pair) -> None:
@@ -114,32 +102,6 @@ async def test_a_topic_that_is_made_anew_between_two_fetches_is_not_read_on(pair
         produce(pair.producer(), topic, 50)
         assert "deleted and made anew" in str(await engine.until_stopped(topic))
     assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 10
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def three_brokers(tmp_path: Path) -> AsyncIterator[Cluster]:
-    nodes = tuple(Node(n, f"127.0.3.{n + 11}") for n in range(3))
-    async with Cluster(ClusterPlan("unclean", nodes, SecurityProtocol.PLAINTEXT), tmp_path) as cluster:
-        yield cluster
-
-
-async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(pair: Pair, three_brokers: Cluster) -> None:
-    # The leader that had it is gone, and the operator has let one lead that never got it (KIP-320).
-    unclean = Pair(three_brokers, pair.grape, pair.tag)
-    topic = unclean.topic_on("unclean", leader=1, follower=2)
-    produce(unclean.producer(), topic, 10)
-    async with unclean.engine() as engine:
-        await engine.copy_all()
-        await three_brokers.kill(2)
-        produce(unclean.producer(), topic, 10)
-        await engine.copy_all()
-        await three_brokers.kill(1)
-        await three_brokers.broker(2).launch()
-        await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
-        produce(unclean.producer(), topic, 30)
-        fault = str(await engine.until_stopped(topic))
-    assert "the source's log was truncated: from offset 10 on it does not hold what was copied up to 20" in fault
-    assert len(unclean.rows(unclean.grape, unclean.naming.destination(topic), 1)[0]) == 20
 
 
 def visible(cluster: Cluster, topic: str) -> int:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.processes import runs
 
-CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[2]
 SECONDS = 240.0
 KEYS = [
     "records",

@@ -9,7 +9,6 @@ import pytest
 import pytest_asyncio
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
-from tests.real.test_source_logs import COMPACTED
 
 from appliance.errors import ApplianceError, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
@@ -20,7 +19,7 @@ from appliance.replicator.read.source_reader import SourceReader
 from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
-from tests.support.administration import configure, make_topic
+from tests.support.administration import COMPACTED, configure, make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.leaders import described, move
 from tests.support.patience import PATIENCE

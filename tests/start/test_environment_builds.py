@@ -13,7 +13,7 @@ import pytest
 from tests.support.package_index import PackageIndex, entry, package_index, source, wheel
 from tests.support.patience import PATIENCE
 
-CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[2]
 SCRIPT = CHECKOUT / "bin" / "environment.py"
 BUILD_LOCK = CHECKOUT / "requirements-build.lock"
 [(_, LOCKED_VERSION)] = re.findall(r"^(setuptools)==(\S+)", BUILD_LOCK.read_text(), re.MULTILINE)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[2]
 SCRIPT = CHECKOUT / "bin" / "environment.py"
 
 

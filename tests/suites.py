@@ -1,0 +1,51 @@
+"""The suites of tests: what each proves, where it lies, and how long it takes."""
+
+from dataclasses import dataclass
+
+TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Tests that are asked for together.
+
+    ``minutes`` are those of two cores with nothing else to do.
+    """
+
+    name: str
+    purpose: str
+    minutes: float
+    directories: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    needs_root: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The argument of bin/test that asks for it; nothing asks for the one that runs by default."""
+        return f"--{self.name}" if self.name else ""
+
+
+def _suite(name: str, minutes: float, purpose: str, *options: str, root: bool = False) -> Suite:
+    return Suite(name, purpose, minutes, (f"tests/{name}",), options, root)
+
+
+DEFAULT = Suite(
+    "",
+    "style, types, units, and all that needs no more than two plain clusters",
+    6,
+    ("tests/unit", "tests/real"),
+    TWO_FILES_AT_ONCE,
+)
+SUITES = (
+    _suite("simulation", 1, "random histories of crashes and late answers, without a broker"),
+    _suite("spark", 10, "the replicator with its Spark, Spark clusters, Kubernetes", *TWO_FILES_AT_ONCE),
+    _suite("outages", 2, "brokers that die, move, fall silent or throttle", *TWO_FILES_AT_ONCE),
+    _suite("start", 6, "bin/demo, Python environments, first starts", *TWO_FILES_AT_ONCE),
+    _suite("bench", 8, "the benchmarks' own tests", *TWO_FILES_AT_ONCE),
+    _suite("faults", 12, "everything killed, cut and stopped; takes --seed N and --soak MINUTES"),
+    _suite("brokers", 4, "Kafka 2.8 to the newest, each as source and as destination"),
+    _suite("networks", 4, "both VPCs as network namespaces, firewalls, other clients; needs root", root=True),
+    _suite("containers", 5, "both VMs with Docker; needs root", root=True),
+)
+DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_root for path in suite.directories)
+"""Where ``-k`` looks: all but what needs root."""

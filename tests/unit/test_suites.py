@@ -1,0 +1,70 @@
+"""The arguments of bin/test, and the steps that they stand for."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.__main__ import CHECKOUT, CHECKS, help_text, steps
+from tests.ci import TRIED_AGAIN_MAX, Outcome, tried_again
+from tests.suites import DEFAULT, SUITES, TWO_FILES_AT_ONCE
+
+SUITE_FILES = {path.parent for path in (CHECKOUT / "tests").rglob("test_*.py")}
+
+
+def test_without_arguments_style_and_types_come_before_the_tests_of_units_and_on_real_sockets() -> None:
+    assert steps([], CHECKOUT) == [*CHECKS, ["pytest", *TWO_FILES_AT_ONCE, "tests/unit", "tests/real"]]
+
+
+def test_options_of_pytest_are_passed_on() -> None:
+    *_, last = steps(["-x", "--stalls", "7"], CHECKOUT)
+    assert last == ["pytest", *TWO_FILES_AT_ONCE, "-x", "--stalls", "7", "tests/unit", "tests/real"]
+
+
+def test_suites_are_run_alone_one_after_the_other_with_their_options() -> None:
+    assert steps(["--faults", "--seed", "3"], CHECKOUT) == [["pytest", "--seed", "3", "tests/faults"]]
+    assert [step[-1] for step in steps(["--brokers", "--outages"], CHECKOUT)] == ["tests/outages", "tests/brokers"]
+
+
+@pytest.mark.parametrize("here", [CHECKOUT, CHECKOUT / "tests", CHECKOUT / "tests" / "unit"])
+def test_a_file_is_run_alone_wherever_it_lies_and_wherever_one_stands(here: Path) -> None:
+    file = Path(__file__)
+    (step,) = steps([f"{file.relative_to(here)}::test_it", "-x"], here)
+    assert step == ["pytest", "-x", f"{file}::test_it"]
+    outside = CHECKOUT / "tests" / "faults" / "test_soak.py"
+    assert steps([str(outside)], here) == [["pytest", str(outside)]]
+
+
+def test_a_choice_by_name_alone_is_looked_for_in_all_suites_that_need_no_root() -> None:
+    (step,) = steps(["-k", "unit"], CHECKOUT / "tests")
+    assert step[:3] == ["pytest", "-k", "unit"]
+    assert {"tests/unit", "tests/spark", "tests/faults"} <= set(step)
+    assert not {"tests/networks", "tests/containers"} & set(step)
+
+
+def test_a_choice_by_name_in_a_suite_is_looked_for_there() -> None:
+    (step,) = steps(["--brokers", "-k", "policy"], CHECKOUT)
+    assert step == ["pytest", "-k", "policy", "tests/brokers"]
+
+
+def test_every_test_belongs_to_one_suite() -> None:
+    roots = [CHECKOUT / directory for suite in (DEFAULT, *SUITES) for directory in suite.directories]
+    assert {path: sum(path.is_relative_to(root) for root in roots) for path in SUITE_FILES} == dict.fromkeys(
+        SUITE_FILES, 1
+    )
+
+
+def test_the_help_lists_every_suite_with_its_minutes() -> None:
+    for suite in SUITES:
+        assert any(suite.flag in line and f"{suite.minutes} min" in line for line in help_text().splitlines())
+
+
+def test_what_needs_real_processes_is_tried_again_and_what_is_computed_is_not() -> None:
+    real, computed = "tests/spark/test_cluster.py::test_one", "tests/unit/test_suites.py::test_one"
+    assert tried_again([real]) == (real,)
+    assert tried_again([real, computed]) == ()
+    assert tried_again(["tests/simulation/test_histories.py::test_one"]) == ()
+    assert tried_again([real] * (TRIED_AGAIN_MAX + 1)) == ()
+
+
+def test_the_summary_says_of_each_suite_how_it_ended_and_after_how_long() -> None:
+    assert Outcome("--spark", 9.54, passed=False).line.split() == ["--spark", "9.5", "min", "FAILED"]
