@@ -60,7 +60,7 @@ class BothSides:
 
     @classmethod
     def of(cls, variable: Variable[object], destination_roles: Role) -> "BothSides":
-        """The two made from one, which has the source's roles, no side in its name, and maybe ``{side}`` in its reason."""
+        """The two made from one; it has the source's roles, no side in its name, and maybe ``{side}`` in its reason."""
         source, destination = (
             replace(variable, name=f"{side.upper()}_{variable.name}", reason=variable.reason.format(side=side))
             for side in Side
