@@ -131,6 +131,13 @@ class BrokerBusy(BrokerRefused):
     retriable = True
 
 
+class OutcomeUnknown(BrokerBusy):
+    """A coordinator cannot say whether a transaction was committed: only a new epoch of its id decides that.
+
+    Whoever meets it begins anew with InitProducerId, and reads what was committed after that.
+    """
+
+
 class Fenced(ApplianceError):
     """Another process has taken this lane's transactional id: invariant B."""
 

@@ -2,7 +2,7 @@
 
 - ``scenario``: the order of events.
 - ``running_link``, ``appliances``, ``setenv``: the link and its processes.
-- ``input``, ``topics``, ``producing``, ``producer``: the records at the source.
+- ``input``, ``producing``, ``producer``: the topics and records at the source.
 - ``arrivals``, ``latency``, ``verification``: what is measured and compared.
-- ``display``, ``report``, ``hints``: what the user sees.
+- ``display``, ``report``: progress, hints and the result.
 """

@@ -14,11 +14,10 @@ from pathlib import Path
 from rich.console import Console
 
 from appliance.errors import ApplianceError
-from demo.display import display
-from demo.hints import how_to_look
+from demo.display import display, hints
 from demo.input import RECORDS_MIN
-from demo.report import Report
-from demo.running_link import Stage
+from demo.report import DemoReport
+from demo.running_link import RunningLink
 from demo.scenario import Scenario
 from testbed.rehearsal import kafka_installation
 
@@ -78,18 +77,18 @@ async def _until_signalled(options: argparse.Namespace) -> int:
 
 async def _demo(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="replicator-demo-") as directory:
-        async with Stage(Path(directory)) as stage:
+        async with RunningLink(Path(directory)) as link:
             with display() as shown:
                 with shown.step("looking for Kafka, which is downloaded once on each machine"):
                     await kafka_installation()
-                report = await Scenario(stage, options.records, shown).run()
+                report = await Scenario(link, options.records, shown).run()
             exit_code = _tell(report, options.json)
             if options.keep:
-                await _keep(stage)
+                await _keep(link)
     return exit_code
 
 
-def _tell(report: Report, as_json: bool) -> int:
+def _tell(report: DemoReport, as_json: bool) -> int:
     if as_json:
         print(report.as_json(), flush=True)
     else:
@@ -99,11 +98,11 @@ def _tell(report: Report, as_json: bool) -> int:
     return 0 if report.clean else 1
 
 
-async def _keep(stage: Stage) -> None:
+async def _keep(link: RunningLink) -> None:
     """Returns at the first signal, or raises when something ends."""
-    print(how_to_look(stage), file=sys.stderr, flush=True)
+    print(hints(link), file=sys.stderr, flush=True)
     try:
-        await stage.watch()
+        await link.watch()
     except asyncio.CancelledError:
         return
 

@@ -1,6 +1,7 @@
 """What the demo shows on stderr while it works: progress bars on a terminal, plain lines elsewhere."""
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from typing import Protocol, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from demo.input import BULK
+from demo.running_link import RunningLink
 from testbed.tasks import Reached
 
 
@@ -93,3 +96,20 @@ class Lines:
         yield lambda _count: None
         amount = "" if total is None else f" {total:,}"
         self.say(f"{text}: done{amount}, {time.monotonic() - begin:.1f} s")
+
+
+def hints(link: RunningLink) -> str:
+    """Commands to copy, and how to stop."""
+    orange, grape = (link.properties_file(cluster) for cluster in (link.source, link.destination))
+    return f"""
+everything runs on, in {link.directory}
+
+  the settings of the link     {link.env_file}
+  what its processes say       tail -f {link.directory}/{{source,destination,replicate}}.log
+  the source's topics          kcat -F {orange} -L
+  the copies                   kcat -F {grape} -L
+  one more record ...          echo hello | kcat -F {orange} -P -t {BULK.name} -p 0
+  ... and its copy             kcat -F {grape} -C -t {BULK.copy} -p 0 -o -1 -e -X isolation.level=read_committed
+
+stop it, and remove all of it, with Ctrl-C (or kill {os.getpid()})
+"""

@@ -6,8 +6,14 @@ All records differ from one another, so that a comparison can tell which one is 
 import enum
 import random
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from appliance.errors import Unreachable
 
 REGEX = r"orders\..+"
 SUFFIX = "copy"
@@ -154,3 +160,32 @@ def _filler() -> bytes:
     chance = random.Random(_SEED)
     words = [chance.randbytes(chance.randint(1, 5)).hex() for _ in range(4000)]
     return " ".join(chance.choices(words, k=_FILLER_BYTES // 4)).encode()[:_FILLER_BYTES]
+
+
+_SECONDS = 30.0
+
+
+def make_topics(client: Mapping[str, str]) -> None:
+    """Makes all of them, and puts one record into each that is not copied; blocks.
+
+    Raises:
+        Unreachable: the cluster did not do it.
+    """
+    wanted = [NewTopic(topic.name, topic.partitions, config=_config(topic)) for topic in COPIED]
+    wanted += [NewTopic(name, 1) for name in NOT_COPIED]
+    admin = AdminClient({**client})
+    try:
+        for future in admin.create_topics(wanted, request_timeout=_SECONDS).values():
+            future.result(_SECONDS)
+        producer = Producer({**client})
+        for name in NOT_COPIED:
+            producer.produce(name, b"not for the destination")
+        unsent = producer.flush(_SECONDS)
+    except KafkaException as error:
+        raise Unreachable(f"the demo's topics could not be made: {error.args[0]}") from error
+    if unsent:
+        raise Unreachable(f"the source cluster took no record within {_SECONDS:g} s")
+
+
+def _config(topic: InputTopic) -> dict[str, str]:
+    return {"message.timestamp.type": "LogAppendTime"} if topic.log_append_time else {}

@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 from appliance.errors import Unreachable
 from demo.input import PROBE, PROBE_RECORDS, InputRecord
-from demo.producer import Outlet
+from demo.producer import InputProducer
 from testbed.reading import committed_consumer, has_record
 from testbed.tasks import Reached
 
@@ -57,14 +57,14 @@ def measure(
     taken: list[float] = []
     consumer = committed_consumer(destination)
     try:
-        with Outlet(source, PROBE.codec, PROBE.batching) as outlet:
+        with InputProducer(source, PROBE.codec, PROBE.batching) as producer:
             consumer.assign([TopicPartition(PROBE.copy, 0, OFFSET_BEGINNING)])
             due = time.perf_counter()
             while len(taken) < PROBE_RECORDS and not stopping.is_set():
                 may_send = len(sent) < PROBE_RECORDS and bool(taken or not sent)
                 if may_send and time.perf_counter() >= due:
                     sent.append(time.perf_counter())
-                    outlet.send(PROBE, InputRecord(0, None, b"probe %d" % len(sent), [], 0))
+                    producer.send(PROBE, InputRecord(0, None, b"probe %d" % len(sent), [], 0))
                     due = sent[-1] + _INTERVAL
                 message = consumer.poll(max(0.0, due - time.perf_counter()) if may_send else _INTERVAL)
                 if message is not None and has_record(message):
@@ -72,7 +72,7 @@ def measure(
                     reached(len(taken))
                 elif sent and time.perf_counter() > sent[-1] + _PATIENCE:
                     raise Unreachable(f"{len(sent) - len(taken)} records of the latency probe did not come back")
-            outlet.flush(stopping)
+            producer.flush(stopping)
     except KafkaException as error:
         raise Unreachable(f"the latency could not be measured: {error.args[0]}") from error
     finally:

@@ -24,14 +24,14 @@ _BATCHING: Mapping[Batching, Mapping[str, int]] = {
 }
 
 
-class Outlet:
+class InputProducer:
     """An idempotent producer with one codec and one way to make batches; a context manager that closes it.
 
     Args:
         client: configuration that reaches the cluster.
         codec: how batches are compressed.
         batching: how large they become.
-        transactional_id: makes it a transactional producer, whose transactions are begun and ended at ``producer``.
+        transactional_id: makes it a transactional producer, whose transactions are begun and ended at ``client``.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Outlet:
         if transactional_id is not None:
             own["transactional.id"] = transactional_id
         reports = {"delivery.report.only.error": True, "on_delivery": self._failed}
-        self.producer = Producer({**client, **own, **reports})
+        self.client = Producer({**client, **own, **reports})
 
     def __enter__(self) -> Self:
         return self
@@ -50,14 +50,14 @@ class Outlet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.producer.purge()
-        self.producer.close()
+        self.client.purge()
+        self.client.close()
 
     def send(self, topic: InputTopic, record: InputRecord) -> None:
         """Queues the record; waits while the queue is full."""
         while True:
             try:
-                self.producer.produce(
+                self.client.produce(
                     topic.name,
                     record.value,
                     record.key,
@@ -66,7 +66,7 @@ class Outlet:
                     headers=record.headers,
                 )
             except BufferError:
-                self.producer.poll(_FULL_QUEUE_SECONDS)
+                self.client.poll(_FULL_QUEUE_SECONDS)
             else:
                 return
 
@@ -77,7 +77,7 @@ class Outlet:
             Unreachable: some were not.
         """
         deadline = time.monotonic() + PATIENCE
-        while self.producer.flush(_FLUSH_SECONDS) and not stopping.is_set():
+        while self.client.flush(_FLUSH_SECONDS) and not stopping.is_set():
             if time.monotonic() > deadline:
                 self._failures.append(f"no answer within {PATIENCE:g} s")
                 break

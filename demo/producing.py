@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from appliance.errors import Unreachable
 from demo.input import TOPICS, Batching, Input, InputRecord, InputTopic
-from demo.producer import PATIENCE, Outlet
+from demo.producer import PATIENCE, InputProducer
 from testbed.tasks import Reached
 
 _STEP = 500
@@ -57,7 +57,7 @@ class _Half:
         self._reached = reached
         self._stopping = stopping
         self._closing = closing
-        self._outlets: dict[tuple[str, Batching], Outlet] = {}
+        self._producers: dict[tuple[str, Batching], InputProducer] = {}
         self._done = 0
 
     def produce(self) -> None:
@@ -67,18 +67,18 @@ class _Half:
             if topic.transactional:
                 self._produce_in_transactions(topic, numbers)
             else:
-                outlet = self._outlet(topic)
+                producer = self._producer(topic)
                 for record in self._counted(self._source.of(topic, numbers)):
-                    outlet.send(topic, record)
-        for outlet in self._outlets.values():
-            outlet.flush(self._stopping)
+                    producer.send(topic, record)
+        for producer in self._producers.values():
+            producer.flush(self._stopping)
         self._reached(self._done)
 
-    def _outlet(self, topic: InputTopic) -> Outlet:
+    def _producer(self, topic: InputTopic) -> InputProducer:
         way = topic.codec, topic.batching
-        if way not in self._outlets:
-            self._outlets[way] = self._closing.enter_context(Outlet(self._client, *way))
-        return self._outlets[way]
+        if way not in self._producers:
+            self._producers[way] = self._closing.enter_context(InputProducer(self._client, *way))
+        return self._producers[way]
 
     def _counted(self, records: Iterable[InputRecord]) -> Iterator[InputRecord]:
         for record in records:
@@ -92,23 +92,25 @@ class _Half:
     def _produce_in_transactions(self, topic: InputTopic, numbers: range) -> None:
         """Committed transactions, and among them, in the same partitions and at the same time, aborted ones."""
         committing, aborting = (
-            self._closing.enter_context(Outlet(self._client, topic.codec, topic.batching, f"{topic.name}-{fate}"))
+            self._closing.enter_context(
+                InputProducer(self._client, topic.codec, topic.batching, f"{topic.name}-{fate}")
+            )
             for fate in ("committing", "aborting")
         )
-        for outlet in (committing, aborting):
-            outlet.producer.init_transactions(PATIENCE)
+        for producer in (committing, aborting):
+            producer.client.init_transactions(PATIENCE)
         size = max(1, -(-len(numbers) // _TRANSACTIONS))
         for index, begin in enumerate(range(0, len(numbers), size)):
             part = numbers[begin : begin + size]
             aborted = part if index % _ABORTED_EVERY == 0 else ()
-            for outlet in (committing, aborting):
-                outlet.producer.begin_transaction()
+            for producer in (committing, aborting):
+                producer.client.begin_transaction()
             self._send_mixed(topic, (committing, part), (aborting, aborted))
-            committing.producer.commit_transaction(PATIENCE)
-            aborting.producer.abort_transaction(PATIENCE)
+            committing.client.commit_transaction(PATIENCE)
+            aborting.client.abort_transaction(PATIENCE)
 
     def _send_mixed(
-        self, topic: InputTopic, kept: tuple[Outlet, Iterable[int]], dropped: tuple[Outlet, Iterable[int]]
+        self, topic: InputTopic, kept: tuple[InputProducer, Iterable[int]], dropped: tuple[InputProducer, Iterable[int]]
     ) -> None:
         records = self._counted(self._source.of(topic, kept[1]))
         for record, doomed in itertools.zip_longest(records, self._source.of(topic, dropped[1], "aborted ")):

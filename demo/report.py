@@ -10,7 +10,7 @@ from testbed.comparison import Differences
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DemoReport:
     """The result of one run.
 
     ``records`` and ``bytes`` (of keys, values and headers) are those of the source. ``records_per_second`` is the rate

@@ -22,8 +22,8 @@ from appliance.errors import ProcessFailed
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from demo.appliances import Appliances
+from demo.input import make_topics
 from demo.setenv import ClusterAccess, LinkAddresses, process_environment, setenv_text
-from demo.topics import make_topics
 from testbed.cluster import Cluster
 from testbed.layout import write_private
 from testbed.plan import ApiKey, ClusterPlan
@@ -35,7 +35,7 @@ _WATCH_SECONDS = 0.2
 _SILENT = {"log_level": "0"}
 
 
-class Stage:
+class RunningLink:
     """From ``start_clusters`` and ``start_link`` to the end of the context, which kills all of it.
 
     Args:

@@ -19,9 +19,9 @@ from demo.display import Display
 from demo.input import COPIED, PROBE_RECORDS, TOPICS, Input
 from demo.latency import Latency, measure
 from demo.producing import produce
-from demo.report import Report
-from demo.running_link import Stage
-from demo.verification import Verdict, verify
+from demo.report import DemoReport
+from demo.running_link import RunningLink
+from demo.verification import CopyCheck, verify
 from testbed.tasks import Reached, end, failure_of, in_thread, watched
 
 _KILLED_AT = 0.15
@@ -39,14 +39,14 @@ class Scenario:
         display: shows how far it is.
     """
 
-    def __init__(self, stage: Stage, records: int, display: Display) -> None:
-        self._stage = stage
+    def __init__(self, link: RunningLink, records: int, display: Display) -> None:
+        self._link = link
         self._display = display
         self._input = Input(records, now=int(time.time() * 1000))
         self._arrivals = Arrivals()
         self._restarts = 0
 
-    async def run(self) -> Report:
+    async def run(self) -> DemoReport:
         """Plays it.
 
         Raises:
@@ -54,30 +54,30 @@ class Scenario:
         """
         begin = time.monotonic()
         with self._display.step("starting two Kafka clusters, and making topics"):
-            await self._stage.start_clusters()
+            await self._link.start_clusters()
         with self._display.step("starting the link: source, destination, replicator"):
-            await self._stage.start_link()
+            await self._link.start_link()
         try:
-            rate, latency, verdict = await watched(self._play(), self._stage.watch())
+            rate, latency, check = await watched(self._play(), self._link.watch())
         except ApplianceError:
             # What ended may be the cause of what failed.
-            self._stage.require_running()
+            self._link.require_running()
             raise
-        return Report(
-            records=verdict.records,
-            bytes=verdict.bytes,
+        return DemoReport(
+            records=check.records,
+            bytes=check.bytes,
             restarts=self._restarts,
             records_per_second=rate,
             latency_p50_ms=latency.p50_ms,
             latency_p99_ms=latency.p99_ms,
             seconds=time.monotonic() - begin,
-            differences=verdict.differences,
-            unasked=verdict.unasked,
+            differences=check.differences,
+            unasked=check.unasked,
         )
 
-    async def _play(self) -> tuple[float, Latency, Verdict]:
+    async def _play(self) -> tuple[float, Latency, CopyCheck]:
         copies = [topic.copy for topic in TOPICS]
-        work = functools.partial(follow, self._stage.destination_client, copies, self._arrivals)
+        work = functools.partial(follow, self._link.destination_client, copies, self._arrivals)
         following = asyncio.create_task(in_thread(work), name="arrivals")
         try:
             rate = await watched(self._copy(), failure_of(following))
@@ -92,7 +92,7 @@ class Scenario:
         try:
             with self._display.step("copying, until SIGKILL", int(whole * _KILLED_AT)) as reached:
                 await watched(self._arrived(int(whole * _KILLED_AT), reached), failure_of(producing))
-                await self._stage.appliances.kill_replicator()
+                await self._link.appliances.kill_replicator()
             self._display.say(f"replicator killed with {self._arrivals.count:,} of {whole:,} records copied")
             await producing
         finally:
@@ -100,7 +100,7 @@ class Scenario:
         await self._produce(second_half=True)
         with self._display.step("copying the rest, after the restart", whole) as reached:
             begin = time.monotonic()
-            await self._stage.appliances.start_replicator()
+            await self._link.appliances.start_replicator()
             self._restarts += 1
             await self._arrived(whole, reached)
         return self._arrivals.rate_since(begin)
@@ -108,7 +108,7 @@ class Scenario:
     async def _produce(self, second_half: bool) -> None:
         ordinal = "second" if second_half else "first"
         total = sum(len(self._input.half(topic, second_half)) for topic in TOPICS)
-        client = self._stage.source_client
+        client = self._link.source_client
         with self._display.step(f"producing the {ordinal} half", total) as reached:
             await in_thread(functools.partial(produce, client, self._input, second_half, reached))
 
@@ -124,26 +124,26 @@ class Scenario:
                 latest, moved = there, time.monotonic()
             elif time.monotonic() > moved + _STALLED_SECONDS:
                 what = f"copied nothing for {_STALLED_SECONDS:g} s, {there:,} of {count:,} records are there"
-                raise self._stage.appliances.replicator.failure(what)
+                raise self._link.appliances.replicator.failure(what)
             reached(there)
             await asyncio.sleep(_LOOK_SECONDS)
         reached(count)
 
     async def _measure(self) -> Latency:
         with self._display.step("measuring the latency", PROBE_RECORDS) as reached:
-            clients = self._stage.source_client, self._stage.destination_client
+            clients = self._link.source_client, self._link.destination_client
             return await in_thread(functools.partial(measure, *clients, reached))
 
-    async def _verify(self) -> Verdict:
-        naming = Naming.of(read_settings(self._stage.env_file, Role.REPLICATOR, process={}))
+    async def _verify(self) -> CopyCheck:
+        naming = Naming.of(read_settings(self._link.env_file, Role.REPLICATOR, process={}))
         with self._display.step("comparing both sides, record by record", 2 * self._input.records) as reached:
-            verdict = await verify(
-                self._stage.source_client,
-                self._stage.destination_client,
+            check = await verify(
+                self._link.source_client,
+                self._link.destination_client,
                 {topic.name: topic.copy for topic in COPIED},
                 [naming.positions_topic, REGISTRY],
                 reached,
             )
-        if verdict.records != self._input.records:
-            raise ProcessFailed(f"the source has {verdict.records:,} records, {self._input.records:,} were produced")
-        return verdict
+        if check.records != self._input.records:
+            raise ProcessFailed(f"the source has {check.records:,} records, {self._input.records:,} were produced")
+        return check

@@ -10,14 +10,14 @@ from confluent_kafka.admin import AdminClient
 
 from appliance.errors import Unreachable
 from testbed.comparison import Differences, Track, compare
-from testbed.reading import Place, Reading, read
+from testbed.reading import Partition, Reading, read
 from testbed.tasks import Reached, in_thread
 
 _ADMIN_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CopyCheck:
     """How many records and bytes the source has, and how the destination differs from it."""
 
     records: int
@@ -32,7 +32,7 @@ async def verify(
     copies: Mapping[str, str],
     further: Iterable[str],
     reached: Reached,
-) -> Verdict:
+) -> CopyCheck:
     """Compares each topic with its copy, partition by partition.
 
     Args:
@@ -45,24 +45,24 @@ async def verify(
     Raises:
         Unreachable: a cluster did not answer.
     """
-    partitions, copied_partitions = await asyncio.gather(_partitions(source), _partitions(destination))
-    places = [(topic, number) for topic in copies for number in range(partitions.get(topic, 0))]
-    copied = [(copy, number) for copy in copies.values() for number in range(copied_partitions.get(copy, 0))]
-    read_source = await in_thread(functools.partial(read, source, places, reached))
+    counts, copy_counts = await asyncio.gather(_partitions(source), _partitions(destination))
+    partitions = [(topic, number) for topic in copies for number in range(counts.get(topic, 0))]
+    copied = [(copy, number) for copy in copies.values() for number in range(copy_counts.get(copy, 0))]
+    read_source = await in_thread(functools.partial(read, source, partitions, reached))
     read_destination = await in_thread(
         functools.partial(read, destination, copied, lambda count: reached(read_source.records + count))
     )
     expected = {*copies.values(), *further}
-    unasked = tuple(sorted(topic for topic in copied_partitions if topic not in expected and topic[:2] != "__"))
+    unasked = tuple(sorted(topic for topic in copy_counts if topic not in expected and topic[:2] != "__"))
     differences = _compared(read_source, read_destination, copies)
-    return Verdict(read_source.records, read_source.bytes, differences, unasked)
+    return CopyCheck(read_source.records, read_source.bytes, differences, unasked)
 
 
 def _compared(source: Reading, destination: Reading, copies: Mapping[str, str]) -> Differences:
     originals = {copy: topic for topic, copy in copies.items()}
-    places: set[Place] = {*source.tracks, *((originals[copy], number) for copy, number in destination.tracks)}
+    partitions: set[Partition] = {*source.tracks, *((originals[copy], number) for copy, number in destination.tracks)}
     found = Differences()
-    for topic, number in sorted(places):
+    for topic, number in sorted(partitions):
         original = source.tracks.get((topic, number), Track())
         found += compare(topic, number, original, destination.tracks.get((copies[topic], number), Track()))
     return found

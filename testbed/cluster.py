@@ -16,13 +16,11 @@ from types import TracebackType
 
 from appliance.errors import ProcessFailed
 from appliance.settings.target import Target
-from testbed.broker import Broker
-from testbed.client import client_configuration
-from testbed.layout import make_directory, new_cluster_id, node_directory, write_files
+from testbed.broker import Broker, ZooKeeper
+from testbed.layout import free_ports, make_directory, new_cluster_id, node_directory, write_files
 from testbed.plan import ApiKey, ClusterPlan, Ports
-from testbed.ports import free_ports
+from testbed.properties import client_configuration
 from testbed.rehearsal import kafka_installation
-from testbed.zookeeper import ZooKeeper
 
 _READY_SECONDS = 90.0
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.errors import ProcessFailed, ToolMissing
-from testbed.java import java
 
 KAFKA_VERSION = "4.3.1"
 
@@ -165,3 +164,16 @@ def _first_complaint(output: str) -> str:
     causes = [line for line in lines if line.startswith("Server access error") or "Exception" in line]
     missing = [line for line in lines if line.endswith(": not found")]
     return (causes or missing or lines or ["Ivy said nothing"])[0]
+
+
+def java() -> str:
+    """The path of the ``java`` program: the one of JAVA_HOME, else the first of PATH.
+
+    Raises:
+        ToolMissing: there is neither.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = (shutil.which("java", path=os.path.join(home, "bin")) if home else None) or shutil.which("java")
+    if found is None:
+        raise ToolMissing("Java 17 or newer is missing: sudo apt-get install openjdk-17-jre-headless")
+    return found

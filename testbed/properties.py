@@ -6,6 +6,7 @@ CONTROLLER carries the metadata quorum and stays in plain text on loopback; a cl
 
 from pathlib import Path
 
+from appliance.settings.target import Target
 from testbed.plan import ApiKey, ClusterPlan, Node, Ports
 
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -132,4 +133,23 @@ def _authentication(plan: ClusterPlan, node: Node, internal: ApiKey) -> dict[str
         entries[f"{prefix}.plain.sasl.jaas.config"] = f"{_PLAIN_LOGIN} required {own} {users};"
         for mechanism in _SCRAM_MECHANISMS:
             entries[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = f"{_SCRAM_LOGIN} required;"
+    return entries
+
+
+def client_configuration(
+    plan: ClusterPlan, bootstrap: tuple[Target, ...], ca_file: Path | None, api_key: ApiKey | None
+) -> dict[str, str]:
+    """The client's configuration; it holds the secret, so it must not be logged."""
+    entries = {
+        "bootstrap.servers": ",".join(str(target) for target in bootstrap),
+        "security.protocol": plan.security.value,
+    }
+    if ca_file is not None:
+        entries["ssl.ca.location"] = str(ca_file)
+    if api_key is not None:
+        entries |= {
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": api_key.key,
+            "sasl.password": api_key.secret.reveal(),
+        }
     return entries

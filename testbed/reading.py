@@ -1,9 +1,11 @@
 """An independent read_committed consumer, from the first record of each partition to the last one."""
 
+import hashlib
+import struct
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -11,13 +13,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from appliance.errors import Unreachable
 from testbed.comparison import Track
-from testbed.fingerprint import Headers, fingerprint
 from testbed.tasks import Reached
 
 _PATIENCE = 30.0
 _AT_ONCE = 1000
 
-Place = tuple[str, int]
+Partition = tuple[str, int]
 """A topic and one of its partitions."""
 
 
@@ -25,7 +26,7 @@ Place = tuple[str, int]
 class Reading:
     """What a consumer saw; ``bytes`` are those of keys, values and headers."""
 
-    tracks: dict[Place, Track] = field(default_factory=dict)
+    tracks: dict[Partition, Track] = field(default_factory=dict)
     records: int = 0
     bytes: int = 0
 
@@ -33,9 +34,9 @@ class Reading:
         """One more record."""
         key, value = message.key(), message.value()
         headers = cast("Headers", message.headers() or ())
-        place = cast("Place", (message.topic(), message.partition()))
+        partition = cast("Partition", (message.topic(), message.partition()))
         offset = cast("int", message.offset())
-        self.tracks[place].append(offset, fingerprint(key, value, headers, message.timestamp()[1]))
+        self.tracks[partition].append(offset, fingerprint(key, value, headers, message.timestamp()[1]))
         self.records += 1
         self.bytes += len(key or b"") + len(value or b"")
         self.bytes += sum(len(name.encode()) + len(content or b"") for name, content in headers)
@@ -58,17 +59,19 @@ def committed_consumer(client: Mapping[str, str]) -> Consumer:
     )
 
 
-def read(client: Mapping[str, str], places: Iterable[Place], reached: Reached, stopping: threading.Event) -> Reading:
+def read(
+    client: Mapping[str, str], partitions: Iterable[Partition], reached: Reached, stopping: threading.Event
+) -> Reading:
     """All committed records of these partitions as they are now; blocks, and returns early when ``stopping`` is set.
 
     Raises:
         Unreachable: nothing came for half a minute, or the consumer failed.
     """
-    reading = Reading({place: Track() for place in places})
+    reading = Reading({partition: Track() for partition in partitions})
     unfinished = set(reading.tracks)
     consumer = committed_consumer(client)
     try:
-        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in unfinished])
+        consumer.assign([TopicPartition(*partition, OFFSET_BEGINNING) for partition in unfinished])
         deadline = time.monotonic() + _PATIENCE
         while unfinished and not stopping.is_set():
             messages = consumer.consume(_AT_ONCE, 0.05)
@@ -78,7 +81,7 @@ def read(client: Mapping[str, str], places: Iterable[Place], reached: Reached, s
                 raise Unreachable(f"nothing came from {len(unfinished)} partitions for {_PATIENCE:g} s")
             for message in messages:
                 if not has_record(message):
-                    unfinished.discard(cast("Place", (message.topic(), message.partition())))
+                    unfinished.discard(cast("Partition", (message.topic(), message.partition())))
                 else:
                     reading.add(message)
             reached(reading.records)
@@ -101,3 +104,22 @@ def has_record(message: Message) -> bool:
     if error.code() == KafkaError._PARTITION_EOF:
         return False
     raise Unreachable(f"{message.topic()} partition {message.partition()} could not be read: {error.str()}")
+
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+_HEAD = struct.Struct("!q")
+_LENGTH = struct.Struct("!i")
+_NULL = _LENGTH.pack(-1)
+
+
+def fingerprint(key: bytes | None, value: bytes | None, headers: Headers, timestamp: int) -> int:
+    """The fingerprint; ``timestamp`` in milliseconds since the epoch. Null and empty differ, as does headers' order."""
+    parts = [_HEAD.pack(timestamp), _field(key), _field(value), _LENGTH.pack(len(headers))]
+    for name, content in headers:
+        parts += [_field(name.encode()), _field(content)]
+    return int.from_bytes(hashlib.blake2b(b"".join(parts), digest_size=8).digest(), "big")
+
+
+def _field(content: bytes | None) -> bytes:
+    return _NULL if content is None else _LENGTH.pack(len(content)) + content

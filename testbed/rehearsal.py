@@ -14,13 +14,12 @@ from pathlib import Path
 from appliance.settings.secret import Secret
 from testbed import jars
 from testbed.broker import Broker
-from testbed.client import client_configuration
 from testbed.installation import Installation
-from testbed.java import java
-from testbed.layout import make_directory, new_cluster_id, node_directory, write_files
+from testbed.jars import java
+from testbed.layout import free_ports, make_directory, new_cluster_id, node_directory, write_files
 from testbed.plan import ApiKey, ClusterPlan
-from testbed.ports import free_ports
 from testbed.process import OwnedProcess
+from testbed.properties import client_configuration
 
 _DEADLINE = 120.0
 _ADDRESS = "127.0.0.1"

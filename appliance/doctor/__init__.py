@@ -1,8 +1,8 @@
-"""The diagnosis: every step of the path, tried from one VM, becomes a verdict and what to change.
+"""The diagnosis: each step of the path is tried from one VM, and gives a verdict and what to change.
 
-- ``command``, ``runner``, ``step``, ``report``: the steps in their order, each with its outcome, printed.
+- ``command``, ``runner``, ``step``, ``diagnosis``: runs the steps in order, and prints what came of each.
 - ``source_side``, ``destination_side``: the steps of each VM.
-- ``approach``: name, TCP, TLS, SASL and API versions of every broker of one cluster.
-- ``tunnel``, ``clock``, ``invented``: the tunnel, the VM's clock, the reach of SOURCE_BROKER_PATTERN.
-- ``reading``, ``writing``: the rights at the source, and at the destination.
+- ``brokers``: name, TCP, TLS, SASL and API versions of every broker of one cluster.
+- ``tunnel``, ``clock``, ``made_up_names``: the tunnel, the VM's clock, the names that SOURCE_BROKER_PATTERN admits.
+- ``source_topics``, ``destination_rights``: the rights at the source, and at the destination.
 """

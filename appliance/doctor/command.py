@@ -15,8 +15,8 @@ from rich.console import Console
 
 from appliance.doctor import destination_side, source_side
 from appliance.doctor.destination_side import DestinationVm
-from appliance.doctor.report import Report
-from appliance.doctor.runner import blocked, walk
+from appliance.doctor.diagnosis import Diagnosis
+from appliance.doctor.runner import blocked, run_steps
 from appliance.doctor.source_side import SourceVm
 from appliance.doctor.step import SETTINGS, Result, Step, failed, passed
 from appliance.errors import ApplianceError, SettingsError
@@ -62,7 +62,7 @@ async def run_doctor(
 
 async def examine(
     side: Side, settings_file: Path, process: Mapping[str, str], timeouts: Timeouts | None = None
-) -> Report:
+) -> Diagnosis:
     """Walk the path from one VM; faults of the settings are the first step's."""
     began, timeouts = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), timeouts or Timeouts()
 
@@ -70,13 +70,13 @@ async def examine(
         return _settings(side, settings_file, process)
 
     if side is Side.SOURCE:
-        results = await _walked(lambda: SourceVm(settings(), settings_file, timeouts), source_side.STEPS)
+        results = await _run(lambda: SourceVm(settings(), settings_file, timeouts), source_side.STEPS)
     else:
-        results = await _walked(lambda: DestinationVm(settings(), settings_file, timeouts), destination_side.STEPS)
-    return Report(side, began, results)
+        results = await _run(lambda: DestinationVm(settings(), settings_file, timeouts), destination_side.STEPS)
+    return Diagnosis(side, began, results)
 
 
-async def _walked(make: Callable[[], _Vm], steps: Sequence[Step[_Vm]]) -> tuple[Result, ...]:
+async def _run(make: Callable[[], _Vm], steps: Sequence[Step[_Vm]]) -> tuple[Result, ...]:
     began = time.monotonic()
     try:
         vm = make()
@@ -86,7 +86,7 @@ async def _walked(make: Callable[[], _Vm], steps: Sequence[Step[_Vm]]) -> tuple[
     read = Result(SETTINGS, passed(f"link {vm.link}"), time.monotonic() - began)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(vm.close)
-        return (read, *await walk(steps, vm))
+        return (read, *await run_steps(steps, vm))
 
 
 def _settings(side: Side, settings_file: Path, process: Mapping[str, str]) -> Settings:
@@ -100,7 +100,7 @@ def _settings(side: Side, settings_file: Path, process: Mapping[str, str]) -> Se
     return read_settings(settings_file, Role.DESTINATION | Role.REPLICATOR, process)
 
 
-async def _unless_stopped(stopping: asyncio.Event, work: Coroutine[None, None, Report]) -> Report:
+async def _unless_stopped(stopping: asyncio.Event, work: Coroutine[None, None, Diagnosis]) -> Diagnosis:
     working = asyncio.create_task(work, name="doctor")
     stopped = asyncio.create_task(stopping.wait(), name="doctor-stopping")
     try:

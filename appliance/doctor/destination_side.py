@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from appliance.dns.stub import StubResolver, system_addresses
-from appliance.doctor.approach import Approach, Way, check_authorities, names_remedies
+from appliance.doctor.brokers import BrokerChecks, BrokerPath, check_authorities, names_remedies
 from appliance.doctor.clock import NTP, examine_clock
-from appliance.doctor.invented import examine_through
-from appliance.doctor.reading import SourceTopics
+from appliance.doctor.destination_rights import Destination
+from appliance.doctor.made_up_names import examine_through
+from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, skipped
-from appliance.doctor.tunnel import TunnelTrial
-from appliance.doctor.writing import Destination
+from appliance.doctor.tunnel import TunnelChecks
 from appliance.errors import NameUnresolved, TargetRefused, Unreachable
 from appliance.gateway.model.brokers import why_refused
 from appliance.kafka.client.cluster import KafkaCluster
@@ -47,10 +47,10 @@ class DestinationVm:
         source, destination = source_cluster(settings), destination_cluster(settings)
         check_authorities(settings.source, settings.destination)
         self._probe = _probe(settings, timeouts) if settings.route is Route.TUNNEL else None
-        self.tunnel = TunnelTrial(settings.tunnel, self._probe, Side.DESTINATION) if self._probe else None
+        self.tunnel = TunnelChecks(settings.tunnel, self._probe, Side.DESTINATION) if self._probe else None
         to_source = _through_the_tunnel(settings, self.tunnel) if self.tunnel else _at_home(source)
-        self.source = Approach(source, to_source, client_id)
-        self.destination = Approach(destination, _at_home(destination), client_id)
+        self.source = BrokerChecks(source, to_source, client_id)
+        self.destination = BrokerChecks(destination, _at_home(destination), client_id)
         self.topics = SourceTopics(source, Naming.of(settings))
         self.copies = Destination(settings, destination, self.topics)
 
@@ -83,26 +83,26 @@ class DestinationVm:
         """Both ends of the tunnel."""
         return await self.tunnel.identity() if self.tunnel else skipped("SOURCE_ROUTE=direct")
 
-    async def reach(self) -> Finding:
+    async def made_up_names(self) -> Finding:
         """Whether names that nobody gave are dialled too."""
         if not self.tunnel:
             return skipped("SOURCE_ROUTE=direct")
-        return await examine_through(self._settings, self.tunnel.knock)
+        return await examine_through(self._settings, self.tunnel.remote_dial)
 
 
 def _probe(settings: Settings, timeouts: Timeouts) -> TlsProbe:
     return TlsProbe(settings.tunnel, Identity.of(settings.tunnel, Side.DESTINATION), timeouts)
 
 
-def _at_home(cluster: KafkaCluster) -> Way:
+def _at_home(cluster: KafkaCluster) -> BrokerPath:
     settings = cluster.settings
     down = f"check {settings.variable('BROKER_SERVERS')}, that the broker is up, and the firewalls between"
-    return Way(
+    return BrokerPath(
         system_addresses, lambda *_: None, names_remedies(settings, "the system's resolver"), [(Unreachable, down)]
     )
 
 
-def _through_the_tunnel(settings: Settings, trial: TunnelTrial) -> Way:
+def _through_the_tunnel(settings: Settings, tunnel_checks: TunnelChecks) -> BrokerPath:
     tunnel, shim = settings.tunnel, settings.dns.listen
 
     def accept(target: Target, addresses: Sequence[str]) -> None:
@@ -112,7 +112,7 @@ def _through_the_tunnel(settings: Settings, trial: TunnelTrial) -> Way:
         if strange:
             raise NameUnresolved(f"{target.host} is {strange[0]} at {shim}, not in {tunnel.endpoint_network}")
 
-    return Way(
+    return BrokerPath(
         resolve=StubResolver(shim).addresses,
         accept=accept,
         names=(
@@ -121,7 +121,7 @@ def _through_the_tunnel(settings: Settings, trial: TunnelTrial) -> Way:
             (Unreachable, f"nobody answers at DNS_LISTEN={shim}: start {_GATEWAY}"),
         ),
         near=((Unreachable, f"the endpoint is not open: see what {_GATEWAY} logs"),),
-        knock=trial.knock,
+        remote_dial=tunnel_checks.remote_dial,
         beyond=(
             (
                 TargetRefused,
@@ -144,7 +144,7 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("tunnel port", "SSH forward", DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     Step("mutual TLS", "tunnel port", DestinationVm.identity, "see what `appliance source` logs on the source VM"),
     Step("source: DNS", "mutual TLS", lambda vm: vm.source.names(), f"see what {_GATEWAY} logs"),
-    Step("source: made-up names", "mutual TLS", DestinationVm.reach, "check SOURCE_BROKER_PATTERN"),
+    Step("source: made-up names", "mutual TLS", DestinationVm.made_up_names, "check SOURCE_BROKER_PATTERN"),
     Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), f"see what {_GATEWAY} logs"),
     Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
     Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),

@@ -4,35 +4,35 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from appliance.doctor.step import Finding, Patient, Result, Step, Verdict, failed
+from appliance.doctor.step import Context, Finding, Result, Step, Verdict, failed
 from appliance.errors import ApplianceError
 
 STEP_SECONDS = 60.0
 """How long one step may take; each of its waits has a shorter deadline of its own."""
 
 
-async def walk(
-    steps: Sequence[Step[Patient]],
-    patient: Patient,
+async def run_steps(
+    steps: Sequence[Step[Context]],
+    context: Context,
     clock: Callable[[], float] = time.monotonic,
     step_seconds: float = STEP_SECONDS,
 ) -> tuple[Result, ...]:
     """What came of each step."""
     results: dict[str, Result] = {}
     for step in steps:
-        if step.applies and not step.applies(patient):
+        if step.applies and not step.applies(context):
             continue
         base = results.get(step.after)
         if base is not None and base.finding.verdict.blocks:
             results[step.name] = Result(step.name, _not_reached(base))
             continue
         began = clock()
-        finding = await _take(step, patient, step_seconds)
+        finding = await _run_step(step, context, step_seconds)
         results[step.name] = Result(step.name, finding, clock() - began)
     return tuple(results.values())
 
 
-def blocked(steps: Sequence[Step[Patient]], base: Result) -> tuple[Result, ...]:
+def blocked(steps: Sequence[Step[Context]], base: Result) -> tuple[Result, ...]:
     """All of the steps that always apply, none of them tried since ``base`` has failed."""
     return tuple(Result(step.name, _not_reached(base)) for step in steps if step.applies is None)
 
@@ -43,10 +43,10 @@ def _not_reached(base: Result) -> Finding:
     return Finding(Verdict.NOT_REACHED, detail if verdict is Verdict.NOT_REACHED else f"behind: {base.name}")
 
 
-async def _take(step: Step[Patient], patient: Patient, seconds: float) -> Finding:
+async def _run_step(step: Step[Context], context: Context, seconds: float) -> Finding:
     try:
         async with asyncio.timeout(seconds):
-            return await step.run(patient)
+            return await step.run(context)
     except TimeoutError:
         return failed(f"no result within {seconds:g} s", step.remedy)
     except ApplianceError as error:

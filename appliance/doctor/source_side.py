@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from appliance.doctor.approach import Approach, Way, check_authorities, names_remedies
+from appliance.doctor.brokers import BrokerChecks, BrokerPath, check_authorities, names_remedies
 from appliance.doctor.clock import NTP, examine_clock
-from appliance.doctor.invented import examine_here
-from appliance.doctor.reading import SourceTopics
+from appliance.doctor.made_up_names import examine_here
+from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
-from appliance.doctor.tunnel import TunnelTrial
+from appliance.doctor.tunnel import TunnelChecks
 from appliance.errors import TargetRefused, Unreachable
 from appliance.gateway.source_side import broker_resolver
 from appliance.kafka.client.cluster import KafkaCluster
@@ -44,11 +44,11 @@ class SourceVm:
         self._server = _from_here(settings.tunnel.listen)
         as_destination = replace(settings.tunnel, server=self._server, ssh=None)
         self._probe = None if settings.tunnel.files else _probe(as_destination, timeouts)
-        self._trial = TunnelTrial(as_destination, self._probe, Side.SOURCE) if self._probe else None
+        self._trial = TunnelChecks(as_destination, self._probe, Side.SOURCE) if self._probe else None
         check_authorities(settings.source)
         client_id = f"{settings.replicator}-doctor"
         cluster = KafkaCluster(settings.source, broker_resolver(settings.tunnel), client_id)
-        self.source = Approach(cluster, _beside(settings), client_id, guest=True)
+        self.source = BrokerChecks(cluster, _beside(settings), client_id, relays_only=True)
         self._topics = SourceTopics(cluster, Naming.of(settings))
 
     async def close(self) -> None:
@@ -75,7 +75,7 @@ class SourceVm:
             return await self._trial.identity()
         return skipped("the other end's key is on the destination VM: run `appliance doctor destination` there")
 
-    async def reach(self) -> Finding:
+    async def made_up_names(self) -> Finding:
         """Whether names that nobody gave are dialled too."""
         return await examine_here(self._settings.tunnel, broker_resolver(self._settings.tunnel))
 
@@ -98,7 +98,7 @@ def _from_here(listen: Target) -> Target:
     return Target("127.0.0.1" if address.version == 4 else "::1", listen.port)
 
 
-def _beside(settings: Settings) -> Way:
+def _beside(settings: Settings) -> BrokerPath:
     tunnel = settings.tunnel
 
     def accept(target: Target, addresses: Sequence[str]) -> None:
@@ -106,7 +106,7 @@ def _beside(settings: Settings) -> Way:
         dialable(target, addresses, tunnel)
 
     down = "check SOURCE_BROKER_SERVERS, that the broker is up, and that its firewall lets this VM in"
-    return Way(
+    return BrokerPath(
         resolve=broker_resolver(tunnel),
         accept=accept,
         names=(
@@ -129,7 +129,7 @@ STEPS: tuple[Step[SourceVm], ...] = (
     Step("tunnel port", SETTINGS, SourceVm.port, _LISTENING),
     Step("mutual TLS", "tunnel port", SourceVm.identity, "see what `appliance source` logs"),
     Step("source: DNS", SETTINGS, lambda vm: vm.source.names(), "check TUNNEL_RESOLVER"),
-    Step("source: made-up names", "source: DNS", SourceVm.reach, "check SOURCE_BROKER_PATTERN"),
+    Step("source: made-up names", "source: DNS", SourceVm.made_up_names, "check SOURCE_BROKER_PATTERN"),
     Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), "check SOURCE_BROKER_SERVERS"),
     Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
     Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from appliance.errors import ApplianceError
 
-Patient = TypeVar("Patient")
+Context = TypeVar("Context")
 """What is examined; each step may leave there what later ones need."""
 
 SETTINGS = "settings"
@@ -39,7 +39,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[Patient]):
+class Step(Generic[Context]):
     """One thing to try.
 
     ``after`` is the step that it stands on, ``remedy`` what to change when it raises an error of ours. ``applies`` says
@@ -48,9 +48,9 @@ class Step(Generic[Patient]):
 
     name: str
     after: str
-    run: Callable[[Patient], Awaitable[Finding]]
+    run: Callable[[Context], Awaitable[Finding]]
     remedy: str
-    applies: Callable[[Patient], bool] | None = None
+    applies: Callable[[Context], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ _IN_A_CROWD = " (a tunnel server does that when too many strangers dial it: its 
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH)
 
 
-class TunnelTrial:
+class TunnelChecks:
     """Tries the tunnel once, step by step.
 
     Args:
@@ -100,7 +100,7 @@ class TunnelTrial:
             )
         return None
 
-    async def knock(self, target: Target) -> None:
+    async def remote_dial(self, target: Target) -> None:
         """Have the source VM dial ``target``.
 
         Raises:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.errors import BrokerBusy, Fenced, LinkRefused
+from appliance.errors import BrokerBusy, Fenced, LinkRefused, OutcomeUnknown
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, try_describe
@@ -75,7 +75,7 @@ class Establishing:
             if topic.link is not None:
                 return Established(topic.lanes, topic.generation, topic.checkpoints[0].starts)
             # Another start that makes the link at the same time fences this one, or is fenced.
-            with contextlib.suppress(Fenced):
+            with contextlib.suppress(Fenced, OutcomeUnknown):
                 await self._write_down(topic)
             await asyncio.sleep(_PAUSE * random.random())
         raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")

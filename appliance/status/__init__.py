@@ -1,7 +1,7 @@
 """The status of a link, from committed facts alone; no replicator need run.
 
-- ``model``: facts, the snapshot, and what it is shown as; no IO.
-- ``collect``, ``tail``, ``open_transactions``: one look at both clusters.
-- ``watcher``: looks again and again.
+- ``model``: facts, the snapshot, and the forms in which it is shown; no IO.
+- ``collect``, ``tail``, ``open_transactions``: collect the facts of both clusters.
+- ``watcher``: collects again and again, and keeps the newest snapshot.
 - ``command``, ``service``: at the terminal, and over HTTP.
 """

@@ -16,21 +16,21 @@ from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
-from appliance.status.open_transactions import HoldWatch
+from appliance.status.open_transactions import OpenTransactionWatch
 from appliance.status.tail import PositionsTail
 
 _BROKER_SECONDS = 5.0
 
 
-class SourceLook:
+class SourceFactsCollector:
     """Where the source's logs begin and end."""
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
         self._cluster = cluster
         self._naming = naming
-        self._holds = HoldWatch(cluster)
+        self._open_transactions = OpenTransactionWatch(cluster)
 
-    async def look(self, positions: Mapping[Partition, Position]) -> SourceFacts:
+    async def collect(self, positions: Mapping[Partition, Position]) -> SourceFacts:
         """Look; ``positions`` are those of the look before, which save questions about what stands still.
 
         Raises:
@@ -54,7 +54,7 @@ class SourceLook:
                 unanswered |= dict.fromkeys(led, str(answer))
             else:
                 logs |= answer
-        return SourceFacts(metadata, logs, unanswered, await self._holds.look(metadata, logs, now()))
+        return SourceFacts(metadata, logs, unanswered, await self._open_transactions.collect(metadata, logs, now()))
 
     async def _ask(
         self, metadata: Metadata, leader: int, led: Collection[Partition], positions: Mapping[Partition, Position]
@@ -82,7 +82,7 @@ class SourceLook:
         return logs
 
 
-class DestinationLook:
+class DestinationFactsCollector:
     """What the destination remembers."""
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
@@ -90,9 +90,9 @@ class DestinationLook:
         self._name = naming.positions_topic
         self._tail = PositionsTail(cluster, naming.positions_topic)
         self._registry = Registry(cluster, naming.replicator)
-        self._holds = HoldWatch(cluster)
+        self._open_transactions = OpenTransactionWatch(cluster)
 
-    async def look(self) -> DestinationFacts:
+    async def collect(self) -> DestinationFacts:
         """Look.
 
         Raises:
@@ -105,7 +105,7 @@ class DestinationLook:
         stable_ends = self._tail.stable_ends
         ends = await list_offsets(self._cluster, metadata, stable_ends, Bound.END)
         logs = {key: Log(-1, stable_end, max(stable_end, ends[key])) for key, stable_end in stable_ends.items()}
-        holding = await self._holds.look(metadata, logs, now())
+        holding = await self._open_transactions.collect(metadata, logs, now())
         positions: dict[Partition, Position] = {}
         gaps: dict[Partition, tuple[Gap, ...]] = {}
         for checkpoint in self._tail.checkpoints:

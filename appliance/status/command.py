@@ -52,10 +52,10 @@ async def run_status(
 
 
 async def _status(watcher: Watcher, topics: Collection[str], as_json: bool, watch: bool) -> int:
-    snapshot = await watcher.look()
+    snapshot = await watcher.collect()
     if not (snapshot.source.unknown or snapshot.destination.unknown):
         await asyncio.sleep(_BETWEEN_TWO)
-        snapshot = await watcher.look()
+        snapshot = await watcher.collect()
     snapshot = _chosen(snapshot, topics)
     if not watch:
         _shower(as_json)(snapshot)
@@ -65,7 +65,7 @@ async def _status(watcher: Watcher, topics: Collection[str], as_json: bool, watc
         while True:
             show(snapshot)
             await asyncio.sleep(_AGAIN)
-            snapshot = _chosen(await watcher.look(), topics)
+            snapshot = _chosen(await watcher.collect(), topics)
 
 
 def _chosen(snapshot: Snapshot, topics: Collection[str]) -> Snapshot:

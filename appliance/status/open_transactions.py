@@ -15,7 +15,7 @@ _NAMING_SECONDS = 3.0
 
 
 @dataclass(slots=True)
-class HoldWatch:
+class OpenTransactionWatch:
     """Remembers one cluster's last stable offsets from look to look.
 
     Producers that write in transactions keep a transaction open at most times, but each time another one: only an
@@ -26,7 +26,7 @@ class HoldWatch:
     _waiting: dict[Partition, OpenTransaction] = field(default_factory=dict)
     _named: dict[Partition, OpenTransaction] = field(default_factory=dict)
 
-    async def look(
+    async def collect(
         self, metadata: Metadata, logs: Mapping[Partition, Log], now: int
     ) -> dict[Partition, OpenTransaction]:
         """The transactions that held these logs at the look before, and still do; ``now`` in milliseconds.

@@ -18,8 +18,7 @@ from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
 from appliance.status.collect import now
-from appliance.status.model.document import document
-from appliance.status.model.health import health, is_fresh
+from appliance.status.model.document import document, health, is_fresh
 from appliance.status.model.metrics import exposition
 from appliance.status.watcher import Watcher
 
@@ -49,7 +48,7 @@ async def console(settings: Settings, bound: Bound) -> AsyncIterator[None]:
 
 async def _watch(watcher: Watcher) -> None:
     while True:
-        snapshot = await watcher.look()
+        snapshot = await watcher.collect()
         count = sum(len(topic.partitions) for topic in snapshot.topics)
         await asyncio.sleep(min(_PAUSE_MAX, max(_PAUSE, count / _PARTITIONS_A_SECOND)))
 

@@ -10,9 +10,9 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
-from appliance.status.collect import DestinationLook, SourceLook, now
+from appliance.status.collect import DestinationFactsCollector, SourceFactsCollector, now
 from appliance.status.model.compose import compose
-from appliance.status.model.facts import DestinationFacts, SourceFacts, Told
+from appliance.status.model.facts import DestinationFacts, Observation, SourceFacts
 from appliance.status.model.snapshot import Snapshot
 
 _SOURCE_SECONDS = 10.0
@@ -35,45 +35,52 @@ class Watcher:
         self._bound = bound
         self._source = source
         self._destination = destination
-        self._source_look = SourceLook(source, naming)
-        self._destination_look = DestinationLook(destination, naming)
-        self._source_told: Told[SourceFacts] = Told()
-        self._destination_told: Told[DestinationFacts] = Told()
+        self._source_collector = SourceFactsCollector(source, naming)
+        self._destination_collector = DestinationFactsCollector(destination, naming)
+        self._source_observed: Observation[SourceFacts] = Observation()
+        self._destination_observed: Observation[DestinationFacts] = Observation()
 
-    async def look(self) -> Snapshot:
+    async def collect(self) -> Snapshot:
         """Look, and keep the snapshot. Both at once: a lag is the difference of what both say at one moment."""
-        known = self._destination_told.facts
-        async with asyncio.TaskGroup() as looking:
-            source = looking.create_task(
-                _told(
-                    self._source_look.look(known.positions if known else {}),
+        known = self._destination_observed.facts
+        async with asyncio.TaskGroup() as group:
+            source = group.create_task(
+                _observe(
+                    self._source_collector.collect(known.positions if known else {}),
                     self._source,
-                    self._source_told,
+                    self._source_observed,
                     _SOURCE_SECONDS,
                 ),
-                name="look-source",
+                name="collect-source",
             )
-            destination = looking.create_task(
-                _told(self._destination_look.look(), self._destination, self._destination_told, _DESTINATION_SECONDS),
-                name="look-destination",
+            destination = group.create_task(
+                _observe(
+                    self._destination_collector.collect(),
+                    self._destination,
+                    self._destination_observed,
+                    _DESTINATION_SECONDS,
+                ),
+                name="collect-destination",
             )
-        self._source_told, self._destination_told = source.result(), destination.result()
-        snapshot = compose(self._settings, self._source_told, self._destination_told, self.snapshot, now())
+        self._source_observed, self._destination_observed = source.result(), destination.result()
+        snapshot = compose(self._settings, self._source_observed, self._destination_observed, self.snapshot, now())
         if self._bound is not None:
             snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
         self.snapshot = snapshot
         return snapshot
 
 
-async def _told(look: Awaitable[_Facts], cluster: KafkaCluster, before: Told[_Facts], patience: float) -> Told[_Facts]:
-    """What the look finds, or what was found before with the reason why it is of the past."""
+async def _observe(
+    collecting: Awaitable[_Facts], cluster: KafkaCluster, before: Observation[_Facts], timeout: float
+) -> Observation[_Facts]:
+    """The facts now, or those of the last time with the reason why there are none now."""
     try:
-        async with asyncio.timeout(patience):
-            return Told(await look)
+        async with asyncio.timeout(timeout):
+            return Observation(await collecting)
     except ApplianceError as error:
-        trouble = str(error)
+        problem = str(error)
     except TimeoutError:
-        trouble = f"the {cluster.settings.side} cluster did not answer within {patience:g} s"
+        problem = f"the {cluster.settings.side} cluster did not answer within {timeout:g} s"
     # A connection on which an answer is missing would be asked again, and be silent again.
     await cluster.close()
-    return Told(before.facts, trouble)
+    return Observation(before.facts, problem)

@@ -6,7 +6,7 @@ retention, the destination to its own, or to REPLICA_TOPICS_START=latest, which 
 
 from dataclasses import dataclass
 
-from appliance.verify.model.verdict import State, counted
+from appliance.verify.model.result import CopyState, counted
 from appliance.verify.side import Side
 
 
@@ -17,7 +17,7 @@ class Beginning:
     ``state`` is the partition's when all that follows is equal; where it is no good one, there is nothing to follow.
     """
 
-    state: State = State.EQUAL
+    state: CopyState = CopyState.EQUAL
     detail: str = ""
     differs_at: int | None = None
 
@@ -49,7 +49,7 @@ async def begin(source: Side, destination: Side, latest: bool) -> Beginning:
         if place is not None:
             return _source_begins_later(source, destination, place)
     if source.log.start and await destination.offset_at(ours.timestamp + 1) is None:
-        return Beginning(State.BEHIND, _behind_the_log(source))
+        return Beginning(CopyState.BEHIND, _behind_the_log(source))
     return Beginning(detail="neither side's first records were found on the other side")
 
 
@@ -64,11 +64,12 @@ def _of_an_empty_source(source: Side, destination: Side) -> Beginning:
 def _at_an_empty_destination(destination: Side, latest: bool) -> Beginning:
     if destination.log.start:
         return Beginning(
-            State.NOT_COMPARED, f"retention has left the destination no record before its offset {destination.log.end}"
+            CopyState.NOT_COMPARED,
+            f"retention has left the destination no record before its offset {destination.log.end}",
         )
     if latest:
         return Beginning(
-            State.NOT_COMPARED,
+            CopyState.NOT_COMPARED,
             "the destination has no record: it is behind, or REPLICA_TOPICS_START=latest asked for none yet",
         )
     return Beginning()
@@ -87,7 +88,7 @@ def _source_begins_later(source: Side, destination: Side, found: int) -> Beginni
         return Beginning()
     if not source.log.start:
         return Beginning(
-            State.DIFFERS,
+            CopyState.DIFFERS,
             f"the destination has records, from its offset {before} to {found}, that stand before the source's first, "
             "which never deleted any: was the source topic made anew?",
             source.stream.position,
@@ -109,8 +110,8 @@ def _destination_begins_later(source: Side, destination: Side, found: int, lates
     source.restart(found)
     if destination.log.start:
         return Beginning(
-            State.EQUAL_IN_PART, f"{missing}: retention has moved the start of its log to {destination.log.start}"
+            CopyState.EQUAL_IN_PART, f"{missing}: retention has moved the start of its log to {destination.log.start}"
         )
     if latest:
-        return Beginning(State.EQUAL_IN_PART, f"{missing}: REPLICA_TOPICS_START=latest did not ask for them")
-    return Beginning(State.DIFFERS, missing, first)
+        return Beginning(CopyState.EQUAL_IN_PART, f"{missing}: REPLICA_TOPICS_START=latest did not ask for them")
+    return Beginning(CopyState.DIFFERS, missing, first)

@@ -17,7 +17,7 @@ from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings, Start
 from appliance.verify import verification
-from appliance.verify.model.report import Report
+from appliance.verify.model.report import VerificationReport
 
 _WIDTH = 1000
 """Of a table that no terminal shows: no line of it is broken."""
@@ -39,17 +39,19 @@ async def run_verify(
     return 0 if report.well else 1
 
 
-async def _verify(settings: Settings, topics: Collection[str], wait: float) -> Report:
+async def _verify(settings: Settings, topics: Collection[str], wait: float) -> VerificationReport:
     began = _now()
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         latest = settings.topics.start is Start.LATEST
         with _progress() as progress:
             run = verification.Verification(source, destination, Naming.of(settings), latest, progress)
             verdicts = await run.run(topics, wait)
-    return Report(settings.source.cluster_id, settings.destination.cluster_id, began, _now(), verdicts)
+    return VerificationReport(settings.source.cluster_id, settings.destination.cluster_id, began, _now(), verdicts)
 
 
-async def unless_stopped(stopping: asyncio.Event, work: Coroutine[None, None, Report]) -> Report:
+async def unless_stopped(
+    stopping: asyncio.Event, work: Coroutine[None, None, VerificationReport]
+) -> VerificationReport:
     """What the work makes.
 
     Raises:
@@ -86,7 +88,7 @@ def _progress() -> Iterator[verification.Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _print(report: Report) -> None:
+def _print(report: VerificationReport) -> None:
     console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
     console.print(report.as_table())
     for remark in report.remarks():

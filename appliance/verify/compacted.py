@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from appliance.kafka.records.records import Record, unpack
 from appliance.link.model.replicas import Replica
 from appliance.verify.model.newest import ALL_KEYS, NewestRecords, Tally
-from appliance.verify.model.verdict import NEWEST_RECORDS, Span, State, Verdict, counted
+from appliance.verify.model.result import NEWEST_RECORDS, CopyState, PartitionResult, Span, counted
 from appliance.verify.partition import Reached, Terms
 from appliance.verify.reader import Reader
 
@@ -16,7 +16,7 @@ _PAUSE = 0.2
 
 async def verify_newest_records(
     replica: Replica, source: Reader, destination: Reader, due: int, terms: Terms, reached: Reached
-) -> Verdict:
+) -> PartitionResult:
     """Compare the newest record of each key, where the source's lies before offset ``due``.
 
     Both readers stand at the start of their logs.
@@ -33,7 +33,7 @@ async def verify_newest_records(
         low = share.high
     state, detail = _outcome(tally, source.position, destination.position, terms.latest)
     differences = [offset for offset in (tally.first_changed, tally.first_absent) if offset is not None]
-    return Verdict(
+    return PartitionResult(
         replica.source_topic,
         replica.destination_topic,
         replica.partition,
@@ -44,8 +44,8 @@ async def verify_newest_records(
         source=Span(source.position, due),
         destination=Span(destination.position, theirs.position),
         digest=f"{tally.digest:032x}",
-        behind=tally.changed + tally.absent if state is State.BEHIND else 0,
-        differs_at=min(differences, default=None) if state is State.DIFFERS else None,
+        behind=tally.changed + tally.absent if state is CopyState.BEHIND else 0,
+        differs_at=min(differences, default=None) if state is CopyState.DIFFERS else None,
     )
 
 
@@ -76,7 +76,7 @@ async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], 
         end = reader.stable_end if end is None else end
 
 
-def _outcome(tally: Tally, source_start: int, destination_start: int, latest: bool) -> tuple[State, str]:
+def _outcome(tally: Tally, source_start: int, destination_start: int, latest: bool) -> tuple[CopyState, str]:
     """The state and its detail; the starts are the offsets at which the logs begin.
 
     The destination copies in the source's order. So it is behind when all that is amiss is newer than all that is
@@ -88,19 +88,19 @@ def _outcome(tally: Tally, source_start: int, destination_start: int, latest: bo
     absent_amid = tally.first_absent is not None and tally.first_absent < tally.last_equal and not unasked
     if tally.unknown and not source_start:
         alone = counted(tally.unknown, "key")
-        return State.DIFFERS, f"the destination alone has {alone}, from its offset {tally.unknown_at} on"
+        return CopyState.DIFFERS, f"the destination alone has {alone}, from its offset {tally.unknown_at} on"
     if changed_amid or absent_amid:
-        return State.DIFFERS, f"the destination lacks the newest record of {counted(tally.changed + absent, 'key')}"
+        return CopyState.DIFFERS, f"the destination lacks the newest record of {counted(tally.changed + absent, 'key')}"
     if unasked and not tally.equal and not tally.changed:
         return (
-            State.NOT_COMPARED,
+            CopyState.NOT_COMPARED,
             "the destination has none of the source's keys: it is behind, or was asked for none",
         )
     if tally.changed or absent:
-        return State.BEHIND, ""
+        return CopyState.BEHIND, ""
     if tally.absent:
         cause = "its retention" if destination_start else "REPLICA_TOPICS_START=latest"
-        return State.EQUAL_IN_PART, f"{cause} has left {counted(tally.absent, 'key')} out of the destination"
+        return CopyState.EQUAL_IN_PART, f"{cause} has left {counted(tally.absent, 'key')} out of the destination"
     if tally.unknown:
-        return State.EQUAL, f"{counted(tally.unknown, 'key')} of the destination may be older than the source's log"
-    return State.EQUAL, ""
+        return CopyState.EQUAL, f"{counted(tally.unknown, 'key')} of the destination may be older than the source's log"
+    return CopyState.EQUAL, ""

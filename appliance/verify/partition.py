@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from appliance.link.model.replicas import Replica
 from appliance.verify.beginning import Beginning, begin
 from appliance.verify.model.comparison import Comparison, Difference
-from appliance.verify.model.verdict import Span, State, Verdict, counted
+from appliance.verify.model.result import CopyState, PartitionResult, Span, counted
 from appliance.verify.side import Side
 
 Reached = Callable[[int], None]
@@ -27,7 +27,7 @@ class Terms:
 
 async def verify_every_record(
     replica: Replica, source: Side, destination: Side, terms: Terms, reached: Reached
-) -> Verdict:
+) -> PartitionResult:
     """Compare the partition from where both logs meet.
 
     The destination's log was measured before the source's: whatever is in it has to be in the source's log.
@@ -36,15 +36,15 @@ async def verify_every_record(
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
     """
     beginning = await begin(source, destination, terms.latest)
-    if beginning.state is State.BEHIND:
-        return replace(_verdict(replica, State.BEHIND, beginning.detail), behind=await source.count())
+    if beginning.state is CopyState.BEHIND:
+        return replace(_verdict(replica, CopyState.BEHIND, beginning.detail), behind=await source.count())
     if not beginning.state.well:
         return replace(_verdict(replica, beginning.state, beginning.detail), differs_at=beginning.differs_at)
     return await _Run(replica, source, destination, beginning).verdict(reached)
 
 
-def _verdict(replica: Replica, state: State, detail: str) -> Verdict:
-    return Verdict(replica.source_topic, replica.destination_topic, replica.partition, state, detail)
+def _verdict(replica: Replica, state: CopyState, detail: str) -> PartitionResult:
+    return PartitionResult(replica.source_topic, replica.destination_topic, replica.partition, state, detail)
 
 
 class _Run:
@@ -58,7 +58,7 @@ class _Run:
         self._started = (source.stream.start, destination.stream.start)
         self._comparison = Comparison(source.stream, destination.stream)
 
-    async def verdict(self, reached: Reached) -> Verdict:
+    async def verdict(self, reached: Reached) -> PartitionResult:
         while await self._source.more():
             if not await self._destination.more():
                 return await self._behind()
@@ -67,27 +67,27 @@ class _Run:
             reached(self._source.position)
         return await self._ended()
 
-    async def _ended(self) -> Verdict:
+    async def _ended(self) -> PartitionResult:
         verdict = self._compared(self._beginning.state, self._beginning.detail)
         verdict = replace(verdict, source=Span(self._started[0], self._source.log.end))
         first = self._destination.stream.position
         surplus = await self._destination.count()
         if surplus:
             detail = f"the destination has {counted(surplus, 'record')} more at its end, from its offset {first} on"
-            return replace(verdict, state=State.DIFFERS, detail=detail, differs_at=self._source.log.end)
-        if verdict.state is State.EQUAL_IN_PART and not verdict.records:
-            return replace(verdict, state=State.NOT_COMPARED)
+            return replace(verdict, state=CopyState.DIFFERS, detail=detail, differs_at=self._source.log.end)
+        if verdict.state is CopyState.EQUAL_IN_PART and not verdict.records:
+            return replace(verdict, state=CopyState.NOT_COMPARED)
         return verdict
 
-    async def _behind(self) -> Verdict:
-        verdict = self._compared(State.BEHIND, self._beginning.detail)
+    async def _behind(self) -> PartitionResult:
+        verdict = self._compared(CopyState.BEHIND, self._beginning.detail)
         return replace(verdict, behind=await self._source.count())
 
-    def _differs(self, difference: Difference) -> Verdict:
+    def _differs(self, difference: Difference) -> PartitionResult:
         detail = "; ".join(filter(None, (difference.what, self._beginning.detail)))
-        return replace(self._compared(State.DIFFERS, detail), differs_at=difference.source_offset)
+        return replace(self._compared(CopyState.DIFFERS, detail), differs_at=difference.source_offset)
 
-    def _compared(self, state: State, detail: str) -> Verdict:
+    def _compared(self, state: CopyState, detail: str) -> PartitionResult:
         """So far."""
         ours, theirs = self._started
         return replace(

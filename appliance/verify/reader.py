@@ -84,7 +84,8 @@ class Reader:
         connection = await self._cluster.broker(metadata.leader(*self.partition), self._purpose)
         limits = FetchLimits(_FETCH_BYTES, wait)
         topic = metadata.topics.get(self.partition[0])
-        wanted = Wanted(self.partition, topic.id if topic else NOWHERE, self.position, _FETCH_BYTES)
+        topic_id, epoch = topic.id if topic else NOWHERE, metadata.leader_epoch(*self.partition)
+        wanted = Wanted(self.partition, topic_id, self.position, _FETCH_BYTES, leader_epoch=epoch)
         (answer,) = await fetch(connection, [wanted], limits)
         self._check(answer)
         try:

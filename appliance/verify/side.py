@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import unpack
 from appliance.verify.model.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
+from appliance.verify.model.result import Span
 from appliance.verify.model.stream import Stream
-from appliance.verify.model.verdict import Span
 from appliance.verify.reader import Reader
 
 _WAIT = 0.5

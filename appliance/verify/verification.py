@@ -14,7 +14,7 @@ from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.verify.compacted import verify_newest_records
-from appliance.verify.model.verdict import Span, State, Verdict, counted
+from appliance.verify.model.result import CopyState, PartitionResult, Span, counted
 from appliance.verify.partition import Terms, verify_every_record
 from appliance.verify.reader import Reader
 from appliance.verify.side import Side
@@ -51,7 +51,7 @@ class Verification:
         self._total = 0
         self._newest = asyncio.Lock()
 
-    async def run(self, topics: Collection[str], wait: float) -> list[Verdict]:
+    async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
         """Verify the source topics, all when none is named, as they are now.
 
         The destination gets ``wait`` seconds to catch up with what the source holds now.
@@ -92,14 +92,14 @@ class Verification:
             return "the source cluster has no such topic"
         return "it is not copied: see REPLICA_TOPICS_SOURCE_REGEX and REPLICA_TOPICS_EXCLUDE_REGEX"
 
-    def _no_copy(self, topic: str) -> Verdict:
+    def _no_copy(self, topic: str) -> PartitionResult:
         copy = self._naming.destination(topic)
-        return Verdict(topic, copy, None, State.NO_COPY, f"the destination has no topic {copy}")
+        return PartitionResult(topic, copy, None, CopyState.NO_COPY, f"the destination has no topic {copy}")
 
-    def _unfit(self, topic: str, why: str) -> Verdict:
-        return Verdict(topic, self._naming.destination(topic), None, State.NOT_COMPARED, why)
+    def _unfit(self, topic: str, why: str) -> PartitionResult:
+        return PartitionResult(topic, self._naming.destination(topic), None, CopyState.NOT_COMPARED, why)
 
-    async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[Verdict]:
+    async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[PartitionResult]:
         """Partitions that only the copy has, where there is something in them."""
         originals = {self._naming.destination(topic): topic for topic in source.topics}
         further = [
@@ -110,7 +110,7 @@ class Verification:
         ]
         spans = await _spans(self._destination, destination, further)
         return [
-            Verdict(originals[copy], copy, number, State.DIFFERS, "the source topic has no such partition")
+            PartitionResult(originals[copy], copy, number, CopyState.DIFFERS, "the source topic has no such partition")
             for (copy, number), span in spans.items()
             if span
         ]
@@ -131,10 +131,10 @@ class Verification:
             for replica in replicas
         ]
 
-    async def _work(self, jobs: Iterable[_Job], terms: Terms) -> list[Verdict]:
+    async def _work(self, jobs: Iterable[_Job], terms: Terms) -> list[PartitionResult]:
         waiting = deque(jobs)
         self._total = sum(len(job.source) for job in waiting)
-        verdicts: list[Verdict] = []
+        verdicts: list[PartitionResult] = []
 
         async def work(purpose: str) -> None:
             while waiting:
@@ -152,7 +152,7 @@ class Verification:
             await asyncio.gather(*workers, return_exceptions=True)
         return verdicts
 
-    async def _verdict(self, job: _Job, terms: Terms, purpose: str) -> Verdict:
+    async def _verdict(self, job: _Job, terms: Terms, purpose: str) -> PartitionResult:
         replica = job.replica
         source = Reader(self._source, _original(replica), purpose, job.source.start)
         destination = Reader(self._destination, _copy(replica), purpose, job.destination.start)
@@ -185,21 +185,23 @@ def _copy(replica: Replica) -> Partition:
     return replica.destination_topic, replica.partition
 
 
-def _no_partition(topic: Topic, copy: Topic, partition: int) -> Verdict:
+def _no_partition(topic: Topic, copy: Topic, partition: int) -> PartitionResult:
     why = f"destination topic {copy.name} has {counted(len(copy.leaders), 'partition')}"
-    return Verdict(topic.name, copy.name, partition, State.NO_COPY, why)
+    return PartitionResult(topic.name, copy.name, partition, CopyState.NO_COPY, why)
 
 
 def _led(source: Metadata, destination: Metadata, replica: Replica) -> bool:
     return source.leader(*_original(replica)) >= 0 and destination.leader(*_copy(replica)) >= 0
 
 
-def _leaderless(replica: Replica) -> Verdict:
+def _leaderless(replica: Replica) -> PartitionResult:
     return _not_compared(replica, "the partition has no leader now, at the source or at the destination")
 
 
-def _not_compared(replica: Replica, why: str) -> Verdict:
-    return Verdict(replica.source_topic, replica.destination_topic, replica.partition, State.NOT_COMPARED, why)
+def _not_compared(replica: Replica, why: str) -> PartitionResult:
+    return PartitionResult(
+        replica.source_topic, replica.destination_topic, replica.partition, CopyState.NOT_COMPARED, why
+    )
 
 
 async def _spans(

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from appliance.errors import ProcessFailed
 from bench.lib.clusters import plain_pair
+from bench.lib.counting import require_complete
 from bench.lib.filling import Load, fill
 from bench.lib.our_replicator import our_replicator
 from bench.lib.row import LIMIT, Row
 from bench.lib.sampling import Course, Sample, sampled
 from bench.lib.watching import watch
-from bench.lib.whole import require_whole
 
 _FIRST = "first quarter"
 _FLAT = 1.1
@@ -45,7 +45,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         await fill(pair.source, load)
         async with our_replicator(pair, load, "0") as copying, sampled(copying.process.pid) as samples:
             timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
-            await require_whole(pair, copying, load)
+            await require_complete(pair, copying, load)
     log.info("backlog copied", extra={"fields": {"rate": f"{timeline.rate(load.visible):,.0f}/s"}})
     return rows(samples, timeline.begun, timeline.ended)
 

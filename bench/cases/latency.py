@@ -23,7 +23,6 @@ from confluent_kafka import KafkaError, Producer
 
 from appliance.errors import ProcessFailed
 from bench.lib.clusters import Pair, make_topic, plain_pair
-from bench.lib.contenders import COPIERS, MIRROR_MAKER, OURS
 from bench.lib.copying import Copier, Copying
 from bench.lib.filling import Load
 from bench.lib.latency_figures import Figures, samples_of, slice_ends
@@ -31,6 +30,7 @@ from bench.lib.our_replicator import environment, our_replicator
 from bench.lib.row import LIMIT, Row
 from bench.lib.running import running
 from bench.lib.watching import UNBEGUN_SECONDS, until_begun
+from bench.lib.workloads import COPIERS, MIRROR_MAKER, OURS
 from testbed.cluster import Cluster
 from testbed.process import OwnedProcess
 

@@ -22,7 +22,7 @@ from bench.lib.filling import Load
 from bench.lib.our_replicator import our_replicator
 from bench.lib.procfs import Process, family, processes
 from bench.lib.row import LIMIT, Row
-from bench.lib.trickle import PARTITIONS, Trickle, trickle
+from bench.lib.steady_records import PARTITIONS, SteadyRecords, steady_records
 from testbed.process import OwnedProcess
 
 _LOAD = Load(records=0, partitions=PARTITIONS)
@@ -46,7 +46,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     Raises:
         ProcessFailed, ToolMissing: something did not run, or did not recover.
     """
-    async with plain_pair() as pair, trickle(pair, _LOAD.topic, f"{_LOAD.topic}.ours{_LINK}") as flowing:
+    async with plain_pair() as pair, steady_records(pair, _LOAD.topic, f"{_LOAD.topic}.ours{_LINK}") as flowing:
         replicator = [await _replicator_killed(pair, flowing) for _ in range(arguments.runs)]
         worker = await _workers_killed(pair, flowing, arguments.runs)
     return rows(replicator, worker)
@@ -60,7 +60,7 @@ def rows(replicator: Sequence[float], worker: Sequence[float]) -> list[Row]:
     ]
 
 
-async def _replicator_killed(pair: Pair, flowing: Trickle) -> float:
+async def _replicator_killed(pair: Pair, flowing: SteadyRecords) -> float:
     async with our_replicator(pair, _LOAD, _LINK) as copying:
         await _undisturbed(flowing, copying.process)
         begun = time.perf_counter()
@@ -69,7 +69,7 @@ async def _replicator_killed(pair: Pair, flowing: Trickle) -> float:
         return await _recovered(flowing, copying.process, begun, "the replicator")
 
 
-async def _workers_killed(pair: Pair, flowing: Trickle, times: int) -> list[float]:
+async def _workers_killed(pair: Pair, flowing: SteadyRecords, times: int) -> list[float]:
     """One after the other of one replicator's workers, each when all is well again."""
     seconds = []
     async with our_replicator(pair, _LOAD, _LINK) as copying:
@@ -82,13 +82,13 @@ async def _workers_killed(pair: Pair, flowing: Trickle, times: int) -> list[floa
     return seconds
 
 
-async def _undisturbed(flowing: Trickle, copying: OwnedProcess) -> None:
+async def _undisturbed(flowing: SteadyRecords, copying: OwnedProcess) -> None:
     await flowing.arrives(copying, _DEADLINE)
     await asyncio.sleep(random.uniform(*_UNDISTURBED))
     await flowing.arrives(copying, _DEADLINE)
 
 
-async def _recovered(flowing: Trickle, copying: OwnedProcess, begun: float, killed: str) -> float:
+async def _recovered(flowing: SteadyRecords, copying: OwnedProcess, begun: float, killed: str) -> float:
     await flowing.arrives(copying, _DEADLINE)
     seconds = time.perf_counter() - begun
     log.info("recovered", extra={"fields": {"killed": killed, "seconds": f"{seconds:.2f}"}})

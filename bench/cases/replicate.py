@@ -19,16 +19,14 @@ from dataclasses import dataclass
 
 from appliance.errors import ApplianceError, ProcessFailed
 from bench.lib.clusters import Pair, delete_topics, plain_pair
-from bench.lib.contenders import BARE, COPIERS, MIRROR_MAKER, OPTIONS, OURS
-from bench.lib.counting import count
+from bench.lib.counting import count, require_complete
 from bench.lib.filling import Load, fill
 from bench.lib.footprint import Footprint, footprint
 from bench.lib.limit import fetch_and_produce
-from bench.lib.options import few, positive
 from bench.lib.row import LIMIT, Row
+from bench.lib.setup import few, positive
 from bench.lib.watching import watch
-from bench.lib.whole import require_whole
-from bench.lib.workloads import WORKLOADS, Workload
+from bench.lib.workloads import COPIERS, FETCH_AND_PRODUCE, MIRROR_MAKER, OPTIONS, OURS, WORKLOADS, Workload
 
 _PYTHON_MEGABYTES = 300.0
 _PYTHON_IDLE = 5.0
@@ -148,7 +146,9 @@ async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]
 async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
     """One copy, before which what is left of the one before is deleted, whole or not."""
     await delete_topics(pair.destination)
-    trial = await (_bare(pair, load, turn.run) if turn.name == BARE else _copied(pair, load, turn))
+    trial = await (
+        _fetched_and_produced(pair, load, turn.run) if turn.name == FETCH_AND_PRODUCE else _copied(pair, load, turn)
+    )
     log.info("topic copied", extra={"fields": {"by": turn.name, **_told(trial)}})
     return trial
 
@@ -157,13 +157,13 @@ async def _copied(pair: Pair, load: Load, turn: Turn) -> Trial:
     async with COPIERS[turn.name](pair, load, turn.run) as copying:
         timeline = await watch(pair.destination, copying.topic, load.visible, copying.process)
         if turn.counts:
-            await require_whole(pair, copying, load)
+            await require_complete(pair, copying, load)
         idle = turn.idle_seconds if turn.name in _COSTED else 0.0
         cost = await footprint(copying.process.pid, idle) if idle else None
         return Trial(timeline.rate(load.visible), cost, timeline.rate(load.visible, after=0.5))
 
 
-async def _bare(pair: Pair, load: Load, run: str) -> Trial:
+async def _fetched_and_produced(pair: Pair, load: Load, run: str) -> Trial:
     copy = f"{load.topic}.bare{run}"
     alone = await fetch_and_produce(pair, load, copy)
     copied = await count(pair.destination, copy, load.partitions)

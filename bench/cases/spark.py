@@ -6,20 +6,26 @@ in local mode. On one machine the cluster can only cost: what more hosts bring, 
 """
 
 import argparse
+import contextlib
 import functools
 import logging
+import os
+import secrets
 import statistics
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 
 from bench.lib.clusters import Pair, delete_topics, plain_pair
-from bench.lib.copying import Copier
+from bench.lib.copying import Copier, Copying
+from bench.lib.counting import require_complete
 from bench.lib.filling import Load, fill
-from bench.lib.options import few, positive
-from bench.lib.our_replicator import our_replicator
+from bench.lib.our_replicator import env_text, environment, our_replicator
 from bench.lib.row import Row
-from bench.lib.spark_cluster import on_a_cluster
+from bench.lib.running import OWN_ADDRESS, free_port
+from bench.lib.setup import few, positive
 from bench.lib.watching import watch
-from bench.lib.whole import require_whole
+from testbed.process import OwnedProcess
 
 _LANES = "4"
 _BASE = "2 tasks"
@@ -70,7 +76,7 @@ async def _rate(pair: Pair, load: Load, copier: Copier, link: str) -> float:
     """Records a second."""
     async with copier(pair, load, link) as copying:
         timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
-        await require_whole(pair, copying, load)
+        await require_complete(pair, copying, load)
     await delete_topics(pair.destination)
     return timeline.rate(load.visible)
 
@@ -83,3 +89,34 @@ def rows(rates: Mapping[str, Sequence[float]]) -> list[Row]:
         for name, all_of in rates.items()
         if name != _BASE
     ]
+
+
+WORKERS = 2
+
+
+@contextlib.asynccontextmanager
+async def on_a_cluster(pair: Pair, load: Load, run: str, settings: Mapping[str, str]) -> AsyncIterator[Copying]:
+    """Copies the load; see ``bench.lib.copying.Copier``. Each worker has as many cores as its share of TASKS."""
+    both = {**settings, **_cluster_settings()}
+    cores = int(settings["TASKS"]) // WORKERS
+    file = pair.directory / f"cluster{run}.sh"
+    bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
+    file.touch(mode=0o600)
+    file.write_text(env_text(*bootstrap, load.topic, f"ours{run}", both))
+    async with contextlib.AsyncExitStack() as parts:
+        for number in range(WORKERS + 1):
+            options = ["worker", "--cores", str(cores)] if number else ["master"]
+            part = await _start(pair.directory, file, f"spark{run}-{number}", options)
+            parts.push_async_callback(part.kill)
+        async with our_replicator(pair, load, run, both) as copying:
+            yield copying
+
+
+async def _start(directory: Path, env_file: Path, name: str, options: Sequence[str]) -> OwnedProcess:
+    command = [sys.executable, "-m", "appliance.cli", "spark", *options, "--env-file", str(env_file)]
+    return await OwnedProcess.start(name, command, directory / f"{name}.log", environment(os.environ, directory))
+
+
+def _cluster_settings() -> dict[str, str]:
+    master = f"spark://{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}"
+    return {"SPARK_MASTER": master, "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33)}

@@ -31,13 +31,13 @@ from appliance.settings.values import Side
 from appliance.status.tail import PositionsTail
 from bench.lib import positions_log
 from bench.lib.clusters import kafka_cluster
-from bench.lib.options import positive
 from bench.lib.row import Row
+from bench.lib.setup import positive
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan
 
 FEW = 1_000
-_WHOLE = 30_000
+_ALL = 30_000
 """At most so many commits have their positions too: those of twelve minutes, at 40 a second."""
 
 _KEPT = "delete.retention.ms"
@@ -96,7 +96,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         ProcessFailed, ToolMissing: something did not run, or was not cleaned in time.
     """
     commits, kept = arguments.commits, positions_topic(naming("link"), 1, 1).configs[_KEPT]
-    whole = min(_WHOLE, commits // 10)
+    whole = min(_ALL, commits // 10)
     day, link = Trial(naming("day"), commits, _DAY, whole), Trial(naming("link"), commits, kept, whole)
     few = Trial(naming("few"), FEW, kept, FEW)
     async with _cleaned_cluster(day, link, few) as cluster, kafka_cluster(cluster, Side.DESTINATION) as client:

@@ -19,15 +19,15 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
 from bench.lib.clusters import Pair, plain_pair
-from bench.lib.contenders import MIRROR_MAKER
 from bench.lib.copying import Copying
 from bench.lib.filling import Load
 from bench.lib.footprint import Footprint, footprint
-from bench.lib.many import PARTITIONS, PATTERN, arrived, load, make, named
 from bench.lib.mirror_maker import mirror_maker
 from bench.lib.our_replicator import our_replicator
 from bench.lib.row import LIMIT, Row
 from bench.lib.setup import setup
+from bench.lib.topic_load import PARTITIONS, PATTERN, arrived, load, make, named
+from bench.lib.workloads import MIRROR_MAKER
 
 _PYTHON_MEGABYTES = 1_000.0
 _NEW_TOPIC_SECONDS = 5.0

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.lib.loopback import LOOPBACK
 from bench.lib.procfs import family, memory, processes
 from bench.lib.row import LIMIT, Row
+from bench.lib.running import LOOPBACK
 from bench.lib.tunnel_load import Latency, connected, idle, latency, streamed
 from bench.lib.tunnel_ours import our_tunnel
 from bench.lib.tunnel_stunnel import stunnel, stunnel_program

@@ -20,16 +20,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.lib.clusters import Pair, delete_topics
-from bench.lib.contenders import COPIERS, MIRROR_MAKER, OURS
 from bench.lib.copying import Copier, Copying
+from bench.lib.counting import require_complete
 from bench.lib.filling import Load, fill
 from bench.lib.mirror_maker import mirror_maker
-from bench.lib.options import positive
 from bench.lib.procfs import processes
 from bench.lib.row import Row
+from bench.lib.setup import positive
 from bench.lib.wan_sites import Sites, far_sites
 from bench.lib.watching import watch
-from bench.lib.whole import require_whole
+from bench.lib.workloads import COPIERS, MIRROR_MAKER, OURS
 from testbed.cluster import Cluster
 
 _TUNED, _LINE = f"{MIRROR_MAKER}, tuned for it", "the line"
@@ -114,7 +114,7 @@ async def _trial(sites: Sites, load: Load, copier: Copier, run: str) -> Trial:
         timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
         proxy = _busy_seconds(sites.proxy.pid) - proxy_before
         sites.proxy.require_running()
-        await require_whole(pair, copying, load)
+        await require_complete(pair, copying, load)
     await delete_topics(pair.destination)
     trial = Trial(timeline.rate(_log_bytes(sites.source, load) / _MEGABYTE))
     fields = {

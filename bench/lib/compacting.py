@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from appliance.errors import ProcessFailed
 from appliance.kafka.client.configs import alter_configs
 from appliance.settings.values import Side
-from bench.lib.bare import shape
 from bench.lib.clusters import kafka_cluster
+from bench.lib.raw_batches import shape
 from testbed.cluster import Cluster
 
 _SEED = 6

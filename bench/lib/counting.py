@@ -6,6 +6,9 @@ import contextlib
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from appliance.errors import ProcessFailed
+from bench.lib.clusters import Pair
+from bench.lib.copying import Copying
+from bench.lib.filling import Load
 from testbed.cluster import Cluster
 
 _DEADLINE = 300.0
@@ -61,3 +64,14 @@ def _is_ending(message: Message) -> bool:
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise KafkaException(error)
     return error is not None
+
+
+async def require_complete(pair: Pair, copying: Copying, load: Load) -> None:
+    """Nothing, when the copy holds as many records as a consumer is given of the load.
+
+    Raises:
+        ProcessFailed: it holds more or less, or cannot be read.
+    """
+    copied = await count(pair.destination, copying.topic, load.partitions)
+    if copied != load.visible:
+        raise copying.process.failure(f"copied {copied} records of {load.visible}")

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from appliance.errors import ProcessFailed
 from appliance.settings.values import Side
-from bench.lib import bare, compacting, interleaving
+from bench.lib import compacting, interleaving, raw_batches
 from bench.lib.clusters import kafka_cluster, make_topic
 from bench.lib.events import events
 from bench.lib.interleaving import Record
@@ -72,7 +72,7 @@ async def fill(cluster: Cluster, load: Load) -> None:
     except TimeoutError as error:
         raise ProcessFailed(f"{load.records} records were not written within {_DEADLINE:g} s") from error
     async with kafka_cluster(cluster, Side.SOURCE) as source:
-        shape = await bare.shape(source, load.topic)
+        shape = await raw_batches.shape(source, load.topic)
     if load.batch_records <= _TINY and shape.batches * load.batch_records > _TOLERANCE * shape.records:
         raise ProcessFailed(f"topic {load.topic} has {shape.records} records in {shape.batches} batches")
     log.info("topic filled", extra={"fields": {"topic": load.topic, **shape._asdict()}})

@@ -2,6 +2,7 @@
 
 import math
 import re
+import struct
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -55,3 +56,26 @@ def samples_of(times: bytes, warming_seconds: float) -> list[Sample]:
 def slice_ends(log: str, clock_offset: float) -> list[float]:
     """When the replicator's log says that slices ended; ``clock_offset`` is the machine's clock less the wall's."""
     return [datetime.fromisoformat(told).timestamp() + clock_offset for told in _SLICE_END.findall(log)]
+
+
+_HEAD = struct.Struct(">qq")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a record says: its number, from 0 on, and the sender's ``time.perf_counter_ns``.
+
+    On Linux that is the machine's monotonic clock, the same one for all its processes.
+    """
+
+    number: int
+    sent: int
+
+    def value(self, filler: bytes) -> bytes:
+        """A record's value of as many bytes as ``filler`` has."""
+        return _HEAD.pack(self.number, self.sent) + filler[_HEAD.size :]
+
+    @classmethod
+    def of(cls, value: bytes) -> "Stamp":
+        """What a value says."""
+        return cls(*_HEAD.unpack_from(value))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
-from bench.lib.latency_record import Stamp
+from bench.lib.latency_figures import Stamp
 
 _POLL_SECONDS = 0.5
 _PATIENCE = 60.0

@@ -11,8 +11,7 @@ import time
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bench.lib.events import events
-from bench.lib.latency_figures import percentile
-from bench.lib.latency_record import Stamp
+from bench.lib.latency_figures import Stamp, percentile
 
 _DISTINCT_VALUES = 256
 _LINGER = 5

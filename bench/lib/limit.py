@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from appliance.kafka.records.batch import Batch
 from appliance.replicator.spark.configuration import MALLOC
 from appliance.settings.values import Side
-from bench.lib import bare
+from bench.lib import raw_batches
 from bench.lib.clusters import Pair, make_topic, plain_client
 from bench.lib.filling import Load
 from bench.lib.our_replicator import environment
@@ -66,13 +66,13 @@ async def _measured(source: str, destination: str, topic: str, copy: str) -> Alo
     batches: dict[int, list[bytes]] = {}
 
     def keep(partition: int, brought: Sequence[Batch]) -> None:
-        batches.setdefault(partition, []).extend(map(bare.without_producer, brought))
+        batches.setdefault(partition, []).extend(map(raw_batches.without_producer, brought))
 
     async with plain_client(source, Side.SOURCE) as cluster:
-        fetch, fetch_busy = await _timed(bare.read(cluster, topic, lambda _partition, _batches: None))
-        await bare.read(cluster, topic, keep)
+        fetch, fetch_busy = await _timed(raw_batches.read(cluster, topic, lambda _partition, _batches: None))
+        await raw_batches.read(cluster, topic, keep)
     async with plain_client(destination, Side.DESTINATION) as cluster:
-        produce, produce_busy = await _timed(bare.write(cluster, copy, batches))
+        produce, produce_busy = await _timed(raw_batches.write(cluster, copy, batches))
     return Alone(fetch, produce, fetch_busy, produce_busy)
 
 

@@ -15,7 +15,7 @@ from bench.lib.clusters import Pair
 from bench.lib.copying import Copying
 from bench.lib.filling import Load
 from testbed import jars
-from testbed.java import java
+from testbed.jars import java
 from testbed.process import OwnedProcess
 
 _MAIN = "org.apache.kafka.connect.mirror.MirrorMaker"

@@ -1,5 +1,6 @@
 """On what was measured: the machine, and the versions of all that takes part."""
 
+import argparse
 import os
 import platform
 import re
@@ -11,8 +12,7 @@ from pathlib import Path
 
 from appliance.errors import ToolMissing
 from bench.lib.clusters import HEAP_MEGABYTES, broker_options
-from testbed.jars import KAFKA_VERSION
-from testbed.java import java
+from testbed.jars import KAFKA_VERSION, java
 
 _GIGABYTE = 1e9
 _PACKAGES = ("pyspark", "confluent-kafka", "aiokafka")
@@ -44,3 +44,25 @@ def _java_version() -> str:
     except (ToolMissing, OSError, subprocess.CalledProcessError):
         return "no Java"
     return said.stderr.partition("\n")[0]
+
+
+def few(text: str) -> int:
+    """A whole number from 0 to 100.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal() or int(text) > 100:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 to 100, got {text}")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text}")
+    return int(text)

@@ -11,8 +11,7 @@ from appliance.dns.addresses import AddressBook
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from bench.lib import tunnel_ways
-from bench.lib.loopback import LOOPBACK, free_port
-from bench.lib.running import running
+from bench.lib.running import LOOPBACK, free_port, running
 from bench.lib.tunnel_ways import Cipher, Way
 
 _TARGET_NAME = "localhost"

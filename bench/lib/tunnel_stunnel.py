@@ -11,8 +11,7 @@ from pathlib import Path
 from appliance.errors import ToolMissing
 from appliance.settings.values import Side
 from appliance.tls.certificates import Credentials, make_credentials
-from bench.lib.loopback import LOOPBACK, free_port
-from bench.lib.running import running
+from bench.lib.running import LOOPBACK, free_port, running
 from bench.lib.tunnel_ways import Cipher, Way, negotiated
 
 _READY = "Configuration successful"

@@ -13,8 +13,7 @@ from appliance.errors import ProcessFailed
 from appliance.settings.values import Side
 from appliance.tls.certificates import Credentials, make_credentials
 from appliance.tls.identity import tls_context
-from bench.lib.loopback import LOOPBACK
-from bench.lib.running import running
+from bench.lib.running import LOOPBACK, running
 from bench.lib.tunnel_load import Entrance
 from testbed.process import OwnedProcess
 

@@ -13,9 +13,9 @@ import functools
 from dataclasses import dataclass
 
 from appliance.settings.target import Target
-from bench.lib.wan_line import Line
 
 _FIN_BYTES = 1
+_QUEUE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,32 @@ class Route:
 
     def __str__(self) -> str:
         return f"{self.listen}={self.target}"
+
+
+@dataclass(slots=True)
+class Line:
+    """One direction of the line, which all connections share, first come, first served.
+
+    ``bandwidth`` is in bytes a second and ``delay`` the time of flight. Before its entrance stands a queue, as a
+    router's, of 20 ms; who finds it longer has to wait, and nothing is ever lost. Times are in seconds of one clock.
+    """
+
+    bandwidth: float
+    delay: float
+    _free_at: float = 0.0
+
+    def enter(self, now: float, size: int) -> float:
+        """When the last of these bytes comes out, which are in the queue from ``now`` on.
+
+        Later bytes come out later than earlier ones: each time is greater than the one before.
+        """
+        self._free_at = max(self._free_at, now) + size / self.bandwidth
+        return self._free_at + self.delay
+
+    @property
+    def open_at(self) -> float:
+        """From when on the queue is short enough for more."""
+        return self._free_at - _QUEUE_SECONDS
 
 
 class _End(asyncio.Protocol):

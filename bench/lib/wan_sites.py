@@ -10,8 +10,7 @@ from pathlib import Path
 
 from appliance.settings.target import Target
 from bench.lib.clusters import Pair
-from bench.lib.loopback import LOOPBACK
-from bench.lib.running import running
+from bench.lib.running import LOOPBACK, running
 from bench.lib.tunnel_load import Entrance, streamed
 from bench.lib.tunnel_ways import target
 from bench.lib.wan_proxy import Route

@@ -1,10 +1,38 @@
-"""What is copied: loads that differ in what they ask of whoever copies them."""
+"""Who copies what: our replicator and its peers, each by the name of its row, and the loads they copy."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bench.lib.contenders import BARE, MIRROR_MAKER, OTHERS
+from bench.lib.copying import Copier
 from bench.lib.filling import Load
+from bench.lib.mirror_maker import mirror_maker
+from bench.lib.our_replicator import our_replicator
+from bench.lib.record_by_record import record_by_record
+
+OURS = "our replicator"
+MIRROR_MAKER = "MirrorMaker 2"
+EXACTLY_ONCE = "MirrorMaker 2, exactly once"
+RECORD_BY_RECORD = "record by record"
+FETCH_AND_PRODUCE = "fetch + produce alone"
+
+COPIERS: Mapping[str, Copier] = {
+    OURS: our_replicator,
+    MIRROR_MAKER: mirror_maker,
+    EXACTLY_ONCE: functools.partial(mirror_maker, exactly_once=True),
+    RECORD_BY_RECORD: record_by_record,
+}
+"""All but ``FETCH_AND_PRODUCE``, which is no copier: ``bench.lib.limit``."""
+
+OPTIONS: Mapping[str, str] = {
+    "mirror-maker": MIRROR_MAKER,
+    "exactly-once": EXACTLY_ONCE,
+    "record-by-record": RECORD_BY_RECORD,
+    "limit": FETCH_AND_PRODUCE,
+}
+"""The values of ``--against``."""
+
+OTHERS = tuple(OPTIONS.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +48,9 @@ class Workload:
     goals: Mapping[str, float] = field(default_factory=dict)
 
 
-_LARGE_BATCHES = {MIRROR_MAKER: 12.0, BARE: 0.9}
-_NO_BARE = tuple(name for name in OTHERS if name != BARE)
-"""A request takes one batch for each partition, and no batch with holes: there, to write bare is no limit."""
+_LARGE_BATCHES = {MIRROR_MAKER: 12.0, FETCH_AND_PRODUCE: 0.9}
+_WITHOUT_LIMIT = tuple(name for name in OTHERS if name != FETCH_AND_PRODUCE)
+"""A Produce takes one batch for each partition, and none with holes: there, fetch + produce alone is no limit."""
 
 WORKLOADS: Mapping[str, Workload] = {
     "events": Workload("500-byte records, lz4", Load(1_000_000), goals=_LARGE_BATCHES),
@@ -30,9 +58,11 @@ WORKLOADS: Mapping[str, Workload] = {
         "1 kB records, not compressed", Load(2_000_000, value_bytes=1_000, codec="none"), goals=_LARGE_BATCHES
     ),
     "small": Workload("100-byte records, lz4", Load(5_000_000, value_bytes=100), goals=_LARGE_BATCHES),
-    "fours": Workload("batches of 4 records", Load(500_000, batch_records=4), _NO_BARE, {MIRROR_MAKER: 3.0}),
+    "fours": Workload("batches of 4 records", Load(500_000, batch_records=4), _WITHOUT_LIMIT, {MIRROR_MAKER: 3.0}),
     "transactions": Workload(
-        "transactions, 20 % aborted", Load(3_000_000, transactional=True), _NO_BARE, {MIRROR_MAKER: 5.0}
+        "transactions, 20 % aborted", Load(3_000_000, transactional=True), _WITHOUT_LIMIT, {MIRROR_MAKER: 5.0}
     ),
-    "compacted": Workload("compacted, with holes", Load(3_000_000, keys=1_500_000), _NO_BARE, {MIRROR_MAKER: 5.0}),
+    "compacted": Workload(
+        "compacted, with holes", Load(3_000_000, keys=1_500_000), _WITHOUT_LIMIT, {MIRROR_MAKER: 5.0}
+    ),
 }

@@ -1,5 +1,5 @@
 """The image's bill of materials in CycloneDX: all that it is made of, with versions, hashes and licences.
 
-- ``bill``: the bill.
-- ``debian``, ``python``, ``jars``: the packages of each kind.
+- ``bill``: the bill, and the Debian packages in it.
+- ``python``, ``jars``: the Python packages and the Java libraries.
 """

@@ -7,8 +7,7 @@ LOCK; PACKAGES a file with what ``dpkg-query`` lists in ``DPKG_FORMAT``; RELEASE
 import sys
 from pathlib import Path
 
-from deploy.materials.bill import Materials, bill
-from deploy.materials.debian import debian_packages
+from deploy.materials.bill import Materials, bill, debian_packages
 from deploy.materials.jars import java_libraries
 from deploy.materials.python import python_packages
 

@@ -7,6 +7,7 @@ from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
 
 from appliance.version import VERSION
 
@@ -38,3 +39,19 @@ def bill(materials: Materials) -> str:
     for spark in [part for part in materials.python if part.name == _BRINGS_JARS]:
         made.register_dependency(spark, materials.java)
     return JsonV1Dot6(made).output_as_string(indent=_INDENT)
+
+
+DPKG_FORMAT = "${Package}\\t${Version}\\t${Architecture}\\n"
+"""How ``dpkg-query --show`` lists them for this."""
+
+
+def debian_packages(listed: str, release: str) -> list[Component]:
+    """What ``dpkg-query`` has listed on the Debian ``release``, such as ``12``."""
+    return [_component(line, release) for line in listed.splitlines()]
+
+
+def _component(line: str, release: str) -> Component:
+    name, version, architecture = line.split("\t")
+    qualifiers = {"arch": architecture, "distro": f"debian-{release}"}
+    purl = PackageURL("deb", "debian", name, version, qualifiers)
+    return Component(name=name, version=version, bom_ref=str(purl), purl=purl)

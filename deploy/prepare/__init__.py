@@ -1,6 +1,6 @@
-"""The two prepare scripts: setenv.sh is checked, a VM's files are written, and what is left to do is said.
+"""The two prepare scripts: they check setenv.sh, write a VM's files, and say what is left to do.
 
-- ``preparation``, ``checks``, ``vm``, ``port_conflicts``, ``invented_names``: every check, or every fault at once.
+- ``preparation``, ``checks``, ``vm``, ``port_conflicts``: every check, or every fault at once.
 - ``writing``: files, whole or not at all.
 - ``report``: what the user is told.
 """

@@ -11,7 +11,7 @@ from appliance.errors import ApplianceError
 from appliance.settings.env_file import read_settings
 from appliance.settings.values import Side
 from deploy.prepare import report
-from deploy.prepare.invented_names import reach_warnings
+from deploy.prepare.checks import made_up_name_warnings
 from deploy.prepare.preparation import prepare
 from deploy.prepare.vm import compose_command, notes, resolver
 from deploy.prepare.writing import write
@@ -72,7 +72,7 @@ def _run(machine: Side, parsed: argparse.Namespace) -> int:
     outcomes = [write(Path(), file, prepared.owner, dry=parsed.check) for file in prepared.files]
     print(report.heading(prepared.settings, machine))
     if machine is Side.SOURCE:
-        print(report.warnings(reach_warnings(prepared.settings.tunnel, resolver())), end="")
+        print(report.warnings(made_up_name_warnings(prepared.settings.tunnel, resolver())), end="")
     print(report.written(outcomes, dry=parsed.check))
     print(report.firewall(rules(prepared.settings), machine))
     if parsed.check:

@@ -1,40 +1,44 @@
 """Faults that only containers make of settings, and only this VM of files."""
 
+import asyncio
 import ipaddress
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 
+from appliance.dns.invented import known_names, remedy
+from appliance.dns.stub import StubResolver
 from appliance.settings.role import Role
 from appliance.settings.target import Target, is_ip_literal
-from appliance.settings.values import Route, Settings
+from appliance.settings.values import Route, Settings, TunnelSettings
 from deploy.render.mounts import mounts
-from deploy.render.vm import Place
+from deploy.render.vm import Vm
 
 _IN_CONTAINERS = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127.0.0.11"))
 """The shim, and Docker's own resolver."""
 
 
-def container_faults(settings: Settings, role: Role, place: Place) -> list[str]:
+def container_faults(settings: Settings, role: Role, vm: Vm) -> list[str]:
     """What would not work in containers on this VM."""
     if settings.route is Route.DIRECT:
         return ["SOURCE_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance replicate"]
-    faults = list(_resolvers(settings, role, place))
+    faults = list(_resolvers(settings, role, vm))
     if any(address in settings.tunnel.endpoint_network for address in _IN_CONTAINERS):
         faults.append(
             f"TUNNEL_ENDPOINT_NETWORK={settings.tunnel.endpoint_network}: expected a network without 127.0.0.1 and "
             "127.0.0.11, which Docker and the DNS shim have in a container"
         )
-    return faults + list(_unreadable(settings, role, place))
+    return faults + list(_unreadable(settings, role, vm))
 
 
-def _resolvers(settings: Settings, role: Role, place: Place) -> Iterator[str]:
+def _resolvers(settings: Settings, role: Role, vm: Vm) -> Iterator[str]:
     if role & Role.SOURCE:
         yield from _loopback("TUNNEL_RESOLVER", settings.tunnel.resolver)
     if role & Role.DESTINATION:
         yield from _loopback("DNS_UPSTREAM", settings.dns.upstream)
-        if not (settings.dns.upstream or place.resolver):
+        if not (settings.dns.upstream or vm.resolver):
             yield "DNS_UPSTREAM: missing: /etc/resolv.conf names no DNS server that a container reaches"
 
 
@@ -43,15 +47,15 @@ def _loopback(variable: str, resolver: Target | None) -> Iterator[str]:
         yield f"{variable}={resolver}: expected a DNS server that a container reaches, not this VM's loopback"
 
 
-def _unreadable(settings: Settings, role: Role, place: Place) -> Iterator[str]:
+def _unreadable(settings: Settings, role: Role, vm: Vm) -> Iterator[str]:
     for mount in mounts(settings, role):
         file = mount.source / Path(mount.path).name if mount.source.is_dir() else mount.source
-        cause = _why_unreadable(file, mount.source, place)
+        cause = _why_unreadable(file, mount.source, vm)
         if cause:
             yield f"{mount.variable}={file}: {cause}"
 
 
-def _why_unreadable(file: Path, mounted: Path, place: Place) -> str | None:
+def _why_unreadable(file: Path, mounted: Path, vm: Vm) -> str | None:
     try:
         status = file.stat()
         inside = file.resolve().is_relative_to(mounted.resolve())
@@ -59,14 +63,28 @@ def _why_unreadable(file: Path, mounted: Path, place: Place) -> str | None:
         return f"expected a file: {error.strerror}"
     if not inside:
         return f"leads out of its folder, which is what the container sees: put {file.resolve()} there itself"
-    if mounted.is_dir() and not _may(stat.S_IXOTH, mounted.stat(), place):
-        return f"user {place.user}, whom the containers run as, may not enter its folder, which they get mounted"
-    if not _may(stat.S_IROTH, status, place):
-        return f"user {place.user}, whom the containers run as, may not read it"
+    if mounted.is_dir() and not _may(stat.S_IXOTH, mounted.stat(), vm):
+        return f"user {vm.user}, whom the containers run as, may not enter its folder, which they get mounted"
+    if not _may(stat.S_IROTH, status, vm):
+        return f"user {vm.user}, whom the containers run as, may not read it"
     return None
 
 
-def _may(others: int, status: os.stat_result, place: Place) -> bool:
+def _may(others: int, status: os.stat_result, vm: Vm) -> bool:
     """Whether the containers' user has the permission that is ``others`` for everybody else."""
-    shift = 6 if status.st_uid == place.user else 3 if status.st_gid == place.group else 0
+    shift = 6 if status.st_uid == vm.user else 3 if status.st_gid == vm.group else 0
     return bool(status.st_mode & others << shift)
+
+
+def made_up_name_warnings(settings: TunnelSettings, resolver: Target | None) -> list[str]:
+    """A line for each pattern below which a name that nobody gave has an address.
+
+    Args:
+        resolver: the VM's, which is asked where the settings name none.
+    """
+    server = settings.resolver or resolver
+    if not settings.allowed.patterns or settings.broker_networks or server is None:
+        return []
+    random, own = f"nobody-{token_hex(4)}", [settings.server.host]
+    known = asyncio.run(known_names(settings.allowed, StubResolver(server).addresses, random, own))
+    return [f"{one}: {remedy(one.pattern)}" for one in known]

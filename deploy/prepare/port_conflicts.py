@@ -9,12 +9,12 @@ from pathlib import Path
 
 from appliance.settings.target import Target
 from deploy.render.compose import COMPOSE_FILE
-from deploy.render.ports import Published
+from deploy.render.vm import PortMapping
 
 _PORT = re.compile(r'^ +- "(\S+:\d+):\d+"$', re.MULTILINE)
 
 
-def clashes(folder: Path, wanted: Sequence[Published]) -> list[str]:
+def port_conflicts(folder: Path, wanted: Sequence[PortMapping]) -> list[str]:
     """A fault for each port that a link in a folder beside this one publishes too, or that another program has."""
     ours = _published_in(folder)
     faults = [

@@ -12,12 +12,11 @@ from appliance.settings.env_file import load, read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from deploy.prepare.checks import container_faults
-from deploy.prepare.port_conflicts import clashes
+from deploy.prepare.port_conflicts import port_conflicts
 from deploy.prepare.vm import container_user, resolver
 from deploy.render.compose import RenderedFile, rendered
 from deploy.render.container import SALT, SERVICES
-from deploy.render.ports import Published, published
-from deploy.render.vm import Place
+from deploy.render.vm import PortMapping, Vm, port_mappings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Preparation:
     settings: Settings
     files: tuple[RenderedFile, ...]
     owner: tuple[int, int]
-    published: tuple[Published, ...]
+    port_mappings: tuple[PortMapping, ...]
 
 
 def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]) -> Preparation:
@@ -39,12 +38,12 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
     settings = read_settings(env_file, role, process)
     environment = load(env_file, process)
     user, group = container_user()
-    place = Place(user, group, os.cpu_count() or 1, folder.resolve(), resolver(), _salt(folder, role))
-    ports = published(environment, settings, role)
-    faults = container_faults(settings, role, place) + clashes(folder, ports)
+    vm = Vm(user, group, os.cpu_count() or 1, folder.resolve(), resolver(), _salt(folder, role))
+    ports = port_mappings(environment, settings, role)
+    faults = container_faults(settings, role, vm) + port_conflicts(folder, ports)
     if faults:
         raise SettingsError(faults)
-    return Preparation(settings, rendered(environment, settings, role, place), (user, group), ports)
+    return Preparation(settings, rendered(environment, settings, role, vm), (user, group), ports)
 
 
 def _salt(folder: Path, role: Role) -> str:

@@ -52,7 +52,9 @@ def _row(rule: Rule, machine: Side) -> tuple[str, ...]:
 def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes: Sequence[str]) -> str:
     """The next command, what can be looked at then, what there is to do on the ``other`` VM, and what is missing."""
     pages = [
-        (_PAGES[one.variable], f"curl http://{one.at}/health") for one in prepared.published if one.variable in _PAGES
+        (_PAGES[one.variable], f"curl http://{one.at}/health")
+        for one in prepared.port_mappings
+        if one.variable in _PAGES
     ]
     units = [
         ("once, so that a reboot starts it too:", f"sudo systemctl enable {Path(file.path).absolute()}")

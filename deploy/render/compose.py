@@ -5,13 +5,19 @@ from dataclasses import dataclass
 
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-from deploy.render import memory, processes
-from deploy.render.container import SERVICES, Service, fingerprint, service_settings, settings_text
-from deploy.render.healthcheck import probe, probe_in_a_shared_network
+from deploy.render import limits
+from deploy.render.container import (
+    SERVICES,
+    Service,
+    fingerprint,
+    healthcheck,
+    healthcheck_in_shared_network,
+    service_settings,
+    settings_text,
+)
 from deploy.render.mounts import DIRECTORY, mounts, secret_files
-from deploy.render.ports import CONSOLE_PORT, STATUS_PORT, published
 from deploy.render.template import filled
-from deploy.render.vm import Place
+from deploy.render.vm import CONSOLE_PORT, STATUS_PORT, Vm, port_mappings
 
 COMPOSE_FILE = "docker-compose.yml"
 SOURCE_VM = Role.SOURCE
@@ -19,10 +25,10 @@ DESTINATION_VM = Role.DESTINATION | Role.REPLICATOR
 
 _PASSWD_FILE = "prepared/passwd"
 _TAG_MAX = 128
-_PROBES: dict[str, str] = {
-    "tunnel": probe(STATUS_PORT),
-    "gateway": probe(STATUS_PORT),
-    "replicator": probe_in_a_shared_network(CONSOLE_PORT),
+_HEALTHCHECKS: dict[str, str] = {
+    "tunnel": healthcheck(STATUS_PORT),
+    "gateway": healthcheck(STATUS_PORT),
+    "replicator": healthcheck_in_shared_network(CONSOLE_PORT),
 }
 
 
@@ -35,7 +41,7 @@ class RenderedFile:
     mode: int
 
 
-def rendered(environment: Mapping[str, str], settings: Settings, role: Role, place: Place) -> tuple[RenderedFile, ...]:
+def rendered(environment: Mapping[str, str], settings: Settings, role: Role, vm: Vm) -> tuple[RenderedFile, ...]:
     """The files of the VM whose role is ``role``, docker-compose.yml last: what it names is there before it.
 
     Args:
@@ -45,27 +51,26 @@ def rendered(environment: Mapping[str, str], settings: Settings, role: Role, pla
         SettingsError: a value that no line of a file can hold.
     """
     texts = {
-        service: settings_text(service_settings(service, environment, settings, place), place)
-        for service in SERVICES[role]
+        service: settings_text(service_settings(service, environment, settings, vm), vm) for service in SERVICES[role]
     }
     return (
         *(RenderedFile(service.path, text, 0o600) for service, text in texts.items()),
-        RenderedFile(_PASSWD_FILE, _passwd(place), 0o644),
-        *_units(settings, role, place),
-        RenderedFile(COMPOSE_FILE, _compose(texts, environment, settings, role, place), 0o644),
+        RenderedFile(_PASSWD_FILE, _passwd(vm), 0o644),
+        *_units(settings, role, vm),
+        RenderedFile(COMPOSE_FILE, _compose(texts, environment, settings, role, vm), 0o644),
     )
 
 
-def _passwd(place: Place) -> str:
+def _passwd(vm: Vm) -> str:
     """Spark's Java refuses to run as a user without a name."""
-    return f"appliance:x:{place.user}:{place.group}::/tmp:/usr/sbin/nologin\n"
+    return f"appliance:x:{vm.user}:{vm.group}::/tmp:/usr/sbin/nologin\n"
 
 
-def _units(settings: Settings, role: Role, place: Place) -> Iterator[RenderedFile]:
+def _units(settings: Settings, role: Role, vm: Vm) -> Iterator[RenderedFile]:
     """The destination VM's two containers need somebody to start them in order."""
     if role & Role.DESTINATION:
         link = settings.tunnel.link
-        text = filled("boot.service.j2", link=link, folder=str(place.folder).replace("%", "%%"))
+        text = filled("boot.service.j2", link=link, folder=str(vm.folder).replace("%", "%%"))
         yield RenderedFile(unit_file(link), text, 0o644)
 
 
@@ -75,7 +80,7 @@ def unit_file(link: str) -> str:
 
 
 def _compose(
-    texts: Mapping[Service, str], environment: Mapping[str, str], settings: Settings, role: Role, place: Place
+    texts: Mapping[Service, str], environment: Mapping[str, str], settings: Settings, role: Role, vm: Vm
 ) -> str:
     source = role is SOURCE_VM
     services = {
@@ -83,7 +88,7 @@ def _compose(
             "command": service.command,
             "volumes": _volumes(service, settings),
             "fingerprint": fingerprint(text, [file.content for file in secret_files(settings, service.role)]),
-            "probe": _PROBES.get(service.name),
+            "healthcheck": _HEALTHCHECKS.get(service.name),
         }
         for service, text in texts.items()
     }
@@ -92,15 +97,15 @@ def _compose(
         script=f"bin/prepare_{'src' if source else 'dest'}_config.sh",
         link=settings.tunnel.link,
         image=f"kafka-cloud-replicator:{_tag(settings.tunnel.link)}",
-        user=f"{place.user}:{place.group}",
+        user=f"{vm.user}:{vm.group}",
         directory=DIRECTORY,
-        ports=[f"{one.at}:{one.container_port}" for one in published(environment, settings, role)],
-        tunnel_memory=memory.tunnel_memory(
+        ports=[f"{one.at}:{one.container_port}" for one in port_mappings(environment, settings, role)],
+        tunnel_memory=limits.tunnel_memory(
             settings.tunnel.connections_max, by_ssh=settings.tunnel.ssh is not None and not source
         ),
-        tunnel_processes=processes.TUNNEL,
-        replicator_memory=memory.replicator_memory(settings.engine, place.cores),
-        replicator_processes=processes.replicator_processes(settings.engine, place.cores),
+        tunnel_processes=limits.TUNNEL,
+        replicator_memory=limits.replicator_memory(settings.engine, vm.cores),
+        replicator_processes=limits.replicator_processes(settings.engine, vm.cores),
         **services,
     )
 

@@ -18,11 +18,10 @@ from appliance.settings.secret import Secret
 from appliance.settings.values import Settings
 from appliance.settings.variables import TABLE
 from deploy.render.mounts import Mount, mounts
-from deploy.render.ports import CONSOLE_PORT, STATUS_PORT
-from deploy.render.vm import Place
+from deploy.render.vm import CONSOLE_PORT, STATUS_PORT, Vm
 
 SALT = "# salt: "
-"""Begins the line of the file that holds ``Place.salt``."""
+"""Begins the line of the file that holds ``Vm.salt``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +54,24 @@ _RESOLVER = "127.0.0.1:53"
 """The DNS shim, in the network that the replicator shares: Docker's own resolver asks there, and on no other port."""
 
 
-def service_settings(
-    service: Service, environment: Mapping[str, str], settings: Settings, place: Place
-) -> dict[str, str]:
+def service_settings(service: Service, environment: Mapping[str, str], settings: Settings, vm: Vm) -> dict[str, str]:
     """The variables of a service: those of the environment that its role has, and what is different in a container."""
     given = {
         variable.name: environment[variable.name]
         for variable in TABLE
         if variable.roles & service.role and environment.get(variable.name)
     }
-    return given | _in_a_container(service.role, settings, place) | _files(mounts(settings, service.role))
+    return given | _in_a_container(service.role, settings, vm) | _files(mounts(settings, service.role))
 
 
-def settings_text(values: Mapping[str, str], place: Place) -> str:
+def settings_text(values: Mapping[str, str], vm: Vm) -> str:
     """The file.
 
     Raises:
         SettingsError: a value that no line can hold.
     """
     lines = "".join(assignment(name, value) for name, value in values.items())
-    return f"# Written by bin/prepare_*_config.sh: edits are lost, edit setenv.sh.\n{SALT}{place.salt}\n{lines}"
+    return f"# Written by bin/prepare_*_config.sh: edits are lost, edit setenv.sh.\n{SALT}{vm.salt}\n{lines}"
 
 
 def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
@@ -87,16 +84,37 @@ def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
     return hashlib.sha256("".join([*lines, *(secret.reveal() for secret in secrets)]).encode()).hexdigest()[:16]
 
 
-def _in_a_container(role: Role, settings: Settings, place: Place) -> dict[str, str]:
+def _in_a_container(role: Role, settings: Settings, vm: Vm) -> dict[str, str]:
     """Pages listen on every address of the container: its loopback is not the VM's, on which they are published."""
     if role is Role.REPLICATOR:
         return {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}
     status = {"TUNNEL_STATUS_LISTEN": f"0.0.0.0:{STATUS_PORT}"}
     if role is Role.SOURCE:
         return status | {"TUNNEL_LISTEN": "0.0.0.0"}
-    upstream = settings.dns.upstream or place.resolver
+    upstream = settings.dns.upstream or vm.resolver
     return status | {"DNS_LISTEN": _RESOLVER} | ({"DNS_UPSTREAM": str(upstream)} if upstream else {})
 
 
 def _files(mounted: tuple[Mount, ...]) -> dict[str, str]:
     return {mount.variable: mount.path for mount in mounted}
+
+
+_ASK = (
+    "import http.client; page = http.client.HTTPConnection('127.0.0.1', {port}, timeout=5); "
+    "page.request('GET', '/health'); page.getresponse()"
+)
+_LEAVE_A_LOST_NETWORK = "import os; 'eth0' in os.listdir('/sys/class/net') or os.kill(1, 15); "
+
+
+def healthcheck(port: int) -> str:
+    """Fails unless the container's ``/health`` answers."""
+    return _ASK.format(port=port)
+
+
+def healthcheck_in_shared_network(port: int) -> str:
+    """The same for a container in the network namespace of another, which it ends when that namespace is lost.
+
+    When the other container starts again it gets a new namespace, and Docker leaves this one in the old, where only
+    loopback is left. Its end makes Docker start it again, in the new one.
+    """
+    return _LEAVE_A_LOST_NETWORK + healthcheck(port)

@@ -10,7 +10,7 @@ from appliance.settings.env_file import load
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, rendered
-from deploy.render.vm import IMAGE_USER, Place
+from deploy.render.vm import IMAGE_USER, Vm
 
 _TEMPLATE = Path(__file__).parents[2] / "setenv.sh.template"
 _NO_ROLE = Role(0)
@@ -20,8 +20,8 @@ _NO_ROLE = Role(0)
 def example() -> str:
     """Its text."""
     environment = load(_TEMPLATE, {})
-    place = Place(IMAGE_USER, IMAGE_USER, cores=2, folder=Path(), resolver=None, salt="")
-    files = rendered(environment, parse(environment, _NO_ROLE), DESTINATION_VM, place)
+    vm = Vm(IMAGE_USER, IMAGE_USER, cores=2, folder=Path(), resolver=None, salt="")
+    files = rendered(environment, parse(environment, _NO_ROLE), DESTINATION_VM, vm)
     return next(file.text for file in files if file.path == COMPOSE_FILE)
 
 

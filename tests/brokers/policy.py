@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from testbed import jars
-from testbed.java import java
+from testbed.jars import java
 from tests.support.patience import PATIENCE
 
 SETTING = ("create.topic.policy.class.name", "SegmentPolicy")

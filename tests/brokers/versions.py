@@ -11,9 +11,8 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.settings.secret import Secret
 from appliance.settings.values import SecurityProtocol
-from demo.input import RECORDS_MIN, Input
+from demo.input import RECORDS_MIN, Input, make_topics
 from demo.producing import produce
-from demo.topics import make_topics
 from testbed.cluster import Cluster
 from testbed.jars import KAFKA_VERSION
 from testbed.plan import ApiKey, ClusterPlan

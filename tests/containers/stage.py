@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demo.setenv import process_environment
-from testbed.client import client_configuration
 from testbed.process import OwnedProcess
+from testbed.properties import client_configuration
 from testbed.rehearsal import kafka_installation
 from tests.containers.engine import Engine, engine
 from tests.containers.sites import SIDES, Machines, Side, machines

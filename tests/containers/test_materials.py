@@ -8,7 +8,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from appliance.version import VERSION
-from deploy.materials.debian import DPKG_FORMAT
+from deploy.materials.bill import DPKG_FORMAT
 from tests.containers.link import Link, Service
 
 JARS = "/opt/venv/lib/python3.11/site-packages/pyspark/jars"

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from testbed.comparison import Track, compare
-from tests.faults.history import History, Place, Progress
+from tests.faults.history import History, Partition, Progress
 
 
 class Kind(enum.StrEnum):
@@ -42,61 +42,61 @@ class Violation:
     """One defect of one partition."""
 
     kind: Kind
-    place: Place
+    partition: Partition
     detail: str
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.place[0]}-{self.place[1]}: {self.detail}"
+        return f"{self.kind}: {self.partition[0]}-{self.partition[1]}: {self.detail}"
 
 
 def violations(history: History) -> list[Violation]:
     """All of a run that has ended: nothing is written any more, and everything should be there."""
     found = violations_of_records(history)
-    for place in history.source:
-        source, destination = history.source[place], history.destination[place]
-        found += _positions(place, history.progress[place], source)
-        found += _torn(place, _ends(destination.offsets), _counts(history.progress[place]))
+    for partition in history.source:
+        source, destination = history.source[partition], history.destination[partition]
+        found += _positions(partition, history.progress[partition], source)
+        found += _torn(partition, _ends(destination.offsets), _counts(history.progress[partition]))
     return found
 
 
 def violations_of_records(history: History) -> list[Violation]:
     """The same without the positions, for a run in which an operator has changed them: those count anew."""
     found: list[Violation] = []
-    for place in history.source:
-        source, destination = history.source[place], history.destination[place]
-        found += _differences(place, source, destination)
-        found += _lost_writes(place, history.acknowledged[place], destination)
-        found += _aborted(place, history.aborted[place], destination)
-        found += _aborted(place, history.aborted[place], history.observed[place])
-        found += _retracted(place, history.observed[place], destination)
+    for partition in history.source:
+        source, destination = history.source[partition], history.destination[partition]
+        found += _differences(partition, source, destination)
+        found += _lost_writes(partition, history.acknowledged[partition], destination)
+        found += _aborted(partition, history.aborted[partition], destination)
+        found += _aborted(partition, history.aborted[partition], history.observed[partition])
+        found += _retracted(partition, history.observed[partition], destination)
     return found
 
 
 def violations_so_far(history: History) -> list[Violation]:
     """Those of a run that goes on, in what the observers on both sides have seen."""
     found: list[Violation] = []
-    for place, observed in history.observed.items():
-        source, progress = history.source[place], history.progress[place]
+    for partition, observed in history.observed.items():
+        source, progress = history.source[partition], history.progress[partition]
         count = min(len(source.offsets), len(observed.offsets))
         if source.fingerprints[:count] != observed.fingerprints[:count]:
             observed = _first(observed, count)
-            found += _differences(place, _up_to_last_of(source, observed), observed)
-        found += _aborted(place, history.aborted[place], observed)
-        found += _positions(place, progress, source)
+            found += _differences(partition, _up_to_last_of(source, observed), observed)
+        found += _aborted(partition, history.aborted[partition], observed)
+        found += _positions(partition, progress, source)
         # Of the last transaction that was seen, more may come; of its position, too.
         ends, counts = _ends(observed.offsets)[:-1], _counts(progress)
         known = min(len(ends), len(counts))
-        found += _torn(place, ends[:known], counts[:known])
+        found += _torn(partition, ends[:known], counts[:known])
     return found
 
 
-def _differences(place: Place, source: Track, destination: Track) -> Iterator[Violation]:
-    differences = compare(*place, source, destination)
+def _differences(partition: Partition, source: Track, destination: Track) -> Iterator[Violation]:
+    differences = compare(*partition, source, destination)
     for kind in (Kind.LOST, Kind.DUPLICATED, Kind.REORDERED, Kind.ALTERED):
         count: int = getattr(differences, kind.value)
         if count:
             examples = "; ".join(str(example) for example in differences.examples if example.kind.value == kind.value)
-            yield Violation(kind, place, f"{count} records: {examples}")
+            yield Violation(kind, partition, f"{count} records: {examples}")
 
 
 def _up_to_last_of(source: Track, observed: Track) -> Track:
@@ -110,44 +110,48 @@ def _first(track: Track, count: int) -> Track:
     return Track(track.offsets[:count], track.fingerprints[:count])
 
 
-def _lost_writes(place: Place, acknowledged: Sequence[int], destination: Track) -> Iterator[Violation]:
+def _lost_writes(partition: Partition, acknowledged: Sequence[int], destination: Track) -> Iterator[Violation]:
     lost = set(acknowledged).difference(destination.fingerprints)
     if lost:
-        yield Violation(Kind.LOST, place, f"{len(lost)} writes that the source had acknowledged")
+        yield Violation(Kind.LOST, partition, f"{len(lost)} writes that the source had acknowledged")
 
 
-def _aborted(place: Place, aborted: Sequence[int], seen: Track) -> Iterator[Violation]:
+def _aborted(partition: Partition, aborted: Sequence[int], seen: Track) -> Iterator[Violation]:
     dirty = set(aborted)
     offsets = [offset for offset, record in zip(seen.offsets, seen.fingerprints, strict=True) if record in dirty]
     if offsets:
-        yield Violation(Kind.ABORTED, place, f"{len(offsets)} records, the first at destination offset {offsets[0]}")
+        yield Violation(
+            Kind.ABORTED, partition, f"{len(offsets)} records, the first at destination offset {offsets[0]}"
+        )
 
 
-def _retracted(place: Place, observed: Track, destination: Track) -> Iterator[Violation]:
+def _retracted(partition: Partition, observed: Track, destination: Track) -> Iterator[Violation]:
     count = len(observed.offsets)
     if observed.offsets != destination.offsets[:count] or observed.fingerprints != destination.fingerprints[:count]:
-        yield Violation(Kind.RETRACTED, place, f"the first {count} records that were seen are others now")
+        yield Violation(Kind.RETRACTED, partition, f"the first {count} records that were seen are others now")
 
 
-def _positions(place: Place, progress: Sequence[Progress], source: Track) -> Iterator[Violation]:
+def _positions(partition: Partition, progress: Sequence[Progress], source: Track) -> Iterator[Violation]:
     """Positions against the source's log, as far as that is known."""
     for before, after in itertools.pairwise(progress):
         if after.next_offset < before.next_offset or after.records < before.records:
-            yield Violation(Kind.BACKWARDS, place, f"from {before} to {after}")
+            yield Violation(Kind.BACKWARDS, partition, f"from {before} to {after}")
     end = source.offsets[-1] if source.offsets else -1
     for position in progress:
         before_it = bisect_left(source.offsets, position.next_offset)
         if position.next_offset <= end and position.records != before_it:
-            yield Violation(Kind.TORN, place, f"{position}, and the source has {before_it} records before that offset")
+            yield Violation(
+                Kind.TORN, partition, f"{position}, and the source has {before_it} records before that offset"
+            )
             return
 
 
-def _torn(place: Place, ends: Sequence[int], counts: Sequence[int]) -> Iterator[Violation]:
+def _torn(partition: Partition, ends: Sequence[int], counts: Sequence[int]) -> Iterator[Violation]:
     """Transactions by how many records were copied when each had ended, and by what the positions say of that."""
     for index, (copied, counted) in enumerate(itertools.zip_longest(ends, counts)):
         if copied != counted:
             detail = f"transaction {index} ended with record {copied}, and its position counts {counted}"
-            yield Violation(Kind.TORN, place, detail)
+            yield Violation(Kind.TORN, partition, detail)
             return
 
 

@@ -1,11 +1,11 @@
-"""What a run left behind, as the checker sees it; records are fingerprints (see ``testbed.fingerprint``)."""
+"""What a run left behind, as the checker sees it; records are fingerprints (see ``testbed.reading``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.comparison import Track
 
-Place = tuple[str, int]
+Partition = tuple[str, int]
 """A source topic and one of its partitions; its copy goes by the same name here."""
 
 
@@ -26,9 +26,9 @@ class History:
     the destination while the run went on, ``progress`` every committed position in its order.
     """
 
-    acknowledged: Mapping[Place, Sequence[int]]
-    aborted: Mapping[Place, Sequence[int]]
-    source: Mapping[Place, Track]
-    observed: Mapping[Place, Track]
-    destination: Mapping[Place, Track]
-    progress: Mapping[Place, Sequence[Progress]]
+    acknowledged: Mapping[Partition, Sequence[int]]
+    aborted: Mapping[Partition, Sequence[int]]
+    source: Mapping[Partition, Track]
+    observed: Mapping[Partition, Track]
+    destination: Mapping[Partition, Track]
+    progress: Mapping[Partition, Sequence[Progress]]

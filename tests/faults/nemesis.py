@@ -130,7 +130,7 @@ def _leaders_moved(side: "Side") -> Injection:
     async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
         cluster = side(run.network)
         known = await asyncio.to_thread(described, cluster, sorted(topics(cluster)))
-        await move(cluster, {place: [*found.replicas[1:], found.replicas[0]] for place, found in known.items()})
+        await move(cluster, {partition: [*found.replicas[1:], found.replicas[0]] for partition, found in known.items()})
         yield
 
     return inject
@@ -139,16 +139,16 @@ def _leaders_moved(side: "Side") -> Injection:
 @contextlib.asynccontextmanager
 async def _leader_lost(run: Run, _: random.Random) -> AsyncIterator[None]:
     """A partition has no leader until its only broker is back; it is named, and the others go on meanwhile."""
-    cluster, place = run.network.source, run.fragile
-    (node,) = (await asyncio.to_thread(described, cluster, [place[0]]))[place].replicas
+    cluster, partition = run.network.source, run.fragile
+    (node,) = (await asyncio.to_thread(described, cluster, [partition[0]]))[partition].replicas
     await cluster.kill(node)
     try:
         async with asyncio.timeout(PATIENCE):
-            while (await asyncio.to_thread(described, cluster, [place[0]]))[place].leader >= 0:
+            while (await asyncio.to_thread(described, cluster, [partition[0]]))[partition].leader >= 0:
                 await asyncio.sleep(0.2)
-        await run.goes_on(besides=[place])
+        await run.goes_on(besides=[partition])
         async with asyncio.timeout(PATIENCE):
-            while not any(f"{place[0]}-0 has no leader now" in line for line in lines(run.replicator.process)):
+            while not any(f"{partition[0]}-0 has no leader now" in line for line in lines(run.replicator.process)):
                 await asyncio.sleep(0.2)
         yield
     finally:

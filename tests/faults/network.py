@@ -18,7 +18,7 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.settings.target import Target
 from appliance.settings.values import SecurityProtocol
-from bench.lib.loopback import OWN_ADDRESS
+from bench.lib.running import OWN_ADDRESS
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
 from tests.faults.kafka_proxy import KafkaProxy, Tripwire

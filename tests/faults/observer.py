@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from testbed.comparison import Track
-from testbed.fingerprint import fingerprint
-from tests.faults.history import Place, Progress
+from testbed.reading import fingerprint
+from tests.faults.history import Partition, Progress
 from tests.faults.thread import in_own_thread
 
 _FATAL = frozenset(
@@ -25,19 +25,22 @@ class Observer:
 
     Args:
         client: configuration that reaches the cluster.
-        places: what to call each partition that is read; those of ``positions`` are decoded instead.
+        partitions: what to call each partition that is read; those of ``positions`` are decoded instead.
         positions: the positions topic with its number of partitions, or none.
     """
 
     def __init__(
-        self, client: Mapping[str, str], places: Mapping[Place, Place], positions: tuple[str, int] | None = None
+        self,
+        client: Mapping[str, str],
+        partitions: Mapping[Partition, Partition],
+        positions: tuple[str, int] | None = None,
     ) -> None:
-        self._tracks = {name: Track() for name in places.values()}
-        self._progress: dict[Place, list[Progress]] = {name: [] for name in places.values()}
-        self._names = places
+        self._tracks = {name: Track() for name in partitions.values()}
+        self._progress: dict[Partition, list[Progress]] = {name: [] for name in partitions.values()}
+        self._names = partitions
         self._positions = positions[0] if positions else None
         further = [(positions[0], number) for number in range(positions[1])] if positions else []
-        self._unfinished = {*places, *further}
+        self._unfinished = {*partitions, *further}
         self._consumer = Consumer(
             {
                 **client,
@@ -75,17 +78,17 @@ class Observer:
             await self._thread
 
     @property
-    def tracks(self) -> dict[Place, Track]:
-        """What was seen so far of each place; it stays as it is while more is seen."""
+    def tracks(self) -> dict[Partition, Track]:
+        """What was seen so far of each partition; it stays as it is while more is seen."""
         return {name: _snapshot(track) for name, track in self._tracks.items()}
 
     @property
-    def progress(self) -> dict[Place, list[Progress]]:
-        """The positions of each place that were seen so far, in their order."""
+    def progress(self) -> dict[Partition, list[Progress]]:
+        """The positions of each partition that were seen so far, in their order."""
         return {name: list(seen) for name, seen in self._progress.items()}
 
-    def counts(self) -> dict[Place, int]:
-        """How many records of each place were seen so far.
+    def counts(self) -> dict[Partition, int]:
+        """How many records of each partition were seen so far.
 
         Raises:
             AssertionError: as ``stop``.
@@ -97,7 +100,7 @@ class Observer:
     def _read(self, *, until_end: bool) -> None:
         try:
             # An offset needs no question; nothing of these topics is ever deleted.
-            self._consumer.assign([TopicPartition(*place, 0) for place in self._unfinished])
+            self._consumer.assign([TopicPartition(*partition, 0) for partition in self._unfinished])
             while not self._stopping.is_set() and not (until_end and not self._unfinished):
                 for message in self._consumer.consume(1000, 0.05):
                     self._take(message)
@@ -106,19 +109,19 @@ class Observer:
 
     def _take(self, message: Message) -> None:
         error = message.error()
-        place: Place = (message.topic() or "", message.partition() or 0)
+        partition: Partition = (message.topic() or "", message.partition() or 0)
         if error is not None:
-            assert error.code() not in _FATAL, f"{place}: {error.str()}"
+            assert error.code() not in _FATAL, f"{partition}: {error.str()}"
             if error.code() == KafkaError._PARTITION_EOF:
-                self._unfinished.discard(place)
+                self._unfinished.discard(partition)
         elif message.topic() == self._positions:
             self._take_position(message)
         else:
             found = fingerprint(message.key(), message.value(), message.headers() or [], message.timestamp()[1])
-            self._tracks[self._names[place]].append(message.offset() or 0, found)
+            self._tracks[self._names[partition]].append(message.offset() or 0, found)
 
     def _take_position(self, message: Message) -> None:
-        """A position of one of our places; the topic remembers other things too."""
+        """A position of one of our partitions; the topic remembers other things too."""
         key, value = json.loads(message.key() or b"{}"), json.loads(message.value() or b"{}")
         if set(key) == {"topic", "partition"} and {"next_offset", "records"} <= set(value):
             seen = self._progress.get((key["topic"], key["partition"]))

@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 
 from testbed.process import OwnedProcess
 from tests.faults.checker import Violation, violations, violations_so_far
-from tests.faults.history import History, Place
+from tests.faults.history import History, Partition
 from tests.faults.injection.switches import injected
 from tests.faults.network import Network, make_topics
 from tests.faults.observer import Observer
@@ -47,13 +47,13 @@ class Run:
     _destination: Observer = field(init=False)
 
     @property
-    def places(self) -> dict[Place, Place]:
+    def partitions(self) -> dict[Partition, Partition]:
         """Each source partition, and its copy."""
         sources = [(f"{topic}-{self.tag}", n) for topic, count in _PARTITIONS.items() for n in range(count)]
         return {(topic, n): (f"{topic}.copy", n) for topic, n in [*sources, self.fragile]}
 
     @property
-    def fragile(self) -> Place:
+    def fragile(self) -> Partition:
         """The source partition that has no leader while its only broker is away."""
         return f"{_FRAGILE}-{self.tag}", 0
 
@@ -80,7 +80,7 @@ class Run:
         assert await command.wait(RECOVERY) == 0, command.failure("failed")
         return command.log_file.read_text()
 
-    async def goes_on(self, besides: Collection[Place] = ()) -> None:
+    async def goes_on(self, besides: Collection[Partition] = ()) -> None:
         """Returns when every partition was written to after this moment, and all of that was seen at the destination.
 
         Nothing is awaited of those that are excepted.
@@ -92,18 +92,20 @@ class Run:
 
         async def written() -> bool:
             return all(
-                count > before[place] for place, count in self.workload.written().items() if place not in besides
+                count > before[partition]
+                for partition, count in self.workload.written().items()
+                if partition not in besides
             )
 
         await self.until(written, "let the source be written to")
         await self._caught_up(besides)
 
-    async def _caught_up(self, besides: Collection[Place] = ()) -> None:
+    async def _caught_up(self, besides: Collection[Partition] = ()) -> None:
         written = self.workload.written()
 
         async def copied() -> bool:
             seen = self._destination.counts().items()
-            return all(count >= written[place] for place, count in seen if place not in besides)
+            return all(count >= written[partition] for partition, count in seen if partition not in besides)
 
         await self.until(copied, "copy all that was written")
 
@@ -167,14 +169,14 @@ class Run:
         make_topic(self.network.source, NewTopic(self.fragile[0], 1, 1, config={"min.insync.replicas": "1"}))
         self._source = self._source_observer()
         self._source.start()
-        places = [place for place in self.places if place != self.fragile]
-        self.workload = Workload(self.network.source.client_configuration(), places, self.seed, [self.fragile])
+        partitions = [partition for partition in self.partitions if partition != self.fragile]
+        self.workload = Workload(self.network.source.client_configuration(), partitions, self.seed, [self.fragile])
         self.workload.start()
 
     async def _replicate(self, mutation: str) -> None:
         self.replicator = self.supervised(mutation)
         await self.replicator.start()
-        made = {self.positions_topic, *(copy for copy, _ in self.places.values())}
+        made = {self.positions_topic, *(copy for copy, _ in self.partitions.values())}
 
         async def there() -> bool:
             return made <= await asyncio.to_thread(topics, self.network.destination)
@@ -193,19 +195,21 @@ class Run:
             await self.replicator.close()
 
     def _source_observer(self) -> Observer:
-        return Observer(self.network.source.client_configuration(), {place: place for place in self.places})
+        return Observer(
+            self.network.source.client_configuration(), {partition: partition for partition in self.partitions}
+        )
 
     def _destination_observer(self) -> Observer:
-        names = {copy: place for place, copy in self.places.items()}
+        names = {copy: partition for partition, copy in self.partitions.items()}
         return Observer(self.network.destination.client_configuration(), names, (self.positions_topic, _LANES))
 
     async def _observed_as_far_as(self, there: Observer) -> None:
         """Give the live observer time to see what is there; if it does not, the checker will say so."""
-        last = {place: progress[-1:] for place, progress in there.progress.items()}
+        last = {partition: progress[-1:] for partition, progress in there.progress.items()}
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 while self._destination.counts() != there.counts() or last != {
-                    place: progress[-1:] for place, progress in self._destination.progress.items()
+                    partition: progress[-1:] for partition, progress in self._destination.progress.items()
                 }:
                     await asyncio.sleep(_POLL)
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from testbed.fingerprint import fingerprint
-from tests.faults.history import Place
+from testbed.reading import fingerprint
+from tests.faults.history import Partition
 from tests.faults.thread import in_own_thread
 
 Options = Mapping[str, str | int]
@@ -41,7 +41,7 @@ Delivered = Callable[[KafkaError | None, Message], None]
 class WorkloadRecord:
     """One record before it is written; ``timestamp`` is in milliseconds since the epoch."""
 
-    place: Place
+    partition: Partition
     key: bytes | None
     value: bytes
     headers: list[Header]
@@ -54,19 +54,19 @@ class WorkloadRecord:
 
 
 class Workload:
-    """Writes to ``places`` from ``start`` to ``stop``: some hundred records a second, while the source answers.
+    """Writes to ``partitions`` from ``start`` to ``stop``: some hundred records a second, while the source answers.
 
     To those of ``plain`` nothing is written in transactions.
     """
 
     def __init__(
-        self, client: Mapping[str, str], places: Sequence[Place], seed: int, plain: Sequence[Place] = ()
+        self, client: Mapping[str, str], partitions: Sequence[Partition], seed: int, plain: Sequence[Partition] = ()
     ) -> None:
-        self.acknowledged = {place: array("Q") for place in (*places, *plain)}
-        self.aborted = {place: array("Q") for place in (*places, *plain)}
+        self.acknowledged = {partition: array("Q") for partition in (*partitions, *plain)}
+        self.aborted = {partition: array("Q") for partition in (*partitions, *plain)}
         self._plain = plain
         self._client = client
-        self._places = places
+        self._partitions = partitions
         self._seed = seed
         self._stopping = threading.Event()
         self._threads: list[asyncio.Future[None]] = []
@@ -82,17 +82,17 @@ class Workload:
         self._stopping.set()
         await asyncio.gather(*self._threads)
 
-    def written(self) -> dict[Place, int]:
+    def written(self) -> dict[Partition, int]:
         """How many records the source has acknowledged so far."""
-        return {place: len(records) for place, records in self.acknowledged.items()}
+        return {partition: len(records) for partition, records in self.acknowledged.items()}
 
-    def _records(self, writer: str, places: Sequence[Place]) -> Iterator[WorkloadRecord]:
+    def _records(self, writer: str, partitions: Sequence[Partition]) -> Iterator[WorkloadRecord]:
         chance = random.Random(f"{self._seed} {writer}")
         for sequence in itertools.count():
             name = f"{writer} {sequence}".encode()
             headers: list[Header] = [("writer", writer.encode()), ("none", None)] if sequence % 5 == 0 else []
             yield WorkloadRecord(
-                place=chance.choice(places),
+                partition=chance.choice(partitions),
                 key=None if sequence % 3 == 0 else name,
                 value=name + b" " + chance.randbytes(chance.randrange(300)),
                 headers=headers,
@@ -100,7 +100,7 @@ class Workload:
             )
 
     def _write_plain(self, writer: str, options: Options) -> None:
-        records = self._records(writer, [*self._places, *self._plain])
+        records = self._records(writer, [*self._partitions, *self._plain])
         producer = Producer({**self._client, "enable.idempotence": True, "linger.ms": 20, **options})
         while not self._stopping.wait(0.2):
             for record in itertools.islice(records, 8):
@@ -110,10 +110,10 @@ class Workload:
 
     def _delivered(self, record: WorkloadRecord, error: KafkaError | None, _: Message) -> None:
         if error is None:
-            self.acknowledged[record.place].append(record.fingerprint)
+            self.acknowledged[record.partition].append(record.fingerprint)
 
     def _write_transactions(self, writer: str, options: Options) -> None:
-        records, chance = self._records(writer, self._places), random.Random(f"{self._seed} {writer} fates")
+        records, chance = self._records(writer, self._partitions), random.Random(f"{self._seed} {writer} fates")
         producer: Producer | None = None
         while not self._stopping.wait(chance.uniform(0, 0.4)):
             taken = list(itertools.islice(records, chance.randint(1, 30)))
@@ -125,17 +125,17 @@ class Workload:
                 producer = None
                 continue
             for record in taken:
-                outcome[record.place].append(record.fingerprint)
+                outcome[record.partition].append(record.fingerprint)
 
     def _begin_life(self, writer: str, options: Options) -> Producer:
-        name = f"{writer}-{self._places[0][0]}"
+        name = f"{writer}-{self._partitions[0][0]}"
         producer = Producer({**self._client, "transactional.id": name, "linger.ms": 5, **options})
         producer.init_transactions(_SECONDS)
         return producer
 
     def _transact(
         self, producer: Producer, records: Sequence[WorkloadRecord], pause: float, aborts: bool
-    ) -> "dict[Place, array[int]]":
+    ) -> "dict[Partition, array[int]]":
         """One transaction, and where its outcome is to be remembered."""
         producer.begin_transaction()
         for record in records:
@@ -151,7 +151,7 @@ class Workload:
 
 
 def _produce(producer: Producer, record: WorkloadRecord, delivered: Delivered | None = None) -> None:
-    topic, partition = record.place
+    topic, partition = record.partition
     producer.produce(
         topic,
         record.value,

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from appliance.settings.target import Target
 from testbed import jars
-from testbed.java import java
+from testbed.jars import java
 from testbed.plan import ApiKey
 from tests.networks.clusters import GRAPE, ORANGE, USERS, bootstrap
 from tests.networks.stage import Stage

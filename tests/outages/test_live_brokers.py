@@ -22,7 +22,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.dial import Resolve
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, DnsSettings, SaslMechanism, SecurityProtocol, Side
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
 from testbed.process import OwnedProcess

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from appliance.link.model.naming import REGISTRY
-from bench.lib.loopback import OWN_ADDRESS
+from bench.lib.running import OWN_ADDRESS
 from testbed.cluster import Cluster
 from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing

@@ -97,8 +97,8 @@ async def test_health_and_metrics_follow_the_link_through_an_outage_of_the_tunne
             found = await metrics(address)
             assert (found["records_copied_total"], found["lag_records"], found["stopped"]) == (100, 0, 0)
             assert found["source_reachable"] == found["destination_reachable"] == 1
-        (trouble,) = (await until_health(address, 503, "unknown"))["troubles"]
-        assert "source cluster orange: unknown since" in trouble
+        (problem,) = (await until_health(address, 503, "unknown"))["troubles"]
+        assert "source cluster orange: unknown since" in problem
         found = await metrics(address)
         assert (found["source_reachable"], found["destination_reachable"]) == (0, 1)
         assert found["records_copied_total"] == 100

@@ -14,11 +14,11 @@ import pytest_asyncio
 
 from appliance.replicator.spark.py4j_gateway import closed_gateway
 from appliance.replicator.spark.spark_jvm import java_machine
+from bench.cases.spark import on_a_cluster
 from bench.lib import clusters
 from bench.lib.copying import Copying
 from bench.lib.filling import Load
 from bench.lib.our_replicator import our_replicator
-from bench.lib.spark_cluster import on_a_cluster
 from tests.support.engine import ENGINE, Pair
 from tests.support.patience import PATIENCE
 from tests.support.processes import runs

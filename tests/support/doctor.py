@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.doctor.command import examine
-from appliance.doctor.report import Report
+from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Finding, Verdict
 from appliance.settings.values import Side
 from appliance.tunnel.model.timeouts import Timeouts
@@ -13,23 +13,23 @@ from tests.support.settings import write_settings
 
 async def diagnosis(
     directory: Path, variables: Mapping[str, str], side: Side = Side.DESTINATION, timeouts: Timeouts | None = None
-) -> Report:
+) -> Diagnosis:
     """What the doctor says on one VM."""
     return await examine(side, write_settings(directory / "setenv.sh", variables), {}, timeouts)
 
 
-def finding(report: Report, step: str) -> Finding:
+def finding(report: Diagnosis, step: str) -> Finding:
     """Of one step."""
     (found,) = (result.finding for result in report.results if result.name == step)
     return found
 
 
-def with_verdict(report: Report, *verdicts: Verdict) -> list[str]:
+def with_verdict(report: Diagnosis, *verdicts: Verdict) -> list[str]:
     """The steps of which one of these came."""
     return [result.name for result in report.results if result.finding.verdict in verdicts]
 
 
-def assert_breaks_at(report: Report, step: str, seen: str, change: str) -> None:
+def assert_breaks_at(report: Diagnosis, step: str, seen: str, change: str) -> None:
     """That step and no other has failed; what stands before it was tried, its text says what was seen and to change."""
     failures = {result.name: result.finding for result in report.results if result.finding.verdict is Verdict.FAILED}
     assert list(failures) == [step], failures

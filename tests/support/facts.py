@@ -12,7 +12,7 @@ from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE
 from appliance.settings.values import Settings
 from appliance.status.model.compose import compose
-from appliance.status.model.facts import DestinationFacts, Log, SourceFacts, Told
+from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import PartitionStatus, Snapshot
 from tests.support.settings import REQUIRED
 
@@ -63,8 +63,8 @@ def snapshot(
     """What is made of these facts; a text instead is why a cluster that has told the usual before is silent now."""
     return compose(
         settings(**changed),
-        Told(SOURCE, source) if isinstance(source, str) else Told(source),
-        Told(DESTINATION, destination) if isinstance(destination, str) else Told(destination),
+        Observation(SOURCE, source) if isinstance(source, str) else Observation(source),
+        Observation(DESTINATION, destination) if isinstance(destination, str) else Observation(destination),
         previous,
         now,
     )

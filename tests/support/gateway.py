@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
-from bench.lib.loopback import OWN_ADDRESS
+from bench.lib.running import OWN_ADDRESS
 from testbed.process import OwnedProcess
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED

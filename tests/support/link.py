@@ -18,7 +18,7 @@ from appliance.dns.server import DnsServer
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target, normal_host
 from appliance.settings.values import DnsSettings
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.cluster import Cluster
 from testbed.plan import ApiKey, ClusterPlan
 from testbed.process import OwnedProcess

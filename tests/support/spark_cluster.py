@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.process import OwnedProcess
 from tests.support.link import Link
 from tests.support.patience import PATIENCE

@@ -166,12 +166,14 @@ class FetchExchange:
         return SIZE.pack(len(body)) + body
 
     def _topics(self, partitions: Sequence[Wanted], content: Callable[[Wanted], bytes]) -> Iterator[bytes]:
-        by_topic: dict[str, list[Wanted]] = {}
+        # A topic that was made anew is another one, while some of its partitions are still wanted of the old one.
+        by_topic: dict[bytes, list[Wanted]] = {}
         for each in partitions:
-            by_topic.setdefault(each.partition[0], []).append(each)
+            topic = each.topic_id.bytes if self.by_id else text(each.partition[0])
+            by_topic.setdefault(topic, []).append(each)
         yield array_size(len(by_topic))
-        for name, those in by_topic.items():
-            yield those[0].topic_id.bytes if self.by_id else text(name)
+        for topic, those in by_topic.items():
+            yield topic
             yield array_size(len(those))
             yield from map(content, those)
             yield NO_TAGS

@@ -16,7 +16,7 @@ from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerId
 from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32, i32Timedelta
 
-from appliance.errors import ApplianceError, PartitionsUnavailable
+from appliance.errors import ApplianceError, OutcomeUnknown, PartitionsUnavailable
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.protocol.answer import check, failure
 from appliance.kafka.protocol.metadata import Partition
@@ -112,7 +112,7 @@ async def end_transaction(
 
     Raises:
         Fenced: the epoch is no longer the newest; nothing was committed by this call.
-        Unreachable: whether it was committed is not known.
+        OutcomeUnknown, Unreachable: whether it was committed is not known.
         BrokerBusy, BrokerRefused: as everywhere.
     """
     request = EndTxnRequest(
@@ -122,4 +122,8 @@ async def end_transaction(
         committed=committed,
     )
     answer = await coordinator.call(request, EndTxnResponse, timeout)
-    check(answer.error_code, f"{'commit' if committed else 'abort'} a transaction of {producer.transactional_id}")
+    doing = f"{'commit' if committed else 'abort'} a transaction of {producer.transactional_id}"
+    if answer.error_code is ErrorCode.unknown_server_error:
+        # The coordinator's answer when another producer begins to take the id at the same moment.
+        raise OutcomeUnknown(f"{doing}: UNKNOWN_SERVER_ERROR", "UNKNOWN_SERVER_ERROR")
+    check(answer.error_code, doing)

@@ -107,9 +107,10 @@ async def _read_some(
 ) -> None:
     if checkpoint.read_to < 0:
         checkpoint.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
-    records, checkpoint.read_to = await read_records(cluster, metadata, partition, checkpoint.read_to)
+    records, following = await read_records(cluster, metadata, partition, checkpoint.read_to)
     for remembered in newest(records):
         checkpoint.add(remembered)
+    checkpoint.read_to = following  # not before: a record that is refused is met again
 
 
 async def _not_shown(cluster: KafkaCluster, partition: Partition) -> PartitionStopped | Unreachable:

@@ -36,9 +36,6 @@ _PAUSE = 0.5
 _SHOWN_TIMEOUT = 10.0
 _SHOWN_TRIES = 200
 
-_OVERTAKEN = "UNKNOWN_SERVER_ERROR"
-"""A coordinator's answer to a commit when another begins to take its id at the same moment."""
-
 
 @dataclass(slots=True)
 class Registry:
@@ -71,9 +68,10 @@ class Registry:
         if self._read_to < 0:
             self._read_to = (await list_offsets(self.cluster, metadata, [_PARTITION], Bound.START))[_PARTITION]
         while self._read_to < end:
-            records, self._read_to = await read_records(self.cluster, metadata, _PARTITION, self._read_to)
+            records, following = await read_records(self.cluster, metadata, _PARTITION, self._read_to)
             for record in records:
                 self._take(record)
+            self._read_to = following  # not before: a record that is refused is met again
 
     async def policy(self) -> str:
         """Its effective ``cleanup.policy``; empty where there is none, or nobody tells."""
@@ -153,8 +151,7 @@ class Registry:
             try:
                 return await self._write_alone(wanted)
             except (Fenced, PartitionsUnavailable, BrokerRefused) as error:
-                passing = not isinstance(error, BrokerRefused) or error.retriable or error.code == _OVERTAKEN
-                if attempt == _TRIES - 1 or not passing:
+                if attempt == _TRIES - 1 or not (error.retriable or isinstance(error, Fenced)):
                     raise
                 await asyncio.sleep(_PAUSE * random.random())
         return None

@@ -2,7 +2,6 @@
 
 - ``facts``: committed facts of both clusters.
 - ``compose``, ``snapshot``: the snapshot, and how it follows from facts.
-- ``messages``: what is wrong, in sentences.
-- ``table``, ``document``, ``health``, ``metrics``: the snapshot at a terminal, as JSON, as health, as metrics.
-- ``timestamps``: times as people and machines read them.
+- ``messages``: problems and remarks, in sentences.
+- ``table``, ``document``, ``metrics``: the snapshot at a terminal, as JSON with its health, as metrics.
 """

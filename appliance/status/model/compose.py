@@ -11,11 +11,11 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.replicas import discover, lane_of, too_small
 from appliance.settings.values import ClusterSettings, Settings, Start
-from appliance.status.model.facts import DestinationFacts, Log, SourceFacts, Told
+from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import (
+    BlockingTransaction,
     ClusterStatus,
     Fault,
-    Hold,
     LaneStatus,
     PartitionStatus,
     Snapshot,
@@ -25,8 +25,8 @@ from appliance.status.model.snapshot import (
 
 def compose(
     settings: Settings,
-    source: Told[SourceFacts],
-    destination: Told[DestinationFacts],
+    source: Observation[SourceFacts],
+    destination: Observation[DestinationFacts],
     previous: Snapshot | None,
     now: int,
 ) -> Snapshot:
@@ -37,8 +37,8 @@ def compose(
 @dataclass(frozen=True, slots=True)
 class _Composer:
     settings: Settings
-    source: Told[SourceFacts]
-    destination: Told[DestinationFacts]
+    source: Observation[SourceFacts]
+    destination: Observation[DestinationFacts]
     previous: Snapshot | None
     now: int
 
@@ -47,9 +47,9 @@ class _Composer:
         return Snapshot(
             replicator=self.settings.replicator,
             at=self.now,
-            source=self._cluster(self.settings.source, self.source.trouble, before.source if before else None),
+            source=self._cluster(self.settings.source, self.source.problem, before.source if before else None),
             destination=self._cluster(
-                self.settings.destination, self.destination.trouble, before.destination if before else None
+                self.settings.destination, self.destination.problem, before.destination if before else None
             ),
             lanes=tuple(self._lanes()),
             topics=tuple(self._topics()),
@@ -71,8 +71,8 @@ class _Composer:
         ]
         return link_fault(destination.topic, source.metadata.cluster_id, copies)
 
-    def _cluster(self, cluster: ClusterSettings, trouble: str, before: ClusterStatus | None) -> ClusterStatus:
-        unknown = self._fault(trouble, before.unknown if before else None)
+    def _cluster(self, cluster: ClusterSettings, problem: str, before: ClusterStatus | None) -> ClusterStatus:
+        unknown = self._fault(problem, before.unknown if before else None)
         return ClusterStatus(cluster.side, cluster.cluster_id, unknown)
 
     def _fault(self, reason: str, before: Fault | None) -> Fault | None:
@@ -168,13 +168,13 @@ class _Composer:
                 self._unknown(key, active) or (anew if position and not position.stopped else ""),
                 before.unknown if before else None,
             ),
-            held=Hold(holder, log.end - log.stable_end) if holder and log else None,
+            held=BlockingTransaction(holder, log.end - log.stable_end) if holder and log else None,
             gaps=destination.gaps.get(key, ()) if destination else None,
         )
 
     def _unknown(self, key: Partition, active: bool) -> str:
-        if self.destination.trouble or self.source.trouble:
-            return self.destination.trouble or self.source.trouble
+        if self.destination.problem or self.source.problem:
+            return self.destination.problem or self.source.problem
         source = self.source.now
         return source.unanswered.get(key, "") if source and active else ""
 

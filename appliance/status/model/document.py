@@ -2,17 +2,17 @@
 
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
-from appliance.status.model.messages import remarks, troubles
+from appliance.status.model.messages import problems, remarks, utc
 from appliance.status.model.snapshot import (
+    BlockingTransaction,
     ClusterStatus,
     Fault,
-    Hold,
     LaneStatus,
+    LinkState,
     PartitionStatus,
     Snapshot,
     TopicStatus,
 )
-from appliance.status.model.timestamps import utc
 
 Json = dict[str, object]
 
@@ -24,7 +24,7 @@ def document(snapshot: Snapshot) -> Json:
         "at": utc(snapshot.at),
         "state": snapshot.state,
         "stopped": _fault(snapshot.stopped),
-        "troubles": troubles(snapshot),
+        "troubles": problems(snapshot),
         "remarks": remarks(snapshot),
         "source": _cluster(snapshot.source),
         "destination": _cluster(snapshot.destination),
@@ -84,7 +84,7 @@ def _partition(partition: PartitionStatus) -> Json:
     }
 
 
-def _hold(hold: Hold) -> Json:
+def _hold(hold: BlockingTransaction) -> Json:
     return {**_transaction(hold.transaction), "waiting": hold.waiting}
 
 
@@ -104,3 +104,23 @@ def _gap(gap: Gap) -> Json:
         "cause": gap.cause,
         "found": utc(gap.found),
     }
+
+
+STALE_SECONDS = 30.0
+"""A snapshot that is older says nothing about now."""
+
+
+def is_fresh(snapshot: Snapshot, now: int) -> bool:
+    """Whether a snapshot still counts at ``now``, in milliseconds."""
+    return now - snapshot.at <= STALE_SECONDS * 1000
+
+
+def health(snapshot: Snapshot | None, now: int) -> tuple[bool, dict[str, object]]:
+    """Whether all is well at ``now``, and a JSON object that says what is not."""
+    if snapshot is None:
+        return False, {"state": LinkState.UNKNOWN, "at": None, "troubles": ["nobody has looked yet"]}
+    if not is_fresh(snapshot, now):
+        stale = f"nobody has looked since {utc(snapshot.at)}"
+        return False, {"state": LinkState.UNKNOWN, "at": utc(snapshot.at), "troubles": [stale]}
+    answer: dict[str, object] = {"state": snapshot.state, "at": utc(snapshot.at), "troubles": problems(snapshot)}
+    return snapshot.state.well, answer

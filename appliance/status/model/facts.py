@@ -59,13 +59,13 @@ class DestinationFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Generic[_Facts_co]):
+class Observation(Generic[_Facts_co]):
     """What a cluster has told last, if it ever has; ``trouble`` says why it tells nothing now, empty when it does."""
 
     facts: _Facts_co | None = None
-    trouble: str = ""
+    problem: str = ""
 
     @property
     def now(self) -> _Facts_co | None:
         """The facts, unless they are of the past."""
-        return None if self.trouble else self.facts
+        return None if self.problem else self.facts

@@ -1,16 +1,23 @@
 """A snapshot in sentences: what is wrong with it, and what else is worth a look; one line each."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
-from appliance.status.model.snapshot import ClusterStatus, Hold, PartitionStatus, Snapshot, State, TopicStatus
-from appliance.status.model.timestamps import utc
+from appliance.status.model.snapshot import (
+    BlockingTransaction,
+    ClusterStatus,
+    LinkState,
+    PartitionStatus,
+    Snapshot,
+    TopicStatus,
+)
 
 
-def troubles(snapshot: Snapshot) -> list[str]:
+def problems(snapshot: Snapshot) -> list[str]:
     """Everything for which somebody has to come; empty when the state is well."""
-    return list(_troubles(snapshot))
+    return list(_problems(snapshot))
 
 
 def remarks(snapshot: Snapshot) -> list[str]:
@@ -18,7 +25,7 @@ def remarks(snapshot: Snapshot) -> list[str]:
     return list(_remarks(snapshot))
 
 
-def _troubles(snapshot: Snapshot) -> Iterator[str]:
+def _problems(snapshot: Snapshot) -> Iterator[str]:
     for cluster in (snapshot.source, snapshot.destination):
         if cluster.unknown:
             yield f"{cluster_name(cluster)}: unknown since {utc(cluster.unknown.since)}: {cluster.unknown.reason}"
@@ -26,7 +33,7 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
         yield f"{snapshot.replicator}: stopped since {utc(snapshot.stopped.since)}: {snapshot.stopped.reason}"
     known = not (snapshot.source.unknown or snapshot.destination.unknown)
     if known and not any(lane.owner for lane in snapshot.lanes):
-        yield f"{snapshot.replicator}: {State.NEVER_RUN}: start it with `appliance replicate`"
+        yield f"{snapshot.replicator}: {LinkState.NEVER_RUN}: start it with `appliance replicate`"
     for topic in snapshot.topics:
         if topic.stopped:
             yield f"{topic.name}: not copied since {utc(topic.stopped.since)}: {topic.stopped.reason}"
@@ -58,7 +65,7 @@ def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
         yield from (f"{partition.name}: {_gap(gap)}" for gap in partition.gaps or ())
 
 
-def _held(hold: Hold) -> str:
+def _held(hold: BlockingTransaction) -> str:
     return (
         f"{hold.waiting} offsets from {hold.transaction.first_offset} on wait for {transaction_name(hold.transaction)}"
     )
@@ -89,3 +96,8 @@ def cluster_name(cluster: ClusterStatus) -> str:
 def is_behind(partition: PartitionStatus) -> bool:
     """Whether there is something to copy, or nobody knows that there is not."""
     return partition.lag_records != 0
+
+
+def utc(milliseconds: int) -> str:
+    """A time in milliseconds as ISO 8601, in UTC: ``2026-11-21T02:45:51.123Z``."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,7 +12,7 @@ from appliance.settings.values import Side
 _Number = TypeVar("_Number", int, float)
 
 
-class State(enum.StrEnum):
+class LinkState(enum.StrEnum):
     """A link in one word; of several that fit, the first of these."""
 
     UNKNOWN = "unknown"
@@ -24,7 +24,7 @@ class State(enum.StrEnum):
     @property
     def well(self) -> bool:
         """Whether nobody needs to look."""
-        return self in (State.COPYING, State.COPIED)
+        return self in (LinkState.COPYING, LinkState.COPIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class BlockingTransaction:
     """An open transaction that nothing is copied past; ``waiting`` offsets are held back by it."""
 
     transaction: OpenTransaction
@@ -64,7 +64,7 @@ class PartitionStatus:
     lag_seconds: float | None
     stopped: Fault | None
     unknown: Fault | None
-    held: Hold | None
+    held: BlockingTransaction | None
     gaps: tuple[Gap, ...] | None
 
     @property
@@ -154,19 +154,19 @@ class Snapshot:
         return (partition for topic in self.topics for partition in topic.partitions)
 
     @property
-    def state(self) -> State:
+    def state(self) -> LinkState:
         """The link in one word."""
         if self.source.unknown or self.destination.unknown or any(p.unknown for p in self.partitions):
-            return State.UNKNOWN
+            return LinkState.UNKNOWN
         if self.stopped:
-            return State.STOPPED
+            return LinkState.STOPPED
         if not any(lane.owner for lane in self.lanes):
-            return State.NEVER_RUN
+            return LinkState.NEVER_RUN
         if any(topic.stopped for topic in self.topics) or any(p.stopped for p in self.partitions):
-            return State.STOPPED
+            return LinkState.STOPPED
         if any(p.lag_records != 0 for topic in self.topics if topic.active for p in topic.partitions):
-            return State.COPYING
-        return State.COPIED
+            return LinkState.COPYING
+        return LinkState.COPIED
 
     def only(self, topics: Collection[str]) -> "Snapshot":
         """The same with these topics."""

@@ -7,9 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from appliance.status.model.messages import cluster_name, is_behind, remarks, troubles
-from appliance.status.model.snapshot import PartitionStatus, Snapshot, State, TopicStatus
-from appliance.status.model.timestamps import utc
+from appliance.status.model.messages import cluster_name, is_behind, problems, remarks, utc
+from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot, TopicStatus
 
 _UNKNOWN = "unknown"
 _PARTITIONS_MAX = 20
@@ -36,7 +35,7 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     if behind:
         yield _partitions(behind[:_PARTITIONS_MAX])
         yield from _rest(len(behind) - _PARTITIONS_MAX, "partitions")
-    for sentences, style in ((troubles(snapshot), "red"), (remarks(snapshot), "")):
+    for sentences, style in ((problems(snapshot), "red"), (remarks(snapshot), "")):
         yield from (_line(sentence, style) for sentence in sentences[:_LINES_MAX])
         yield from _rest(len(sentences) - _LINES_MAX, "lines")
 
@@ -96,12 +95,12 @@ def topic_state(topic: TopicStatus) -> str:
         return "no longer copied"
     counts = {
         _UNKNOWN: sum(p.unknown is not None for p in topic.partitions),
-        State.STOPPED: sum(p.stopped is not None for p in topic.partitions),
+        LinkState.STOPPED: sum(p.stopped is not None for p in topic.partitions),
         "held by a transaction": sum(p.held is not None for p in topic.partitions),
         "with gaps": sum(bool(p.gaps) for p in topic.partitions),
     }
     said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return said or (State.COPYING if any(is_behind(p) for p in topic.partitions) else State.COPIED)
+    return said or (LinkState.COPYING if any(is_behind(p) for p in topic.partitions) else LinkState.COPIED)
 
 
 def _needs_a_look(partition: PartitionStatus) -> bool:
@@ -112,7 +111,9 @@ def _partitions(partitions: Iterable[PartitionStatus]) -> Table:
     numbers = ("lane", "next offset", "end offset", "lag", "lag seconds", "records/s")
     table = _table(("partition", *numbers, "state"), numbers)
     for partition in partitions:
-        state = State.STOPPED if partition.stopped else "held by a transaction" if partition.held else State.COPYING
+        state = (
+            LinkState.STOPPED if partition.stopped else "held by a transaction" if partition.held else LinkState.COPYING
+        )
         table.add_row(
             partition.name,
             _count(partition.lane),

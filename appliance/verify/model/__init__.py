@@ -1,7 +1,7 @@
-"""Two streams of one partition and what is said of them; no IO.
+"""Two streams of one partition, and the result of comparing them; no IO.
 
 - ``stream``: committed batches, whole or record by record.
-- ``alignment``: the place where two logs meet that begin at different records.
+- ``alignment``: where two logs meet that begin at different records.
 - ``comparison``, ``newest``: every record, or the newest of each key.
-- ``verdict``, ``report``: the outcome of one partition, and of all.
+- ``result``, ``report``: the result of one partition, and of all.
 """

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch
 from appliance.kafka.records.records import Record
+from appliance.verify.model.result import counted
 from appliance.verify.model.stream import Stream, compiled, plain
-from appliance.verify.model.verdict import counted
 
 _DIGESTED = struct.Struct(">BqqI")
 _MEANING = CODEC_MASK | LOG_APPEND_TIME

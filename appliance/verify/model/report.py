@@ -6,20 +6,20 @@ from dataclasses import asdict, dataclass
 
 from rich.table import Table
 
-from appliance.verify.model.verdict import NEWEST_RECORDS, Span, Verdict
+from appliance.verify.model.result import NEWEST_RECORDS, PartitionResult, Span
 
 _DIGEST_SHOWN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class VerificationReport:
     """All verdicts of one run; the clusters by their ids, the times as ISO 8601 in UTC."""
 
     source: str
     destination: str
     began: str
     ended: str
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[PartitionResult]
 
     @property
     def well(self) -> bool:
@@ -64,7 +64,7 @@ class Report:
             yield f"{topic}: it is compacted, so only the newest record of each key was compared"
 
 
-def _cells(verdict: Verdict) -> list[str]:
+def _cells(verdict: PartitionResult) -> list[str]:
     return [
         verdict.topic,
         "" if verdict.partition is None else str(verdict.partition),

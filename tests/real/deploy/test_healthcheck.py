@@ -7,13 +7,17 @@ import pytest
 
 from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.target import Target
-from deploy.render.healthcheck import probe
+from deploy.render.container import healthcheck
 from tests.support.patience import PATIENCE
 
 
 async def outcome(port: int) -> int | None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", probe(port), stderr=asyncio.subprocess.DEVNULL, env={"http_proxy": "http://127.0.0.1:1"}
+        sys.executable,
+        "-c",
+        healthcheck(port),
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"http_proxy": "http://127.0.0.1:1"},
     )
     async with asyncio.timeout(PATIENCE):
         return await process.wait()

@@ -9,14 +9,14 @@ from dnslib import RCODE, DNSRecord
 
 from appliance.dns.invented import known_names, labels
 from appliance.dns.stub import StubResolver
-from appliance.doctor.invented import examine_here, examine_through
+from appliance.doctor.made_up_names import examine_here, examine_through
 from appliance.doctor.step import Verdict
 from appliance.doctor.tunnel import TunnelTrial
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.probe import TlsProbe
-from deploy.prepare.invented_names import reach_warnings
+from deploy.prepare.checks import reach_warnings
 from tests.support.dns import answer, scripted_server, silence
 from tests.support.tls import identity, running_server
 from tests.support.tunnel import HOST, Resolver, echo, target_server, tunnel_settings

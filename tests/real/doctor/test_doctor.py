@@ -11,13 +11,13 @@ import pytest
 import pytest_asyncio
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
-from appliance.doctor.report import Report
+from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Verdict
 from appliance.link.model.naming import REGISTRY
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.plan import ApiKey
 from tests.support.administration import denied, permit
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
@@ -78,7 +78,7 @@ def port(on: Link) -> int:
     return on.orange.vpc_targets[0].port
 
 
-async def examined(on: Link, side: Side = Side.DESTINATION, **changed: str) -> Report:
+async def examined(on: Link, side: Side = Side.DESTINATION, **changed: str) -> Diagnosis:
     return await diagnosis(on.directory, on.variables() | LIMITED | changed, side)
 
 

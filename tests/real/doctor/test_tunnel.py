@@ -17,7 +17,7 @@ from appliance.tls.certificates import authority_key
 from appliance.tls.first_flight import TokenKeys
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.timeouts import Timeouts
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.certificates import CertificateAuthority
 from tests.support.authority import DAY, Authority, write_files
 from tests.support.doctor import diagnosis, finding, with_verdict

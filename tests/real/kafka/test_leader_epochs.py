@@ -18,6 +18,7 @@ from appliance.replicator.read.source_reader import SourceReader
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
+from appliance.verify.reader import Reader
 from tests.support.leading_broker import LeadingBroker
 from tests.support.patience import PATIENCE
 
@@ -95,6 +96,14 @@ async def test_a_lagging_replica_that_old_metadata_name_is_not_believed_that_the
     broker = LeadingBroker(logs={4: range(40), 6: range(200)}, told=[4, 4, 4, 6])
     async with reading(broker) as one:
         await one.until(200)
+
+
+async def test_case_34_verify_believes_no_leader_that_was_deposed() -> None:
+    # It named no epoch, so a broker that led before answered with its own log: a copy of more was called too long.
+    broker = LeadingBroker(logs={4: range(40), 6: range(200)}, told=[4, 4, 6], begun=6)
+    async with broker.running(), KafkaCluster(settings(broker.target), as_is, "test") as source:
+        (found,) = await Reader(source, (broker.topic, 0), "verify", POSITION).read()
+    assert found.header.base_offset == POSITION
 
 
 async def test_metadata_that_lag_behind_what_is_known_are_not_followed() -> None:

@@ -8,7 +8,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from tests.support.scripted_broker import scripted_broker
 
 _QUESTIONS = 100

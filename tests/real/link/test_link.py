@@ -3,11 +3,16 @@
 import asyncio
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from kio.schema.end_txn.v3 import EndTxnRequest, EndTxnResponse
+from kio.schema.errors import ErrorCode
 
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
@@ -89,6 +94,33 @@ async def test_two_first_starts_with_different_lanes_make_one_link(pair: Pair) -
         await other.assign()
         await other.copy_all()
     pair.compare(topic, 8)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_case_30_a_first_start_whose_commit_is_in_doubt_finds_out_what_became_of_it(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    # A coordinator says UNKNOWN_SERVER_ERROR while another start takes the id: the replicator ended by that.
+    doubts = [ErrorCode.unknown_server_error] * 4
+    call = BrokerConnection.call
+
+    async def in_doubt(
+        connection: BrokerConnection, request: Any, response_type: Any, timeout: float | None = None
+    ) -> Any:
+        if not isinstance(request, EndTxnRequest) or not doubts:
+            return await call(connection, request, response_type, timeout)
+        if committed:
+            await call(connection, request, response_type, timeout)
+        return EndTxnResponse(throttle_time=milliseconds(0), error_code=doubts.pop())
+
+    pair.topic("doubted", 2)
+    async with pair.engine() as engine:
+        await engine.establish_topic_alone()
+        monkeypatch.setattr(BrokerConnection, "call", in_doubt)
+        establishing = Establishing(pair.settings(), engine.source, engine.destination, engine.run)
+        established = await establishing.establish()
+        assert established.lanes == LANES
+        assert not doubts
 
 
 @pytest.fixture

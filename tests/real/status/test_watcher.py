@@ -12,7 +12,7 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings
-from appliance.status.model.snapshot import PartitionStatus, Snapshot, State
+from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
 from appliance.status.watcher import Watcher
 from tests.support.administration import delete_before
 from tests.support.engine import LANES, Engine, Pair
@@ -48,7 +48,7 @@ async def watching(pair: Pair, **changed: str) -> AsyncIterator[Watcher]:
 async def until(watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snapshot:
     """Look until the snapshot is as expected: what is committed is seen when its markers are written."""
     deadline = time.monotonic() + PATIENCE
-    while not expected(snapshot := await watcher.look()):
+    while not expected(snapshot := await watcher.collect()):
         assert time.monotonic() < deadline, snapshot
         await asyncio.sleep(0.05)
     return snapshot
@@ -71,8 +71,8 @@ async def test_before_any_replicator_has_run_nothing_is_copied_and_all_of_it_is_
     topic = pair.topic("new", 2)
     produce(pair, topic, 10)
     async with watching(pair) as watcher:
-        snapshot = await watcher.look()
-    assert snapshot.state is State.NEVER_RUN
+        snapshot = await watcher.collect()
+    assert snapshot.state is LinkState.NEVER_RUN
     assert [(p.copied, p.lag_records, p.lag_seconds) for p in snapshot.partitions] == [(0, 10, None), (0, 0, 0)]
 
 
@@ -82,23 +82,23 @@ async def test_copied_and_lag_are_what_both_clusters_say(pair: Pair) -> None:
         produce(pair, topic, 20, partition)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.copy_all()
-        copied = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        copied = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
         assert [(p.copied, p.lag_records, p.lag_seconds) for p in copied.partitions] == [(20, 0, 0)] * 2
         assert {lane.owner.run for lane in copied.lanes if lane.owner} == {engine.run}
         assert len(copied.lanes) == LANES
         produce(pair, topic, 30)
-        behind = await watcher.look()
-        assert behind.state is State.COPYING
+        behind = await watcher.collect()
+        assert behind.state is LinkState.COPYING
         assert [(p.copied, p.lag_records) for p in behind.partitions] == [(20, 30), (20, 0)]
         lag = behind.topics[0].lag_seconds
         assert lag is not None
         assert 0 < lag < PATIENCE
         await engine.copy_all()
-        again = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        again = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
         assert [p.copied for p in again.partitions] == [50, 20]
         assert again.topics[0].rate is not None
         async with watching(pair) as other:
-            fresh = await other.look()
+            fresh = await other.collect()
         assert [(p.copied, p.next_offset) for p in fresh.partitions] == [
             (p.copied, p.next_offset) for p in again.partitions
         ]
@@ -116,7 +116,7 @@ async def test_markers_and_aborted_records_leave_no_lag(pair: Pair) -> None:
         (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.copy_all()
-        snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
     assert (only(snapshot).copied, only(snapshot).end_offset, only(snapshot).lag_records) == (5, 12, 0)
 
 
@@ -130,7 +130,7 @@ async def test_a_stopped_partition_says_why_and_since_when(pair: Pair) -> None:
         await engine.prepare()
 
         async def stopped() -> None:
-            await until(watcher, lambda snapshot: snapshot.state is State.STOPPED)
+            await until(watcher, lambda snapshot: snapshot.state is LinkState.STOPPED)
 
         await engine.copy_until(asyncio.create_task(stopped()))
         assert watcher.snapshot is not None
@@ -150,7 +150,7 @@ async def test_a_gap_that_was_left_is_told(pair: Pair) -> None:
     delete_before(pair.orange, topic, 0, 15)
     async with watching(pair) as watcher, pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
-        snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
     gaps = only(snapshot).gaps
     assert gaps is not None
     assert [(gap.first, gap.next, gap.cause) for gap in gaps] == [(10, 15, "deleted at the source")]
@@ -180,10 +180,10 @@ async def test_an_open_transaction_is_named_and_gone_when_it_is_over(pair: Pair)
         assert (hold.transaction.transactional_id, hold.transaction.first_offset) == (f"till-{pair.tag}", 10)
         assert (hold.waiting, hold.transaction.producer_id >= 0) == (11, True)
         assert before - 1000 <= hold.transaction.began <= time.time() * 1000
-        assert watcher.snapshot.state is State.COPIED  # up to where anything may be copied
+        assert watcher.snapshot.state is LinkState.COPIED  # up to where anything may be copied
         opened.commit_transaction(PATIENCE)
         await engine.copy_all()
-        snapshot = await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
     assert (only(snapshot).held, only(snapshot).copied) == (None, 21)
 
 
@@ -223,11 +223,11 @@ async def test_a_positions_topic_that_is_gone_takes_what_it_said_with_it(pair: P
     produce(pair, topic, 10)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.copy_all()
-        await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
         positions = pair.naming.positions_topic
         admin = AdminClient(pair.grape.client_configuration())
         admin.delete_topics([positions])[positions].result(PATIENCE)
-        snapshot = await until(watcher, lambda snapshot: snapshot.state is State.NEVER_RUN)
+        snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.NEVER_RUN)
     assert (only(snapshot).copied, snapshot.lanes) == (0, ())
 
 
@@ -236,7 +236,7 @@ async def test_what_somebody_else_has_written_among_the_positions_is_unknown_and
     produce(pair, topic, 10)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.copy_all()
-        await until(watcher, lambda snapshot: snapshot.state is State.COPIED)
+        await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
         stranger = pair.producer(**pair.grape.client_configuration())
         stranger.produce(pair.naming.positions_topic, b"hello", b"key", partition=0)
         stranger.flush(PATIENCE)
@@ -253,8 +253,8 @@ async def test_a_cluster_that_does_not_answer_is_unknown_and_the_other_one_is_no
     async with pair.engine() as engine:
         await engine.copy_all()
     async with watching(pair, **{f"{side}_BROKER_SERVERS": "127.0.3.9:9"}) as watcher:
-        first, second = await watcher.look(), await watcher.look()
-    assert first.state is State.UNKNOWN
+        first, second = await watcher.collect(), await watcher.collect()
+    assert first.state is LinkState.UNKNOWN
     silent, other = (second.source, second.destination) if side == "SOURCE" else (second.destination, second.source)
     assert other.unknown is None
     assert silent.unknown is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import ProcessFailed
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.process import OwnedProcess
 from tests.support.patience import PATIENCE
 

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from demo.report import Report
-from demo.verification import Verdict, verify
+from demo.report import DemoReport
+from demo.verification import CopyCheck, verify
 from testbed.comparison import Difference, Differences, Kind
 from tests.support.administration import make_topic
 from tests.support.engine import Pair
@@ -58,7 +58,7 @@ class Sides:
     def copied(self, values: Sequence[bytes], partition: int = 0) -> None:
         produce(self.destination, self.copy, values, partition)
 
-    async def verdict(self) -> Verdict:
+    async def check(self) -> CopyCheck:
         return await verify(self.source, self.destination, {self.topic: self.copy}, [], lambda _count: None)
 
 
@@ -70,8 +70,8 @@ def sides(pair: Pair) -> Sides:
 async def test_a_true_copy_does_not_differ(sides):
     await asyncio.to_thread(sides.make)
     await asyncio.to_thread(sides.copied, RECORDS)
-    verdict = await sides.verdict()
-    assert (verdict.records, verdict.bytes, verdict.differences) == (10, 40, Differences())
+    check = await sides.check()
+    assert (check.records, check.bytes, check.differences) == (10, 40, Differences())
 
 
 async def test_aborted_records_are_on_neither_side(sides):
@@ -79,8 +79,8 @@ async def test_aborted_records_are_on_neither_side(sides):
     await asyncio.to_thread(produce_and_abort, sides.source, sides.topic, [b"never", b"seen"])
     await asyncio.to_thread(sides.copied, RECORDS)
     await asyncio.to_thread(produce_and_abort, sides.destination, sides.copy, RECORDS)
-    verdict = await sides.verdict()
-    assert (verdict.records, verdict.differences) == (10, Differences())
+    check = await sides.check()
+    assert (check.records, check.differences) == (10, Differences())
 
 
 @pytest.mark.parametrize(
@@ -99,29 +99,29 @@ async def test_one_record_of_a_copy_that_is_not_as_it_should_be_is_named(
 ):
     await asyncio.to_thread(sides.make)
     await asyncio.to_thread(spoil, sides)
-    found = (await sides.verdict()).differences
+    found = (await sides.check()).differences
     assert found == Differences(
         **{kind.value: 1}, examples=(Difference(kind, sides.topic, 0, source_offset, destination_offset),)
     )
-    assert not Report(10, 40, 1, 0, 0, 0, 0, found).clean
+    assert not DemoReport(10, 40, 1, 0, 0, 0, 0, found).clean
 
 
 async def test_a_record_in_another_partition_is_lost_there_and_too_many_here(sides):
     await asyncio.to_thread(sides.make)
     await asyncio.to_thread(sides.copied, RECORDS[:-1])
     await asyncio.to_thread(sides.copied, RECORDS[-1:], 1)
-    found = (await sides.verdict()).differences
+    found = (await sides.check()).differences
     assert (found.lost, found.duplicated, found.reordered, found.altered) == (1, 1, 0, 0)
 
 
 async def test_a_topic_without_a_copy_is_lost_as_a_whole(sides):
     await asyncio.to_thread(make_topic, sides.pair.orange, NewTopic(sides.topic, 1))
     await asyncio.to_thread(produce, sides.source, sides.topic, RECORDS)
-    assert (await sides.verdict()).differences.lost == 10
+    assert (await sides.check()).differences.lost == 10
 
 
 async def test_a_topic_that_nobody_asked_for_is_named(sides):
     await asyncio.to_thread(sides.make)
     stray = f"{sides.topic}.stray"
     await asyncio.to_thread(make_topic, sides.pair.grape, NewTopic(stray, 1))
-    assert stray in (await sides.verdict()).unasked
+    assert stray in (await sides.check()).unasked

@@ -5,7 +5,7 @@ import contextlib
 import socket
 
 from appliance.settings.target import Target
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from tests.support.carrying import until_echoed
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables

@@ -6,9 +6,9 @@ import ipaddress
 import socket
 
 from appliance.dns.addresses import AddressBook
-from bench.lib.loopback import OWN_ADDRESS, free_port
 from bench.lib.procfs import memory
-from deploy.render.memory import tunnel_memory
+from bench.lib.running import OWN_ADDRESS, free_port
+from deploy.render.limits import tunnel_memory
 from tests.support.gateway import gateway_process, gateway_variables
 from tests.support.jamming import Jam, kernel_memory
 from tests.support.patience import PATIENCE

@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from appliance.tls.certificates import authority_key
-from bench.lib.loopback import OWN_ADDRESS, free_port
+from bench.lib.running import OWN_ADDRESS, free_port
 from tests.support import carrying
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables

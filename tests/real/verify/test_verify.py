@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from appliance.errors import PartitionStopped, SettingsError
-from appliance.verify.model.verdict import NEWEST_RECORDS, Span, State, Verdict
+from appliance.verify.model.result import NEWEST_RECORDS, CopyState, PartitionResult, Span
 from appliance.verify.reader import Reader
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
@@ -39,7 +39,7 @@ def write(cluster: Cluster, topic: str, rows: Sequence[Row], pair: Pair) -> None
 
 async def verify(
     engine: Engine, topics: Sequence[str] = (), wait: float = 0.0, latest: bool = False
-) -> dict[tuple[str, int | None], Verdict]:
+) -> dict[tuple[str, int | None], PartitionResult]:
     """The verdicts by topic, without the test's tag, and partition."""
     steps: list[tuple[int, int]] = []
     run = Verification(
@@ -72,7 +72,7 @@ async def test_what_the_engine_copied_is_equal_whatever_the_batches(pair: Pair) 
     async with pair.engine() as engine:
         await engine.copy_all()
         found = await verify(engine)
-    assert {verdict.state for verdict in found.values()} == {State.EQUAL}
+    assert {verdict.state for verdict in found.values()} == {CopyState.EQUAL}
     assert {verdict.detail for verdict in found.values()} == {""}
     counts = {key: verdict.records for key, verdict in found.items()}
     assert counts == {
@@ -92,7 +92,7 @@ async def test_a_copy_that_stopped_is_behind_by_what_came_since(pair: Pair) -> N
         await engine.copy_all()
         produce(pair, topic, 123, 500)
         verdict = (await verify(engine))["stopped", 0]
-        assert (verdict.state, verdict.behind, verdict.records) == (State.BEHIND, 123, 500)
+        assert (verdict.state, verdict.behind, verdict.records) == (CopyState.BEHIND, 123, 500)
         assert verdict.source == Span(0, 500)
 
 
@@ -111,7 +111,7 @@ async def test_a_link_that_is_running_is_given_the_time_to_catch_up(pair: Pair) 
 
         await engine.copy_until(asyncio.create_task(verified(), name="verified"))
         verdict = verifying.result()["running", 0]
-    assert (verdict.state, verdict.records) == (State.EQUAL, 1000)
+    assert (verdict.state, verdict.records) == (CopyState.EQUAL, 1000)
 
 
 async def test_a_record_that_somebody_else_wrote_to_the_copy_is_found_where_it_stands(pair: Pair) -> None:
@@ -121,12 +121,12 @@ async def test_a_record_that_somebody_else_wrote_to_the_copy_is_found_where_it_s
         await engine.copy_all()
         write(pair.grape, pair.naming.destination(topic), [(0, b"stray", b"stray", None, (1, 1_700_000_000_000))], pair)
         at_the_end = (await verify(engine))["stray", 0]
-        assert (at_the_end.state, at_the_end.differs_at, at_the_end.records) == (State.DIFFERS, 50, 50)
+        assert (at_the_end.state, at_the_end.differs_at, at_the_end.records) == (CopyState.DIFFERS, 50, 50)
         assert "1 record more at its end" in at_the_end.detail
         produce(pair, topic, 50, 50)
         await engine.copy_all()
         amid = (await verify(engine))["stray", 0]
-        assert (amid.state, amid.differs_at, amid.records) == (State.DIFFERS, 50, 50)
+        assert (amid.state, amid.differs_at, amid.records) == (CopyState.DIFFERS, 50, 50)
         assert "the destination has 1 record more" in amid.detail
 
 
@@ -145,7 +145,7 @@ async def test_a_record_that_is_not_in_its_place_is_found_at_its_source_offset(p
     write(pair.grape, pair.naming.destination(topic), rows, pair)
     async with pair.engine() as engine:
         verdict = (await verify(engine))[wrong, 0]
-    assert (verdict.state, verdict.differs_at, verdict.records) == (State.DIFFERS, 321, 321)
+    assert (verdict.state, verdict.differs_at, verdict.records) == (CopyState.DIFFERS, 321, 321)
 
 
 async def test_what_the_sources_retention_took_is_named_and_the_rest_is_equal(pair: Pair) -> None:
@@ -158,11 +158,15 @@ async def test_what_the_sources_retention_took_is_named_and_the_rest_is_equal(pa
         found = await verify(engine)
         for name, offset in (("raw", 77), ("joined", 499)):
             verdict = found[name, 0]
-            assert (verdict.state, verdict.records, verdict.source) == (State.EQUAL, 500 - offset, Span(offset, 500))
+            assert (verdict.state, verdict.records, verdict.source) == (
+                CopyState.EQUAL,
+                500 - offset,
+                Span(offset, 500),
+            )
             assert "were not compared" in verdict.detail
         delete_before(pair.orange, f"raw-{pair.tag}", 0, 500)
         verdict = (await verify(engine))["raw", 0]
-        assert (verdict.state, verdict.records) == (State.EQUAL, 0)
+        assert (verdict.state, verdict.records) == (CopyState.EQUAL, 0)
         assert "the source's log begins at 500 now" in verdict.detail
 
 
@@ -173,7 +177,7 @@ async def test_what_the_destinations_retention_took_is_named_and_the_rest_is_equ
         await engine.copy_all()
         delete_before(pair.grape, pair.naming.destination(topic), 0, 321)
         verdict = (await verify(engine))["short", 0]
-        assert (verdict.state, verdict.source, verdict.records) == (State.EQUAL_IN_PART, Span(321, 500), 179)
+        assert (verdict.state, verdict.source, verdict.records) == (CopyState.EQUAL_IN_PART, Span(321, 500), 179)
         assert "moved the start of its log to 321" in verdict.detail
 
 
@@ -185,8 +189,8 @@ async def test_a_copy_without_its_beginning_is_told_by_what_the_link_was_asked_f
     async with pair.engine() as engine:
         asked = (await verify(engine, latest=True))["late", 0]
         lost = (await verify(engine))["late", 0]
-    assert (asked.state, asked.words, asked.records) == (State.EQUAL_IN_PART, "equal from source offset 200", 300)
-    assert (lost.state, lost.differs_at) == (State.DIFFERS, 0)
+    assert (asked.state, asked.words, asked.records) == (CopyState.EQUAL_IN_PART, "equal from source offset 200", 300)
+    assert (lost.state, lost.differs_at) == (CopyState.DIFFERS, 0)
     assert "source records before offset 200 are not at the destination" in lost.detail
 
 
@@ -200,11 +204,15 @@ async def test_topics_and_partitions_without_a_counterpart_are_named(pair: Pair)
         for topic in (narrow, wide):
             await engine.until_led(topic)
         found = await verify(engine)
-    assert found["alone", None].state is State.NO_COPY
-    assert [found["narrow", partition].state for partition in range(3)] == [State.EQUAL, State.EQUAL, State.NO_COPY]
+    assert found["alone", None].state is CopyState.NO_COPY
+    assert [found["narrow", partition].state for partition in range(3)] == [
+        CopyState.EQUAL,
+        CopyState.EQUAL,
+        CopyState.NO_COPY,
+    ]
     assert found["narrow", 2].detail.endswith(".copy has 2 partitions")
-    assert found["wide", 0].state is State.EQUAL
-    assert found["wide", 2].state is State.DIFFERS
+    assert found["wide", 0].state is CopyState.EQUAL
+    assert found["wide", 2].state is CopyState.DIFFERS
     assert found["wide", 2].detail == "the source topic has no such partition"
     assert ("wide", 1) not in found
 
@@ -234,10 +242,10 @@ async def test_of_a_compacted_topic_the_newest_record_of_each_key_is_compared(pa
                 update(9, 1)
                 await engine.copy_all()
         verdict = (await verify(engine, wait=1))["users", 0]
-        assert (verdict.state, verdict.records, verdict.compared) == (State.EQUAL, 20, NEWEST_RECORDS)
+        assert (verdict.state, verdict.records, verdict.compared) == (CopyState.EQUAL, 20, NEWEST_RECORDS)
         update(10, 7)
         verdict = (await verify(engine))["users", 0]
-        assert (verdict.state, verdict.behind) == (State.BEHIND, 7)
+        assert (verdict.state, verdict.behind) == (CopyState.BEHIND, 7)
 
 
 async def test_retention_that_overtakes_the_reading_is_told(pair: Pair) -> None:

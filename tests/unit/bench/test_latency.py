@@ -5,9 +5,8 @@ from array import array
 import pytest
 
 from bench.cases.latency import rows
-from bench.lib.latency_figures import Figures, Sample, percentile, samples_of, slice_ends
+from bench.lib.latency_figures import Figures, Sample, Stamp, percentile, samples_of, slice_ends
 from bench.lib.latency_receiver import Received
-from bench.lib.latency_record import Stamp
 from bench.lib.row import Row
 
 LOG = """\

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.lib.wan_line import Line
+from bench.lib.wan_proxy import Line
 
 
 def test_a_byte_flies_half_a_round_trip() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.link.model.naming import Naming
 from demo.input import COPIED, NOT_COPIED, RECORDS_MIN, REGEX, SUFFIX, TOPICS, Batching, Input, InputTopic
-from testbed.fingerprint import fingerprint
+from testbed.reading import fingerprint
 
 NOW = 1_800_000_000_000
 NAMING = Naming("replicator-orange", SUFFIX, re.compile(REGEX), re.compile(""))

@@ -7,14 +7,14 @@ import json
 import pytest
 from rich.console import Console
 
-from demo.report import Report
+from demo.report import DemoReport
 from testbed.comparison import Difference, Differences, Kind
 
-CLEAN = Report(20_000, 8_779_058, 1, 50_142.4, 23.04, 94.26, 49.87, Differences())
+CLEAN = DemoReport(20_000, 8_779_058, 1, 50_142.4, 23.04, 94.26, 49.87, Differences())
 EXAMPLE = Difference(Kind.LOST, "orders.bulk", 3, 17, None)
 
 
-def spoiled(unasked: tuple[str, ...] = (), **differences: object) -> Report:
+def spoiled(unasked: tuple[str, ...] = (), **differences: object) -> DemoReport:
     return dataclasses.replace(CLEAN, differences=Differences(**differences), unasked=unasked)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from appliance.doctor.step import Verdict
-from appliance.doctor.tunnel import TunnelTrial
+from appliance.doctor.tunnel import TunnelChecks
 from appliance.errors import ApplianceError, NameUnresolved, PeerError, TimedOut, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import Side
@@ -60,19 +60,19 @@ def unreachable(number: int) -> Unreachable:
     ],
 )
 async def test_each_way_not_to_reach_the_port_is_told_apart(error: ApplianceError, kind: str, named: str) -> None:
-    found = await TunnelTrial(SETTINGS, Probe(error), Side.DESTINATION).port()
+    found = await TunnelChecks(SETTINGS, Probe(error), Side.DESTINATION).port()
     assert (found.verdict, found.remedy.partition(":")[0]) == (Verdict.FAILED, kind)
     assert named in found.remedy
 
 
 async def test_a_server_that_answers_otherwise_is_of_another_version() -> None:
-    trial = TunnelTrial(SETTINGS, Probe(asked=Asked(PeerError("no CONNECT request (400)"))), Side.DESTINATION)
+    trial = TunnelChecks(SETTINGS, Probe(asked=Asked(PeerError("no CONNECT request (400)"))), Side.DESTINATION)
     assert (await trial.port()).verdict is Verdict.PASSED
     assert "same version" in (await trial.identity()).remedy
 
 
 async def test_a_target_that_is_not_reached_is_no_matter_of_trust() -> None:
-    trial = TunnelTrial(SETTINGS, Probe(asked=Asked(Unreachable("refused (502)"), 0.0)), Side.DESTINATION)
+    trial = TunnelChecks(SETTINGS, Probe(asked=Asked(Unreachable("refused (502)"), 0.0)), Side.DESTINATION)
     assert (await trial.identity()).verdict is Verdict.PASSED
     with pytest.raises(Unreachable):
-        await trial.knock(Target(HOST, 9093))
+        await trial.remote_dial(Target(HOST, 9093))

@@ -8,9 +8,9 @@ import pytest
 
 from testbed.comparison import Track
 from tests.faults.checker import Kind, violations, violations_so_far
-from tests.faults.history import History, Place, Progress
+from tests.faults.history import History, Partition, Progress
 
-PLACE: Place = ("orders", 0)
+PLACE: Partition = ("orders", 0)
 SOURCE = ((0, 10), (1, 11), (2, 12), (4, 13), (5, 14))
 """Offset and fingerprint; offset 3 is a marker."""
 COPIES = ((0, 10), (1, 11), (3, 12), (4, 13), (6, 14))

@@ -61,6 +61,17 @@ def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
     assert payments.partitions[0].fetch_offset == 2**40
 
 
+def test_case_35_of_a_topic_that_was_made_anew_each_partition_is_asked_for_by_its_own_id() -> None:
+    # Lanes share a Fetch, and hear of the new topic one after the other: one that still read the old topic was given
+    # the new one's records, at the offsets of the old one's.  Invariant G
+    wanted = (Wanted(("orders", 3), B, 0, 65_536), Wanted(("orders", 4), A, 1_000, 65_536))
+    exchange = FetchExchange(wanted, LIMITS, True, topic_names(wanted), Session(5, 3), WANTED[:1])
+    request = parsed(exchange.frame(77, "me"), 13)
+    assert isinstance(request, v13.FetchRequest)
+    assert [(t.topic_id, [p.partition for p in t.partitions]) for t in request.topics] == [(B, [3]), (A, [4])]
+    assert [(t.topic_id, t.partitions) for t in request.forgotten_topics_data] == [(A, (3,))]
+
+
 @pytest.mark.parametrize("version", [12, 13])
 def test_a_request_in_a_session_names_what_is_forgotten(version: int) -> None:
     exchange = FetchExchange(WANTED[:1], LIMITS, version == 13, NAMES, Session(2**31 - 1, 9), WANTED[1:])

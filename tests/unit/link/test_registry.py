@@ -1,12 +1,17 @@
 import uuid
+from collections.abc import Collection
+from typing import cast
 
 import pytest
 
 from appliance.errors import PeerError
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Bound
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records.records import Record, body
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, encode_claim
+from appliance.link.model.naming import REGISTRY
 
 COPY = ("orders.copy", uuid.UUID(int=2))
 LINK = "replicator-orange"
@@ -38,6 +43,37 @@ def test_of_two_claims_the_first_holds_and_its_rewriting_does_not_change_that(co
     for offset, claim in log[1:] if compacted else log:
         registry._take(encode_claim(COPY, claim.link, claim, 1)._replace(offset=offset))
     assert registry.claims[COPY] == rewritten
+
+
+class OneBroker(KafkaCluster):
+    """A cluster that shows a registry of one partition, and nothing else."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def metadata(self, _: Collection[str] | None) -> Metadata:
+        return Metadata("", 0, {}, {REGISTRY: Topic(REGISTRY, uuid.UUID(int=7), False, (0,))})
+
+
+async def test_case_33_a_claim_of_a_newer_release_is_refused_each_time_it_is_met(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It was refused once; the next look began behind it, and gave the copy to whoever asked.  Invariant I
+    key = body(KEY, b'{"version":2}')
+    log = [encode_claim(("orders.other", COPY[1]), LINK, CLAIM, 1), Record(1, 1, key), Record(2, 1, key)]
+
+    async def offsets(*arguments: object) -> dict[Partition, int]:
+        return {(REGISTRY, 0): 0 if arguments[3] is Bound.START else len(log)}
+
+    async def records(*arguments: object) -> tuple[list[Record], int]:
+        return log[cast("int", arguments[3]) :], len(log)
+
+    monkeypatch.setattr("appliance.link.client.registry.list_offsets", offsets)
+    monkeypatch.setattr("appliance.link.client.registry.read_records", records)
+    registry = Registry(OneBroker(), LINK)
+    for _ in range(3):
+        with pytest.raises(PeerError, match="version 2 at offset 1: of a newer release"):
+            await registry.refresh()
 
 
 def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:

@@ -9,8 +9,8 @@ from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
 from appliance.link.model.claims import Claim
 from appliance.link.model.replicas import lane_of
 from appliance.status.model.compose import compose
-from appliance.status.model.facts import DestinationFacts, Log, SourceFacts, Told
-from appliance.status.model.snapshot import Fault, State
+from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
+from appliance.status.model.snapshot import Fault, LinkState
 from tests.support.facts import (
     COPY_ID,
     DESTINATION,
@@ -34,14 +34,14 @@ KEY = ("payments", 0)
 
 def test_what_is_copied_to_the_end_has_no_lag_however_old_it_is() -> None:
     status = snapshot(destination=with_position(timestamp=1))
-    assert status.state is State.COPIED
+    assert status.state is LinkState.COPIED
     assert (first(status).lag_records, first(status).lag_seconds, first(status).copied) == (0, 0, 90)
     assert first(status).lane == lane_of(*KEY, 3)
 
 
 def test_the_lag_counts_offsets_up_to_the_last_stable_one() -> None:
     status = snapshot(with_logs({KEY: Log(-1, 130, 150)}))
-    assert status.state is State.COPYING
+    assert status.state is LinkState.COPYING
     assert (first(status).lag_records, first(status).end_offset) == (30, 130)
 
 
@@ -88,7 +88,7 @@ def test_what_was_there_when_the_link_was_made_lags_from_where_it_ended_then() -
 
 def test_a_link_that_is_not_as_it_was_made_is_stopped_and_says_why() -> None:  # invariant H
     grown = snapshot(destination=replace(DESTINATION, topic=positions_topic(partitions=2)))
-    assert grown.state is State.STOPPED
+    assert grown.state is LinkState.STOPPED
     assert grown.stopped is not None
     assert "has 3 partitions, and had 2" in grown.stopped.reason
 
@@ -103,7 +103,7 @@ def test_a_copy_that_belongs_to_another_link_is_not_copied_and_says_so() -> None
 @pytest.mark.parametrize("copies", [(), (Topic("payments.copy", uuid.UUID(int=9), False, (1, 1)),)])
 def test_a_copy_that_is_gone_or_made_anew_is_not_said_to_hold_everything(copies: tuple[Topic, ...]) -> None:
     status = snapshot(destination=replace(DESTINATION, metadata=metadata(*copies)))
-    assert status.state is State.UNKNOWN
+    assert status.state is LinkState.UNKNOWN
     assert first(status).lag_records is None
 
 
@@ -133,7 +133,7 @@ def test_after_an_unknown_moment_the_rate_is_not_known() -> None:
 
 def test_while_the_source_is_silent_what_is_copied_is_known_and_the_lag_is_not() -> None:
     status = snapshot(source=SILENT)
-    assert status.state is State.UNKNOWN
+    assert status.state is LinkState.UNKNOWN
     assert status.source.unknown == Fault(SILENT, NOW)
     assert status.destination.unknown is None
     assert [topic.name for topic in status.topics] == ["payments"]
@@ -144,7 +144,7 @@ def test_while_the_source_is_silent_what_is_copied_is_known_and_the_lag_is_not()
 
 def test_while_the_destination_is_silent_nothing_is_known_and_nothing_is_0() -> None:
     status = snapshot(destination=SILENT)
-    assert status.state is State.UNKNOWN
+    assert status.state is LinkState.UNKNOWN
     assert status.lanes == ()
     partition = first(status)
     values = (partition.copied, partition.bytes, partition.next_offset, partition.lag_records, partition.lag_seconds)
@@ -161,20 +161,20 @@ def test_unknown_is_since_the_first_silence_whatever_the_reason_becomes() -> Non
 
 
 def test_of_a_source_that_never_spoke_the_destination_still_knows_the_names() -> None:
-    status = compose(settings(), Told(None, SILENT), Told(DESTINATION), None, NOW)
+    status = compose(settings(), Observation(None, SILENT), Observation(DESTINATION), None, NOW)
     assert [(topic.name, topic.active, len(topic.partitions)) for topic in status.topics] == [("payments", True, 2)]
     assert first(status).lag_records is None
 
 
 def test_two_clusters_that_never_spoke_leave_an_empty_unknown_snapshot() -> None:
-    status = compose(settings(), Told(None, SILENT), Told(None, SILENT), None, NOW)
-    assert (status.state, status.topics, status.lanes) == (State.UNKNOWN, (), ())
+    status = compose(settings(), Observation(None, SILENT), Observation(None, SILENT), None, NOW)
+    assert (status.state, status.topics, status.lanes) == (LinkState.UNKNOWN, (), ())
 
 
 def test_one_partition_that_nobody_answers_for_is_unknown_alone() -> None:
     source = replace(SOURCE, logs={("payments", 1): Log(-1, 100, 100)}, unanswered={KEY: "no leader"})
     status = snapshot(source)
-    assert status.state is State.UNKNOWN
+    assert status.state is LinkState.UNKNOWN
     known, unknown = status.topics[0].partitions[1], status.topics[0].partitions[0]
     assert (known.lag_records, known.unknown) == (0, None)
     assert (unknown.lag_records, unknown.unknown) == (None, Fault("no leader", NOW))
@@ -182,7 +182,7 @@ def test_one_partition_that_nobody_answers_for_is_unknown_alone() -> None:
 
 def test_a_stopped_partition_says_why_and_since_when_the_destination_remembers() -> None:
     status = snapshot(destination=with_position(stopped="too large", stopped_at=NOW - 3))
-    assert status.state is State.STOPPED
+    assert status.state is LinkState.STOPPED
     assert first(status).stopped == Fault("too large", NOW - 3)
 
 
@@ -190,7 +190,7 @@ def test_a_topic_that_cannot_be_copied_is_stopped_since_it_was_seen_so() -> None
     few = replace(DESTINATION, metadata=metadata(Topic("payments.copy", COPY_ID, False, (1,))), positions={})
     seen = snapshot(destination=few)
     status = snapshot(destination=few, previous=seen, now=NOW + 3000)
-    assert status.state is State.STOPPED
+    assert status.state is LinkState.STOPPED
     fault = status.topics[0].stopped
     assert fault is not None
     assert "payments.copy has 1 partitions" in fault.reason
@@ -203,8 +203,8 @@ def test_a_copy_of_ours_that_is_still_smaller_than_its_source_is_about_to_grow()
 
 
 def test_no_replicator_has_ever_run_while_no_lane_has_an_owner() -> None:
-    assert snapshot(destination=DestinationFacts(metadata())).state is State.NEVER_RUN
-    assert snapshot(destination=replace(DESTINATION, owners=(None, None))).state is State.NEVER_RUN
+    assert snapshot(destination=DestinationFacts(metadata())).state is LinkState.NEVER_RUN
+    assert snapshot(destination=replace(DESTINATION, owners=(None, None))).state is LinkState.NEVER_RUN
 
 
 def test_each_lane_has_the_owner_that_took_it_last() -> None:
@@ -217,7 +217,7 @@ def test_an_open_transaction_is_told_with_what_waits_for_it_and_is_no_fault_of_o
     transaction = OpenTransaction(100, 7, "till-3", NOW - 60_000)
     source = replace(with_logs({KEY: Log(-1, 100, 130)}), holding={KEY: transaction})
     status = snapshot(source)
-    assert status.state is State.COPIED
+    assert status.state is LinkState.COPIED
     held = first(status).held
     assert held is not None
     assert (held.transaction, held.waiting) == (transaction, 30)
@@ -240,7 +240,7 @@ def test_a_position_of_an_older_topic_of_the_name_gives_no_lag() -> None:  # inv
     anew = replace(PAYMENTS, id=uuid.UUID(int=9))
     status = snapshot(SourceFacts(metadata(anew), {KEY: Log(-1, 500, 500), ("payments", 1): Log(-1, 5, 5)}))
     assert [partition.lag_records for partition in status.topics[0].partitions] == [None, None]
-    assert status.state is State.UNKNOWN
+    assert status.state is LinkState.UNKNOWN
     fault = first(status).unknown
     assert fault is not None
     assert "made anew" in fault.reason
@@ -251,17 +251,17 @@ def test_a_topic_of_the_past_stays_with_what_was_copied_and_is_not_behind(there:
     status = snapshot(SourceFacts(metadata(*there)))
     assert [(topic.name, topic.active) for topic in status.topics] == [("payments", False)]
     assert (first(status).copied, first(status).lag_records, first(status).unknown) == (90, None, None)
-    assert status.state is State.COPIED
+    assert status.state is LinkState.COPIED
 
 
 def test_what_a_topic_of_the_past_was_stopped_for_is_nobodys_trouble_any_more() -> None:
     status = snapshot(SourceFacts(metadata()), with_position(stopped="too large", stopped_at=NOW))
-    assert (first(status).stopped, status.state) == (None, State.COPIED)
+    assert (first(status).stopped, status.state) == (None, LinkState.COPIED)
 
 
 def test_a_changed_position_by_the_operator_counts_as_having_run() -> None:
     operator = Owner(OPERATOR, "", "vm", NOW)
-    assert snapshot(destination=replace(DESTINATION, owners=(operator,))).state is State.COPIED
+    assert snapshot(destination=replace(DESTINATION, owners=(operator,))).state is LinkState.COPIED
 
 
 def test_one_topic_of_a_snapshot_can_be_looked_at_alone() -> None:
@@ -269,6 +269,6 @@ def test_one_topic_of_a_snapshot_can_be_looked_at_alone() -> None:
     source = SourceFacts(metadata(PAYMENTS, more), {**SOURCE.logs, ("orders.eu", 0): Log(0, 10, 10)})
     status = snapshot(source)
     assert [topic.name for topic in status.topics] == ["orders.eu", "payments"]
-    assert status.state is State.COPYING
+    assert status.state is LinkState.COPYING
     assert [topic.name for topic in status.only(["payments"]).topics] == ["payments"]
-    assert status.only(["payments"]).state is State.COPIED
+    assert status.only(["payments"]).state is LinkState.COPIED

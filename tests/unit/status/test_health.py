@@ -1,4 +1,4 @@
-from appliance.status.model.health import health
+from appliance.status.model.document import health
 from tests.support.facts import NOW, SILENT, snapshot, with_position
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
-from appliance.status.model.messages import remarks, troubles
+from appliance.status.model.messages import problems, remarks
 from tests.support.facts import (
     DESTINATION,
     NOW,
@@ -22,7 +22,7 @@ KEY = ("payments", 0)
 
 
 def test_a_link_that_is_well_has_no_troubles_and_a_troubled_one_has() -> None:
-    assert troubles(snapshot()) == []
+    assert problems(snapshot()) == []
     for status in (
         snapshot(source=SILENT),
         snapshot(destination=SILENT),
@@ -31,21 +31,21 @@ def test_a_link_that_is_well_has_no_troubles_and_a_troubled_one_has() -> None:
         snapshot(replace(SOURCE, logs={}, unanswered={KEY: "no leader"})),
     ):
         assert not status.state.well
-        assert troubles(status)
+        assert problems(status)
 
 
 def test_a_silent_cluster_is_told_once_and_not_for_each_partition() -> None:
-    assert troubles(snapshot(source=SILENT)) == [f"source cluster orange: unknown since {AT}: {SILENT}"]
+    assert problems(snapshot(source=SILENT)) == [f"source cluster orange: unknown since {AT}: {SILENT}"]
 
 
 def test_a_stop_is_told_with_its_time_and_reason() -> None:
-    assert troubles(snapshot(destination=with_position(stopped="too large", stopped_at=NOW))) == [
+    assert problems(snapshot(destination=with_position(stopped="too large", stopped_at=NOW))) == [
         f"payments-0: stopped since {AT}: too large"
     ]
 
 
 def test_a_link_that_never_ran_is_told_what_to_start() -> None:
-    (told,) = troubles(snapshot(destination=DestinationFacts(metadata())))
+    (told,) = problems(snapshot(destination=DestinationFacts(metadata())))
     assert told == "replicator-orange: never run: start it with `appliance replicate`"
 
 
@@ -76,4 +76,4 @@ def test_a_topic_of_the_past_is_told() -> None:
 def test_a_previous_secret_that_is_still_set_is_told_and_is_no_trouble() -> None:
     status = snapshot(SHARED_SECRET_PREVIOUS=SECRET)
     assert [line.partition(":")[0] for line in remarks(status)] == ["SHARED_SECRET_PREVIOUS is set"]
-    assert (remarks(snapshot()), troubles(status)) == ([], [])
+    assert (remarks(snapshot()), problems(status)) == ([], [])

@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.status.model.snapshot import State, total
+from appliance.status.model.snapshot import LinkState, total
 from tests.support.facts import SILENT, snapshot
 
 
@@ -11,7 +11,7 @@ def test_a_sum_with_an_unknown_part_is_unknown() -> None:
 
 
 def test_only_what_is_copied_or_being_copied_is_well() -> None:
-    assert {state for state in State if state.well} == {State.COPIED, State.COPYING}
+    assert {state for state in LinkState if state.well} == {LinkState.COPIED, LinkState.COPYING}
 
 
 @pytest.mark.parametrize("silent", ["source", "destination"])

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
-from testbed.client import client_configuration
 from testbed.plan import ApiKey, ClusterPlan
+from testbed.properties import client_configuration
 
 BOOTSTRAP = (Target("127.0.1.1", 19092), Target("127.0.1.2", 19092))
 

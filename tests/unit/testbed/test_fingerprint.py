@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.fingerprint import fingerprint
+from testbed.reading import fingerprint
 
 CONTENT = st.none() | st.binary(max_size=8)
 RECORDS = st.tuples(

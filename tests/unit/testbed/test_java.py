@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.errors import ToolMissing
-from testbed.java import java
+from testbed.jars import java
 
 
 def make_java(directory):

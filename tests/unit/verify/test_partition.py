@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.kafka.records.batch import Batch
 from appliance.link.model.replicas import Replica
-from appliance.verify.model.verdict import Span, State, Verdict
+from appliance.verify.model.result import CopyState, PartitionResult, Span
 from appliance.verify.partition import Terms, verify_every_record
 from appliance.verify.side import Side
 from tests.support.batches import Written
@@ -26,7 +26,7 @@ async def verdict(
     latest: bool = False,
     source_end: int | None = None,
     copy_end: int | None = None,
-) -> Verdict:
+) -> PartitionResult:
     """Of logs that begin and end there; the destination has no time to catch up."""
     ours = Span(source_start, max(source_start, end(source)) if source_end is None else source_end)
     theirs = Span(copy_start, max(copy_start, end(copy)) if copy_end is None else copy_end)
@@ -42,37 +42,37 @@ async def verdict(
 async def test_a_raw_copy_is_equal_over_the_whole_log() -> None:
     source = log(rows(100), 30)
     found = await verdict(source, raw_copy(source))
-    assert (found.state, found.records, found.detail) == (State.EQUAL, 100, "")
+    assert (found.state, found.records, found.detail) == (CopyState.EQUAL, 100, "")
     assert (found.source, found.destination) == (Span(0, 100), Span(0, 103))
 
 
 async def test_empty_partitions_are_equal_with_no_records() -> None:
     found = await verdict([], [])
-    assert (found.state, found.records) == (State.EQUAL, 0)
+    assert (found.state, found.records) == (CopyState.EQUAL, 0)
 
 
 async def test_a_copy_that_ends_early_is_behind_by_what_it_lacks() -> None:
     source = log(rows(100), 30)
     found = await verdict(source, raw_copy(source)[:2])
-    assert (found.state, found.behind, found.records, found.words) == (State.BEHIND, 40, 60, "behind by 40 records")
+    assert (found.state, found.behind, found.records, found.words) == (CopyState.BEHIND, 40, 60, "behind by 40 records")
 
 
 async def test_a_copy_that_has_not_begun_is_behind_by_everything() -> None:
     found = await verdict(log(rows(100)), [])
-    assert (found.state, found.behind) == (State.BEHIND, 100)
+    assert (found.state, found.behind) == (CopyState.BEHIND, 100)
 
 
 async def test_a_copy_that_ends_amid_the_first_time_is_behind() -> None:
     same_time = [(NOW, b"k", b"%d" % n, []) for n in range(50)] + rows(10, 1)
     found = await verdict(log(same_time, 20), log(same_time[:30], 30))
-    assert (found.state, found.behind, found.records) == (State.BEHIND, 30, 30)
+    assert (found.state, found.behind, found.records) == (CopyState.BEHIND, 30, 30)
 
 
 async def test_what_the_source_got_after_the_beginning_is_neither_asked_for_nor_too_much() -> None:
     source = log(rows(100), 10)
     for there in (50, 70):
         found = await verdict(source, raw_copy(source[: there // 10]), source_end=50, copy_end=54)
-        assert (found.state, found.records, found.source) == (State.EQUAL, 50, Span(0, 50))
+        assert (found.state, found.records, found.source) == (CopyState.EQUAL, 50, Span(0, 50))
 
 
 @pytest.mark.parametrize("codec", [0, 3])
@@ -83,7 +83,7 @@ async def test_an_altered_a_lost_and_a_doubled_record_are_found_at_their_source_
     doubled = rows(42) + rows(59, 41)
     for copy in (altered, lost, doubled):
         found = await verdict(source, log(copy, 25, codec=codec), source_start=7)
-        assert (found.state, found.differs_at, found.records) == (State.DIFFERS, 7 + 42 + 4, 42)
+        assert (found.state, found.differs_at, found.records) == (CopyState.DIFFERS, 7 + 42 + 4, 42)
         assert found.words == "differs at source offset 53"
 
 
@@ -92,63 +92,63 @@ async def test_an_altered_record_is_found_wherever_it_is(place: int) -> None:
     altered = rows(100)
     altered[place] = (NOW + place, None, b"other", [])
     found = await verdict(log(rows(100), 10), log(altered, 30))
-    assert (found.state, found.differs_at, found.records) == (State.DIFFERS, place, place)
+    assert (found.state, found.differs_at, found.records) == (CopyState.DIFFERS, place, place)
 
 
 async def test_records_past_the_sources_end_are_a_difference_there() -> None:
     found = await verdict(log(rows(100), 10), log(rows(100) + rows(2, 98), 30))
-    assert (found.state, found.differs_at, found.records) == (State.DIFFERS, 100, 100)
+    assert (found.state, found.differs_at, found.records) == (CopyState.DIFFERS, 100, 100)
     assert "2 records more at its end, from its offset 100 on" in found.detail
 
 
 async def test_records_of_a_source_that_never_had_any_are_a_difference() -> None:
     found = await verdict([], log(rows(3)))
-    assert (found.state, found.differs_at) == (State.DIFFERS, 0)
+    assert (found.state, found.differs_at) == (CopyState.DIFFERS, 0)
 
 
 async def test_what_the_sources_retention_took_is_named_and_the_rest_is_equal() -> None:
     source = log(rows(100), 10)
     found = await verdict(source[4:], raw_copy(source), source_start=43)
-    assert (found.state, found.records) == (State.EQUAL, 57)
+    assert (found.state, found.records) == (CopyState.EQUAL, 57)
     assert (found.source, found.destination) == (Span(43, 100), Span(47, 109))
     assert "destination offsets 0 to 47, up to 47 records, were not compared" in found.detail
 
 
 async def test_a_source_that_retention_emptied_is_equal_and_says_what_was_not_compared() -> None:
     found = await verdict([], log(rows(20)), source_start=20)
-    assert (found.state, found.records) == (State.EQUAL, 0)
+    assert (found.state, found.records) == (CopyState.EQUAL, 0)
     assert "destination offsets 0 to 20" in found.detail
 
 
 async def test_retention_amid_one_and_the_same_record_again_and_again_is_no_false_alarm() -> None:
     beats = [(NOW, b"", b"beat", [])] * 30 + [(NOW + 1, b"", b"beat", [])] * 30
     found = await verdict(log(beats, 10), log(beats, 60), source_start=13)
-    assert (found.state, found.records, found.destination) == (State.EQUAL, 47, Span(13, 60))
+    assert (found.state, found.records, found.destination) == (CopyState.EQUAL, 47, Span(13, 60))
 
 
 async def test_retention_in_a_log_of_one_record_again_and_again_is_no_false_alarm() -> None:
     beats: list[Written] = [(NOW, b"", b"beat", [])] * 30
     found = await verdict(log(beats, 10)[1:], log(beats, 30), source_start=13)
-    assert (found.state, found.records) == (State.EQUAL, 17)
+    assert (found.state, found.records) == (CopyState.EQUAL, 17)
     found = await verdict(log(beats, 10)[1:], log(beats[:15], 15), source_start=13)
-    assert (found.state, found.behind) == (State.BEHIND, 2)
+    assert (found.state, found.behind) == (CopyState.BEHIND, 2)
 
 
 async def test_retention_that_outran_the_copy_is_behind_and_says_that_something_may_lie_in_between() -> None:
     found = await verdict(log(rows(50, 50), 10, first=50), log(rows(30), 10), source_start=50)
-    assert (found.state, found.behind) == (State.BEHIND, 50)
+    assert (found.state, found.behind) == (CopyState.BEHIND, 50)
     assert "deleted before it was copied" in found.detail
 
 
 async def test_older_records_than_a_source_that_deleted_none_are_a_difference() -> None:
     found = await verdict(log(rows(50, 50), 10), log(rows(100), 10))
-    assert (found.state, found.differs_at) == (State.DIFFERS, 0)
+    assert (found.state, found.differs_at) == (CopyState.DIFFERS, 0)
     assert "made anew" in found.detail
 
 
 async def test_what_start_latest_did_not_ask_for_is_named_and_the_rest_is_equal() -> None:
     found = await verdict(log(rows(100), 10), log(rows(37, 63), 10), latest=True)
-    assert (found.state, found.records, found.source) == (State.EQUAL_IN_PART, 37, Span(63, 100))
+    assert (found.state, found.records, found.source) == (CopyState.EQUAL_IN_PART, 37, Span(63, 100))
     assert found.words == "equal from source offset 63"
     assert "REPLICA_TOPICS_START=latest" in found.detail
 
@@ -156,19 +156,19 @@ async def test_what_start_latest_did_not_ask_for_is_named_and_the_rest_is_equal(
 async def test_what_the_destinations_retention_took_is_named_and_the_rest_is_equal() -> None:
     source = log(rows(100), 10)
     found = await verdict(source, raw_copy(source)[5:], copy_start=57)
-    assert (found.state, found.records, found.source) == (State.EQUAL_IN_PART, 48, Span(52, 100))
+    assert (found.state, found.records, found.source) == (CopyState.EQUAL_IN_PART, 48, Span(52, 100))
     assert "moved the start of its log to 57" in found.detail
 
 
 async def test_a_beginning_that_nothing_explains_is_lost() -> None:
     found = await verdict(log(rows(100), 10), log(rows(99, 1), 10))
-    assert (found.state, found.differs_at) == (State.DIFFERS, 0)
+    assert (found.state, found.differs_at) == (CopyState.DIFFERS, 0)
     assert found.detail == "source records before offset 1 are not at the destination"
 
 
 async def test_a_copy_in_part_can_be_behind_too() -> None:
     found = await verdict(log(rows(100), 10), log(rows(20, 63), 10), latest=True)
-    assert (found.state, found.behind, found.records) == (State.BEHIND, 17, 20)
+    assert (found.state, found.behind, found.records) == (CopyState.BEHIND, 17, 20)
     assert "before offset 63" in found.detail
 
 
@@ -177,14 +177,14 @@ async def test_an_empty_destination_that_may_have_a_reason_for_it_is_not_compare
     copy_start: int, latest: bool
 ) -> None:
     found = await verdict(log(rows(10)), [], copy_start=copy_start, latest=latest)
-    assert (found.state, found.records) == (State.NOT_COMPARED, 0)
+    assert (found.state, found.records) == (CopyState.NOT_COMPARED, 0)
     assert found.detail
 
 
 async def test_records_without_a_time_are_aligned_too() -> None:
     timeless: list[Written] = [(-1, None, b"%d" % n, []) for n in range(50)]
     found = await verdict(log(timeless, 10), log(timeless, 25), source_start=13)
-    assert (found.state, found.records) == (State.EQUAL, 37)
+    assert (found.state, found.records) == (CopyState.EQUAL, 37)
 
 
 sizes = st.lists(st.integers(1, 12), min_size=1, max_size=6)
@@ -215,13 +215,13 @@ async def test_a_true_copy_is_never_said_to_differ_and_is_equal_or_behind_by_the
         return  # amid records that are all alike, one place is as good as another
     if copied and source_start and times[copied - 1] == times[source_start]:
         return  # all that both sides have is alike, or the copy's last record is like one that the source still has
-    assert found.state is not State.DIFFERS
+    assert found.state is not CopyState.DIFFERS
     if found.state.well:
         assert copied == count
         assert found.records == count - max(source_start, copy_start)
     if copied == count and copy_start < copied:
         assert found.state.well
-    if found.state is State.BEHIND:
+    if found.state is CopyState.BEHIND:
         assert found.behind == min(count - copied, count - source_start)
 
 
@@ -241,8 +241,8 @@ async def test_a_copy_that_is_wrong_anywhere_is_never_said_to_be_equal(
     copy[place : place + 1] = wrong.get(kind, [])
     found = await verdict(log(rows(count), *our_sizes), log(copy, *their_sizes))
     if kind == "lost" and place == count - 1:
-        assert (found.state, found.behind) == (State.BEHIND, 1)
+        assert (found.state, found.behind) == (CopyState.BEHIND, 1)
     else:
-        assert found.state is State.DIFFERS
+        assert found.state is CopyState.DIFFERS
         doubled = kind == "doubled" and (place > 0 or count == 1)  # the first one stands before the source's first
         assert found.differs_at == place + doubled

@@ -2,31 +2,31 @@ import json
 
 from rich.console import Console
 
-from appliance.verify.model.report import Report
-from appliance.verify.model.verdict import NEWEST_RECORDS, Span, State, Verdict
+from appliance.verify.model.report import VerificationReport
+from appliance.verify.model.result import NEWEST_RECORDS, CopyState, PartitionResult, Span
 
-EQUAL = Verdict(
+EQUAL = PartitionResult(
     "orders",
     "orders.copy",
     0,
-    State.EQUAL,
+    CopyState.EQUAL,
     "",
     records=1234,
     source=Span(5, 1239),
     destination=Span(0, 1240),
     digest="ab" * 32,
 )
-DIFFERS = Verdict("orders", "orders.copy", 1, State.DIFFERS, "[what] it looks like", differs_at=17)
+DIFFERS = PartitionResult("orders", "orders.copy", 1, CopyState.DIFFERS, "[what] it looks like", differs_at=17)
 
 
-def report(*verdicts: Verdict) -> Report:
-    return Report("orange", "grape", "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z", verdicts)
+def report(*verdicts: PartitionResult) -> VerificationReport:
+    return VerificationReport("orange", "grape", "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z", verdicts)
 
 
 def test_only_equal_partitions_are_well() -> None:
     assert report(EQUAL).well
-    for state in set(State) - {State.EQUAL, State.EQUAL_IN_PART}:
-        assert not report(EQUAL, Verdict("t", "t.copy", 0, state)).well
+    for state in set(CopyState) - {CopyState.EQUAL, CopyState.EQUAL_IN_PART}:
+        assert not report(EQUAL, PartitionResult("t", "t.copy", 0, state)).well
 
 
 def test_the_json_holds_every_field_of_every_verdict() -> None:
@@ -38,7 +38,7 @@ def test_the_json_holds_every_field_of_every_verdict() -> None:
 
 
 def test_the_table_has_a_row_for_each_and_the_remarks_say_the_rest() -> None:
-    compacted = Verdict("users", "users.copy", 0, State.BEHIND, "", NEWEST_RECORDS, 3, behind=2)
+    compacted = PartitionResult("users", "users.copy", 0, CopyState.BEHIND, "", NEWEST_RECORDS, 3, behind=2)
     shown = report(EQUAL, DIFFERS, compacted)
     console = Console(width=200)
     with console.capture() as captured:

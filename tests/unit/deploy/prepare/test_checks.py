@@ -8,11 +8,11 @@ from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from deploy.prepare.checks import container_faults
 from deploy.render.compose import DESTINATION_VM, SOURCE_VM
-from deploy.render.vm import Place
-from tests.support.rendering import PLACE
+from deploy.render.vm import Vm
+from tests.support.rendering import VM
 from tests.support.settings import REQUIRED, SECRET
 
-OURS = replace(PLACE, user=os.geteuid(), group=os.getegid())
+OURS = replace(VM, user=os.geteuid(), group=os.getegid())
 
 FOLDERS = [
     (0o700, 0, 0, True),
@@ -26,8 +26,8 @@ FOLDERS = [
 """A folder's mode, how far the containers' user and group are from its own, and whether they may enter it."""
 
 
-def faults(role: Role, place: Place = OURS, **changes: str) -> list[str]:
-    return container_faults(parse(REQUIRED | changes, role), role, place)
+def faults(role: Role, vm: Vm = OURS, **changes: str) -> list[str]:
+    return container_faults(parse(REQUIRED | changes, role), role, vm)
 
 
 @pytest.fixture

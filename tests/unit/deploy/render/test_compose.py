@@ -13,7 +13,7 @@ from appliance.settings.role import Role
 from appliance.settings.variables import TABLE
 from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, unit_file
 from deploy.render.example import example
-from tests.support.rendering import PLACE, VMS, compose, files, modes, services
+from tests.support.rendering import VM, VMS, compose, files, modes, services
 from tests.support.settings import REQUIRED, SECRET
 
 ROOT = Path(__file__).parents[4]
@@ -102,7 +102,7 @@ def test_a_container_is_watched_restarted_and_bounded(role: Role, name: str) -> 
     ("cores", "tasks", "limit"), [(2, "0", 488), (2, "2", 488), (64, "0", 3712), (64, "2", 736), (2, "1000", 48392)]
 )
 def test_the_replicators_processes_follow_from_the_vms_cores_and_the_tasks(cores: int, tasks: str, limit: int) -> None:
-    replicator = services(DESTINATION_VM, replace(PLACE, cores=cores), TASKS=tasks)["replicator"]
+    replicator = services(DESTINATION_VM, replace(VM, cores=cores), TASKS=tasks)["replicator"]
     assert replicator["pids_limit"] == limit
 
 
@@ -181,7 +181,7 @@ def test_what_holds_secrets_gets_neither_into_git_nor_into_an_image(ignored: str
 @given(secret=st.text("$%§#\\`~!", min_size=5), salt=st.text("0123456789abcdef", min_size=32, max_size=32))
 def test_no_secret_gets_into_what_others_may_read(role: Role, secret: str, salt: str) -> None:
     changes = {"SOURCE_API_SECRET": secret, "DESTINATION_API_SECRET": secret, "SHARED_SECRET": SECRET + secret}
-    for path, text in files(role, replace(PLACE, salt=salt), **changes).items():
+    for path, text in files(role, replace(VM, salt=salt), **changes).items():
         assert modes(role)[path] == 0o600 or not any(hidden in text for hidden in (secret, SECRET, salt))
 
 
@@ -203,7 +203,7 @@ def test_a_changed_setting_makes_the_containers_that_read_it_anew(changes: dict[
 
 def test_what_is_published_about_the_settings_is_salted() -> None:
     [label] = services(SOURCE_VM)["tunnel"]["labels"].values()
-    [other] = services(SOURCE_VM, replace(PLACE, salt="5a18"))["tunnel"]["labels"].values()
+    [other] = services(SOURCE_VM, replace(VM, salt="5a18"))["tunnel"]["labels"].values()
     assert label != other
 
 
@@ -289,6 +289,6 @@ def test_the_tunnels_memory_follows_from_how_many_connections_there_may_be(conne
 
 
 def test_after_a_reboot_systemd_starts_what_docker_gave_up() -> None:
-    unit = files(DESTINATION_VM, replace(PLACE, folder=Path("/srv/100%")))[unit_file("orange-grape")]
+    unit = files(DESTINATION_VM, replace(VM, folder=Path("/srv/100%")))[unit_file("orange-grape")]
     assert "\nWorkingDirectory=/srv/100%%\n" in unit
     assert unit_file("orange-grape") not in files(SOURCE_VM)

@@ -1,4 +1,4 @@
-from deploy.render.memory import tunnel_memory
+from deploy.render.limits import tunnel_memory
 
 
 def test_more_connections_get_more_memory_and_those_inside_ssh_more_again() -> None:

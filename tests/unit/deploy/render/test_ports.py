@@ -5,7 +5,7 @@ import pytest
 from appliance.settings.target import Target
 from appliance.settings.variables import BY_NAME
 from deploy.render.compose import DESTINATION_VM, SOURCE_VM
-from deploy.render.ports import Published, link_address
+from deploy.render.vm import PortMapping, link_address
 
 
 def test_the_address_of_a_link_is_the_same_for_ever_and_another_at_its_other_end() -> None:
@@ -35,4 +35,4 @@ def test_a_hundred_links_have_a_hundred_addresses() -> None:
     ],
 )
 def test_two_listeners_clash_on_one_port_of_one_address_or_of_all(ours: str, theirs: str, clash: bool) -> None:
-    assert Published("TUNNEL_PORT", Target.parse(ours), 15060).clashes_with(Target.parse(theirs)) is clash
+    assert PortMapping("TUNNEL_PORT", Target.parse(ours), 15060).clashes_with(Target.parse(theirs)) is clash

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from secrets import token_hex
 
 from appliance.dns.invented import Resolve, known_names, labels, remedy
-from appliance.doctor.approach import Knock
+from appliance.doctor.brokers import RemoteDial
 from appliance.doctor.step import Finding, passed, skipped, warning
 from appliance.errors import NameUnresolved, TargetRefused, Unreachable
 from appliance.settings.target import Target, TargetPattern
@@ -29,14 +29,14 @@ async def examine_here(settings: TunnelSettings, resolve: Resolve) -> Finding:
     return passed("no name that was made up has an address")
 
 
-async def examine_through(settings: TunnelSettings, knock: Knock) -> Finding:
+async def examine_through(settings: TunnelSettings, remote_dial: RemoteDial) -> Finding:
     """On the destination VM: the source VM is told to dial such names; one that it may not dial is as good as none."""
     if not settings.allowed.patterns:
         return NO_PATTERN
     asked = labels(_random_label(), [settings.server.host])
     for pattern in settings.allowed.patterns:
         for target in _targets(pattern, asked, settings.allowed.exact):
-            if await _is_dialled(target, knock):
+            if await _is_dialled(target, remote_dial):
                 return warning(f"{target} was made up just now, and the source VM dials it", remedy(pattern))
     return passed("no name that was made up is dialled by the source VM")
 
@@ -46,9 +46,9 @@ def _targets(pattern: TargetPattern, asked: Sequence[str], given: Sequence[Targe
     return [target for target in targets if target not in given]
 
 
-async def _is_dialled(target: Target, knock: Knock) -> bool:
+async def _is_dialled(target: Target, remote_dial: RemoteDial) -> bool:
     try:
-        await knock(target)
+        await remote_dial(target)
     except (NameUnresolved, TargetRefused):
         return False
     except Unreachable:

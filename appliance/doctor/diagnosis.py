@@ -20,7 +20,7 @@ _STYLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Diagnosis:
     """What came of each step on one VM; ``began`` is ISO 8601 in UTC."""
 
     side: Side

@@ -4,7 +4,7 @@ from kio.schema.produce.v9 import ProduceRequest
 from kio.serial import entity_reader
 
 from appliance.kafka.records.batch import verify
-from bench.lib.bare import BareProduce, without_producer
+from bench.lib.raw_batches import RawProduce, without_producer
 from tests.support.batches import Written, made, only
 
 RECORDS: list[Written] = [(1_700_000_000_000, b"k", b"v%d" % number, []) for number in range(3)]
@@ -12,7 +12,7 @@ RECORDS: list[Written] = [(1_700_000_000_000, b"k", b"v%d" % number, []) for num
 
 def test_the_request_has_no_transactional_id_and_each_partitions_batch() -> None:
     batches = [(0, b"first"), (3, b"other" * 100)]
-    content = memoryview(BareProduce("orders.copy", batches).frame(77, "me"))[4:]
+    content = memoryview(RawProduce("orders.copy", batches).frame(77, "me"))[4:]
     header, begins = entity_reader(ProduceRequest.__header_schema__)(content, 0)
     request, size = entity_reader(ProduceRequest)(content, begins)
     assert begins + size == len(content)
@@ -25,9 +25,9 @@ def test_the_request_has_no_transactional_id_and_each_partitions_batch() -> None
 
 def test_a_batch_keeps_its_records_and_loses_its_producer() -> None:
     batch = only(made(RECORDS, base_offset=500, producer_id=7, producer_epoch=1, base_sequence=30, attributes=0x10))
-    bare = only(without_producer(batch))
-    verify(bare)
-    assert bytes(bare.data[61:]) == bytes(batch.data[61:])
-    header = bare.header
+    raw = only(without_producer(batch))
+    verify(raw)
+    assert bytes(raw.data[61:]) == bytes(batch.data[61:])
+    header = raw.header
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, -1)
     assert (header.attributes, header.records) == (0, 3)

@@ -4,7 +4,7 @@ import json
 
 from rich.console import Console
 
-from appliance.doctor.report import Report
+from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Finding, Result, Verdict, failed, passed, skipped, warning
 from appliance.settings.values import Side
 
@@ -14,10 +14,10 @@ RESULTS = (
     Result("tunnel port", failed("refused\x1b[2J", "start it"), 5.0),
     Result("mutual TLS", Finding(Verdict.NOT_REACHED, "behind: tunnel port")),
 )
-REPORT = Report(Side.DESTINATION, "2026-11-21T10:20:30Z", RESULTS)
+REPORT = Diagnosis(Side.DESTINATION, "2026-11-21T10:20:30Z", RESULTS)
 
 
-def printed(report: Report) -> str:
+def printed(report: Diagnosis) -> str:
     console = Console(width=200)
     with console.capture() as capture:
         console.print(report.as_table())
@@ -39,7 +39,7 @@ def test_what_a_stranger_has_written_cannot_move_the_cursor() -> None:
 
 
 def test_the_path_is_whole_with_warnings_and_without_what_is_not_needed() -> None:
-    well = Report(Side.SOURCE, REPORT.began, (*RESULTS[:2], Result("source: SASL", skipped("no key"))))
+    well = Diagnosis(Side.SOURCE, REPORT.began, (*RESULTS[:2], Result("source: SASL", skipped("no key"))))
     assert (well.well, REPORT.well) == (True, False)
     assert "the path is whole" in printed(well)
 

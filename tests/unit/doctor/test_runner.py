@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.doctor.runner import blocked, walk
+from appliance.doctor.runner import blocked, run_steps
 from appliance.doctor.step import SETTINGS, Finding, Result, Step, Verdict, failed, passed, skipped, some, warning
 from appliance.errors import Unreachable
 
@@ -28,7 +28,7 @@ def chain(finding: Finding, tried: list[str]) -> list[Step[None]]:
 
 async def test_what_stands_on_a_failed_step_is_not_tried_and_says_so_and_other_steps_go_on() -> None:
     tried: list[str] = []
-    results = await walk(chain(failed("broken", "mend it"), tried), None)
+    results = await run_steps(chain(failed("broken", "mend it"), tried), None)
     assert tried == [A, OTHER]
     assert [result.finding.verdict for result in results] == [
         Verdict.FAILED,
@@ -42,7 +42,7 @@ async def test_what_stands_on_a_failed_step_is_not_tried_and_says_so_and_other_s
 @pytest.mark.parametrize("finding", [passed(""), warning("odd", "look"), skipped("not here")])
 async def test_every_other_verdict_lets_the_next_step_be_tried(finding: Finding) -> None:
     tried: list[str] = []
-    await walk(chain(finding, tried), None)
+    await run_steps(chain(finding, tried), None)
     assert tried == [A, B, C, OTHER]
 
 
@@ -50,7 +50,7 @@ async def test_an_error_of_ours_is_a_failure_with_the_steps_remedy() -> None:
     async def run(_patient: None) -> Finding:
         raise Unreachable("nobody there")
 
-    (result,) = await walk([Step(A, SETTINGS, run, "start somebody")], None)
+    (result,) = await run_steps([Step(A, SETTINGS, run, "start somebody")], None)
     assert result.finding == failed("nobody there", "start somebody")
 
 
@@ -59,14 +59,14 @@ async def test_a_step_that_never_ends_is_a_failure_after_its_time() -> None:
         await asyncio.Event().wait()
         return passed("")
 
-    (result,) = await walk([Step(A, SETTINGS, run, "look")], None, step_seconds=0.01)
+    (result,) = await run_steps([Step(A, SETTINGS, run, "look")], None, step_seconds=0.01)
     assert result.finding == failed("no result within 0.01 s", "look")
 
 
 async def test_the_time_of_each_step_is_taken() -> None:
     times = iter([10.0, 10.5, 20.0, 22.0])
     steps = [step(name, SETTINGS, passed(""), []) for name in (A, B)]
-    assert [result.seconds for result in await walk(steps, None, lambda: next(times))] == [0.5, 2.0]
+    assert [result.seconds for result in await run_steps(steps, None, lambda: next(times))] == [0.5, 2.0]
 
 
 def test_without_settings_no_step_is_tried() -> None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from appliance.doctor.reading import SourceTopics, unreadable
+from appliance.doctor.source_topics import SourceTopics, unreadable
 from appliance.doctor.step import Finding, failed, passed, skipped, some
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster

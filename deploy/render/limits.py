@@ -1,4 +1,4 @@
-"""How much memory a container may take before the kernel ends it; all in MiB."""
+"""What a container may take: memory, in MiB, past which the kernel ends it, and processes and threads."""
 
 import math
 
@@ -15,7 +15,7 @@ _SSH_WINDOWS, _SSH_CONNECTIONS_OF_A_MEBIBYTE = 128, 16
 """What may wait in the windows of an SSH connection (``tunnel.ssh.windows``): TOTAL, and LEAST of each connection."""
 
 _BESIDE_THE_HEAP = 640
-_TASK = 192
+_TASK_MEMORY = 192
 
 
 def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
@@ -29,8 +29,26 @@ def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
 
 def replicator_memory(engine: EngineSettings, cores: int) -> int:
     """The heap, what Java takes beside it, the driver's Python, and the buffers of each task's Python."""
-    return _mebibytes(engine.spark_driver_memory) + _BESIDE_THE_HEAP + _TASK * (engine.tasks or cores)
+    return _mebibytes(engine.spark_driver_memory) + _BESIDE_THE_HEAP + _TASK_MEMORY * (engine.tasks or cores)
 
 
 def _mebibytes(size: str) -> int:
     return int(size[:-1]) * (1024 if size[-1] in "gG" else 1)
+
+
+TUNNEL = 128
+"""An end of the tunnel: its process, up to 32 threads that look names up, and as many of a command beside it."""
+
+_SPARK_PROCESSES = 384
+"""Two Java machines, one of which is ending, with 72 threads each at two cores; Python's driver, and two commands."""
+
+_CORE_THREADS = 4
+"""Java has one thread for each core in some of its pools, and fewer in the others."""
+
+_TASK_PROCESSES = 48
+"""Three threads in Java, and a process with up to 32 threads that look names up."""
+
+
+def replicator_processes(engine: EngineSettings, cores: int) -> int:
+    """Room for Java, the driver's Python, and the process of each task; some five times what they have at rest."""
+    return _SPARK_PROCESSES + _CORE_THREADS * cores + _TASK_PROCESSES * (engine.tasks or cores)

@@ -7,7 +7,7 @@ EVERY_RECORD = "every record"
 NEWEST_RECORDS = "newest record of each key"
 
 
-class State(enum.StrEnum):
+class CopyState(enum.StrEnum):
     """The outcome in a word."""
 
     EQUAL = "equal"
@@ -24,7 +24,7 @@ class State(enum.StrEnum):
     @property
     def well(self) -> bool:
         """Whether nobody needs to look at it."""
-        return self in (State.EQUAL, State.EQUAL_IN_PART)
+        return self in (CopyState.EQUAL, CopyState.EQUAL_IN_PART)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PartitionResult:
     """One partition, or a whole topic where ``partition`` is None.
 
     ``records`` were compared and found equal; they lie within the spans, which are None when nothing was compared.
@@ -50,7 +50,7 @@ class Verdict:
     topic: str
     copy: str
     partition: int | None
-    state: State
+    state: CopyState
     detail: str = ""
     compared: str = EVERY_RECORD
     records: int = 0
@@ -63,11 +63,11 @@ class Verdict:
     @property
     def words(self) -> str:
         """The state as it is shown: ``behind by 40 records``."""
-        if self.state is State.BEHIND:
+        if self.state is CopyState.BEHIND:
             return f"behind by {counted(self.behind, 'record' if self.compared == EVERY_RECORD else 'key')}"
-        if self.state is State.DIFFERS and self.differs_at is not None:
+        if self.state is CopyState.DIFFERS and self.differs_at is not None:
             return f"differs at source offset {self.differs_at}"
-        if self.state is State.EQUAL_IN_PART and self.source is not None and self.compared == EVERY_RECORD:
+        if self.state is CopyState.EQUAL_IN_PART and self.source is not None and self.compared == EVERY_RECORD:
             return f"equal from source offset {self.source.start}"
         return self.state.value
 

@@ -31,12 +31,12 @@ AT_ONCE = 16
 _WRONG_NAME = 62
 _NOT_YET_VALID, _EXPIRED = 9, 10
 
-Knock = Callable[[Target], Awaitable[None]]
+RemoteDial = Callable[[Target], Awaitable[None]]
 """Has the other end of the tunnel dial a broker; raises what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class BrokerPath:
     """How the brokers are reached from here.
 
     ``resolve`` finds their addresses, ``accept`` raises TargetRefused for a name or address that cannot be right,
@@ -48,26 +48,26 @@ class Way:
     accept: Callable[[Target, Sequence[str]], None]
     names: Remedies
     near: Remedies
-    knock: Knock | None = None
+    remote_dial: RemoteDial | None = None
     beyond: Remedies = ()
 
 
-class Approach:
+class BrokerChecks:
     """Goes to all brokers of a cluster at once, one step after the other.
 
     Args:
         cluster: tells its brokers.
-        way: how they are reached.
+        path: how they are reached.
         guest: whether this VM only passes connections on, so that what it cannot check is no failure here.
     """
 
-    def __init__(self, cluster: KafkaCluster, way: Way, client_id: str, guest: bool = False) -> None:
+    def __init__(self, cluster: KafkaCluster, path: BrokerPath, client_id: str, relays_only: bool = False) -> None:
         self.cluster = cluster
         self.brokers: tuple[Target, ...] = ()
         self._settings = cluster.settings
-        self._way = way
+        self._path = path
         self._client_id = client_id
-        self._guest = guest
+        self._relays_only = relays_only
         self._tls: ssl.SSLContext | None = None
         self._addresses: dict[str, Sequence[str]] = {}
         self._connections: dict[Target, BrokerConnection] = {}
@@ -87,13 +87,13 @@ class Approach:
         """Whether every broker's name has an address."""
         self.brokers, origin = await self._listed()
         detail = f"{some([str(target) for target in self.brokers])}: {origin}"
-        return self._judged(await self._each(self._name), detail, self._way.names)
+        return self._judged(await self._each(self._name), detail, self._path.names)
 
     async def tcp(self) -> Finding:
         """Whether something answers at every broker."""
-        if self._way.knock and (faults := await self._each(self._way.knock)):
-            return self._judged(faults, "", self._way.beyond)
-        return self._judged(await self._each(self._dial), self._all("answered"), self._way.near)
+        if self._path.remote_dial and (faults := await self._each(self._path.remote_dial)):
+            return self._judged(faults, "", self._path.beyond)
+        return self._judged(await self._each(self._dial), self._all("answered"), self._path.near)
 
     async def tls(self) -> Finding:
         """Whether every broker has a certificate in its own name, by an authority that we trust."""
@@ -106,7 +106,7 @@ class Approach:
             return passed(self._all("with a certificate in its own name"))
         error = next(iter(faults.values()))
         finding = failed(some([str(fault) for fault in faults.values()]), _tls_remedy(error, settings))
-        if self._guest and not self.logs_in:
+        if self._relays_only and not self.logs_in:
             return warning(finding.detail, f"of no matter to this VM, which only passes it on; {finding.remedy}")
         return finding
 
@@ -122,7 +122,7 @@ class Approach:
 
     async def versions(self) -> Finding:
         """Whether every broker has the API versions that we speak."""
-        if self._guest and not self.logs_in and not self._connections:
+        if self._relays_only and not self.logs_in and not self._connections:
             return skipped("no connection to ask on")
         detail = self._all(f"with all {len(NEEDED[self._settings.side])} APIs")
         return self._judged(await self._each(self._agree), detail, self._login_remedies())
@@ -140,9 +140,9 @@ class Approach:
         return named, f"{self._settings.variable('BROKER_SERVERS')} alone, the cluster tells nothing"
 
     async def _name(self, target: Target) -> None:
-        self._way.accept(target, ())
-        addresses = await self._way.resolve(target.host)
-        self._way.accept(target, addresses)
+        self._path.accept(target, ())
+        addresses = await self._path.resolve(target.host)
+        self._path.accept(target, addresses)
         self._addresses[target.host] = addresses
 
     async def _dial(self, target: Target) -> None:

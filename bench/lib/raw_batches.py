@@ -96,8 +96,8 @@ def without_producer(batch: Batch) -> bytes:
     """The same records as a batch that no producer of a transaction has written."""
     header = batch.header
     data = bytearray(batch.data)
-    bare = header._replace(base_offset=0, leader_epoch=-1, attributes=header.attributes & CODEC_MASK, **_NOBODY)
-    HEADER.pack_into(data, 0, *Header._make(bare))
+    raw = header._replace(base_offset=0, leader_epoch=-1, attributes=header.attributes & CODEC_MASK, **_NOBODY)
+    HEADER.pack_into(data, 0, *Header._make(raw))
     stamp_crc(data)
     return bytes(data)
 
@@ -122,7 +122,7 @@ async def _write_through(leader: BrokerConnection, topic: str, batches: Mapping[
     waiting: collections.deque[asyncio.Future[ProduceResponse]] = collections.deque()
     for together in itertools.zip_longest(*batches.values()):
         given = [(number, data) for number, data in zip(batches, together, strict=True) if data is not None]
-        waiting.append(await leader.send(BareProduce(topic, given)))
+        waiting.append(await leader.send(RawProduce(topic, given)))
         if len(waiting) == _IN_FLIGHT:
             check_produced(await waiting.popleft())
     for answer in waiting:
@@ -130,7 +130,7 @@ async def _write_through(leader: BrokerConnection, topic: str, batches: Mapping[
 
 
 @dataclass(frozen=True, slots=True)
-class BareProduce:
+class RawProduce:
     """One batch for each of a topic's partitions given, by a producer that has no id."""
 
     topic: str

@@ -19,7 +19,7 @@ _AT_ONCE = 1_000
 _ERRORS_ONLY = 3
 
 
-class Trickle:
+class SteadyRecords:
     """One record for each partition every ten milliseconds.
 
     ``number`` is the next record's; ``seen`` holds the number of the newest one that a consumer at ``read_committed``
@@ -66,7 +66,7 @@ class Trickle:
 
 
 @contextlib.asynccontextmanager
-async def trickle(pair: Pair, topic: str, copy: str) -> AsyncIterator[Trickle]:
+async def steady_records(pair: Pair, topic: str, copy: str) -> AsyncIterator[SteadyRecords]:
     """Makes ``topic`` and the topic of its ``copy``, and keeps the trickle flowing while the block runs.
 
     Raises:
@@ -77,7 +77,7 @@ async def trickle(pair: Pair, topic: str, copy: str) -> AsyncIterator[Trickle]:
             failures = (await create_topics(client, [NewTopic(name, PARTITIONS, cluster.plan.replicas, {})])).failures
         for error in failures.values():
             raise error
-    with contextlib.closing(Trickle(pair, topic, copy)) as made:
+    with contextlib.closing(SteadyRecords(pair, topic, copy)) as made:
         flowing = asyncio.create_task(made.flow(), name="trickle")
         try:
             yield made
