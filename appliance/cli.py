@@ -82,7 +82,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "resume": ("resume stopped partitions", _resume),
     "verify": ("prove that both sides hold the same", _verify),
 }
-"""By name, the line in the help, and the command; only that of the one that runs is imported: a tunnel needs no Spark."""
+"""By name, the line of the help, and the command, which is imported when it runs: the tunnel's ends need no Spark."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,9 +107,7 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (summary, _) in COMMANDS.items():
-        own = commands.add_parser(
-            name, help=summary, description=command.description if name == chosen and command else ""
-        )
+        own = commands.add_parser(name, help=summary)
         own.add_argument(
             "--env-file",
             type=Path,
@@ -117,7 +115,8 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
             metavar="PATH",
             help="the settings (default: ./setenv.sh); variables of the process environment win",
         )
-        if name == chosen and command:
+        if command and name == chosen:
+            own.description = command.description
             command.add_options(own)
     return parser
 

@@ -123,7 +123,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
-async def _run(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
     """Read no settings before: their faults are the first step's."""
     return await run_doctor(Side(parsed.side), parsed.env_file, os.environ, parsed.json, stopping)
 
@@ -132,6 +132,6 @@ DOCTOR = Command(
     "Tries one step after the other, from the settings to the last permission, as one of the two VMs sees it, and "
     "names what to change where one fails; what stands on it is not tried then. It may run at any time beside the "
     "other commands, and leaves nothing behind. Exit code 0 when the path is whole, 1 when it is broken.",
-    _run,
+    _doctor,
     _add_options,
 )

@@ -1,4 +1,4 @@
-"""``appliance spark`` and ``appliance resume``; ``replicate``, which runs the console too, is put together in ``cli``."""
+"""``appliance spark`` and ``appliance resume``; ``replicate``, which has the console beside it, is in ``cli``."""
 
 import argparse
 import asyncio
