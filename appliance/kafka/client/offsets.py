@@ -74,6 +74,13 @@ async def try_offsets(
     return offsets, failures
 
 
+def undecided(partition: Partition, offset: int) -> BrokerBusy:
+    """The error for a partition in which a transaction is open below an offset."""
+    name = f"{partition[0]}-{partition[1]}"
+    text = f"{name} has an open transaction below offset {offset}: see `kafka-transactions.sh find-hanging`"
+    return BrokerBusy(text, "CONCURRENT_TRANSACTIONS")
+
+
 async def offset_at(cluster: KafkaCluster, metadata: Metadata, partition: Partition, timestamp: int) -> int | None:
     """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
 

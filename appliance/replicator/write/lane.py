@@ -127,6 +127,12 @@ class Lane:
         assert self._writer is not None
         return self._writer.producer.id
 
+    @property
+    def producer_epoch(self) -> int:
+        """The epoch of that producer."""
+        assert self._writer is not None
+        return self._writer.producer.epoch
+
     async def learn(self, copies: Collection[str]) -> Metadata:
         """Look up who leads topics before the lane, which has started, writes to them; what is known of all of them.
 

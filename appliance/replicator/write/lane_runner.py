@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped, PartitionsUnavailable
@@ -21,7 +21,7 @@ from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.ledger import Ledger
 from appliance.replicator.read.buffer import Limits, ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
-from appliance.replicator.write.admission import admit, too_few_replicas
+from appliance.replicator.write.admission import admit, made_anew_since, too_few_replicas
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import EngineSettings, OnGap
 
@@ -94,10 +94,10 @@ class LaneRunner:
         await self._look_for_others(stopping)
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
             try:
-                if self.lane.state is LaneState.COLD:
-                    await self._start()
-                if due := self._due():
-                    await self._take_in(due)
+                if self.lane.state is LaneState.COLD or self._due():
+                    await _unless_set(stopping, self._get_ready())
+                    if stopping.is_set():
+                        break
                 self._is_well()
                 await self._look_at_copies()
                 await self._look_for_room()
@@ -128,6 +128,13 @@ class LaneRunner:
     @property
     def _name(self) -> str:
         return f"lane {self.lane.index}"
+
+    async def _get_ready(self) -> None:
+        """Start a lane that is cold, and take in the partitions that are due; cut off at any await it is done again."""
+        if self.lane.state is LaneState.COLD:
+            await self._start()
+        if due := self._due():
+            await self._take_in(due)
 
     async def _start(self) -> None:
         """Fence, leave our name, for which whoever was fenced waits, and read what is remembered."""
@@ -269,15 +276,17 @@ class LaneRunner:
     async def _look_at_copies(self) -> None:
         """Notice what may have happened to copies that nothing was written to for a while.
 
-        A copy with a new leader may have lost something (invariant J): only a start finds out, since nothing is under
-        way then. One with too few replicas in sync would keep a transaction, and so the lane, from ending.
+        A copy with a new leader may have lost something (invariant J), and one that was deleted and made anew has
+        (invariant G): only a start finds out, since nothing is under way then. One with too few replicas in sync would
+        keep a transaction, and so the lane, from ending.
         """
         began = time.monotonic()
         if not self._taken_in or began < self._copies_looked_at + _COPIES_INTERVAL:
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
         self._copies_looked_at = time.monotonic()
-        if self.lane.has_moved(metadata):
+        made_anew = any(made_anew_since(replica, metadata) for replica in self._taken_in)
+        if made_anew or self.lane.has_moved(metadata):
             self.lane.begin_anew()
             return
         for replica in list(self._taken_in):
@@ -337,6 +346,19 @@ class LaneRunner:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause * random.uniform(0.5, 1)):
                 await stopping.wait()
+
+
+async def _unless_set(stopping: asyncio.Event, work: Coroutine[object, object, None]) -> None:
+    """Do the work, or cut it off once ``stopping`` is set: a coordinator that is busy may be waited for long."""
+    doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait([doing, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        doing.cancel()  # nothing, where it is done
+        await asyncio.gather(doing, stopped, return_exceptions=True)
+    if not doing.cancelled():
+        doing.result()
 
 
 def _now() -> int:
