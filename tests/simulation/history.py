@@ -37,7 +37,7 @@ REQUESTS, CRASHES, RIVALS, LEADERS, LOSSES, RETENTION, LINK, TOPICS, REMADE, POS
 )
 """What can go wrong; a seed chooses among them. Those from ``link`` on need a link that the engine itself makes."""
 
-_LIKELY = {REQUESTS: 0.6, CRASHES: 0.6, RIVALS: 0.4, LEADERS: 0.4, LOSSES: 0.1, RETENTION: 0.2, LINK: 0.25}
+_LIKELY = {REQUESTS: 0.6, CRASHES: 0.6, RIVALS: 0.4, LEADERS: 0.4, LOSSES: 0.1, RETENTION: 0.2, LINK: 0.15}
 _LIKELY |= {TOPICS: 0.5, REMADE: 0.3, POSITIONS: 0.15, OTHERS: 0.3}
 
 _EVENTFUL = 1.5
@@ -46,7 +46,7 @@ _EVENTFUL = 1.5
 _CAUGHT_UP_IN = 300.0
 """Virtual seconds within which everything must be copied once nothing goes wrong any more."""
 
-_OPERATOR_AFTER = 20.0
+_OPERATOR_AFTER = 8.0
 _RESTARTED_AFTER = 0.3
 _EPOCH = 1_800_000_000
 _STEPS_MAX = 200_000
@@ -267,6 +267,7 @@ class History:
             entry = self.chance.choice(log.entries[-6:])
             self.fates.note("loss of", log, "from", entry.base, "to", log.end)
             self.lost.add(log)
+            self.invariants.losing(log, entry.base)
             log.truncate(entry.base)
             self.destination.lead(log, self.chance.choice(NODES))
 

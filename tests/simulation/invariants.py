@@ -70,6 +70,8 @@ class Invariants:
         self.copies: dict[Log, list[Record]] = {}
         """All that was committed to each copy."""
         self.commits = 0
+        self._lost: dict[tuple[Log, int, int], list[Record]] = {}
+        """What copies have lost of transactions that may still commit, by producer and epoch."""
 
     def watch(self, topic: Topic) -> None:
         """A source topic that is to be copied, from each partition's first record on; or its new partitions."""
@@ -88,18 +90,26 @@ class Invariants:
             pending = log.pending(transaction.producer)
             if topic == self._naming.positions_topic:
                 self._remember(remembered, pending)
-            elif topic.endswith(suffix) and pending:
-                if not transaction.id.startswith(f"{self._naming.replicator}.lane-"):
+            elif topic.endswith(suffix):
+                if pending and not transaction.id.startswith(f"{self._naming.replicator}.lane-"):
                     raise Violation(f"I: {transaction.id} writes to {log}, a copy of {self._naming.replicator}")
-                records = [record for entry in pending for record in contents(entry)]
+                records = self._lost.pop((log, transaction.producer, transaction.epoch), [])
+                records += [record for entry in pending for record in contents(entry)]
                 new[topic.removesuffix(suffix), number] = log, records
         for partition, (log, records) in new.items():
-            if partition not in remembered.positions:
+            if records and partition not in remembered.positions:
                 raise Violation(f"A: {len(records)} records of {partition} commit without a position")
             self.copies.setdefault(log, []).extend(records)
         for partition, position in remembered.positions.items():
             gap = remembered.gaps.get(partition)
             self._moved(partition, position, new[partition][1] if partition in new else [], gap)
+
+    def losing(self, log: Log, offset: int) -> None:
+        """A copy is about to lose everything from there on."""
+        for entry in log.entries[log.index(offset) :]:
+            if entry.outcome is None:
+                key = log, entry.producer, entry.producer_epoch
+                self._lost.setdefault(key, []).extend(contents(entry))
 
     def _remember(self, remembered: _Remembered, pending: list[Entry]) -> None:
         for entry in pending:
