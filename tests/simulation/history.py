@@ -133,7 +133,7 @@ class History:
             faults = {p.life.name: {k: str(v) for k, v in p.faults.items()} for p in self.processes if p.runs}
             raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {self._unsettled()}; {faults}")
         if not self._refused():
-            self.invariants.at_the_end(self.lost, self.may_stop)
+            self.invariants.at_the_end(self.lost)
 
     def _run_while(self, wanted: Callable[[], bool]) -> None:
         loop, start = self.loop, self.loop.steps
