@@ -299,6 +299,7 @@ class History:
             self.fates.note("made anew:", topic.name)
         elif (copy := self.destination.topics.get(self.naming.destination(topic.name))) is not None:
             self.destination.delete(copy.name)
+            self.invariants.remade.add(topic.name)
             self.fates.note("deleted:", copy.name)
 
     def _damage_positions(self) -> None:
