@@ -228,7 +228,7 @@ class History:
         if REMADE in self.faults:
             self.may_stop = self.may_stop or self.on_gap is OnGap.STOP
             self._often(1, 1, self._remake)
-        if POSITIONS in self.faults:
+        if POSITIONS in self.faults and REMADE not in self.faults:  # without copies it would be a new link
             self._often(1, 1, self._damage_positions)
         if OTHERS in self.faults and not self.faults & {TOPICS, REMADE}:
             self._often(1, 1, self._start_other)
