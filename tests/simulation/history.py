@@ -1,5 +1,6 @@
 """One history: all that happens to a link, decided by one seed, on a clock that does not wait."""
 
+import functools
 import gc
 import logging
 import random
@@ -214,7 +215,7 @@ class History:
         if LEADERS in self.faults:
             self.fates.lag = 0.3
             self._often(1, 4, self._move_leader)
-        if LOSSES in self.faults:
+        if LOSSES in self.faults and REMADE not in self.faults:  # what a topic made anew has lost is not of today's
             self._often(1, 2, self._lose)
         if RETENTION in self.faults:
             self.may_stop = self.may_stop or self.on_gap is OnGap.STOP
@@ -255,7 +256,10 @@ class History:
             return
         log = self.chance.choice(logs)
         self.fates.note("another leader of", cluster.name, log)
-        cluster.lead(log, NODES[0] + NODES[1] - log.leader)
+        unnoticed = self.chance.random() < 0.5
+        cluster.lead(log, NODES[0] + NODES[1] - log.leader, unnoticed)
+        if unnoticed:
+            self._at(self.loop.time() + self.chance.random(), functools.partial(setattr, log, "former", None))
 
     def _lose(self) -> None:
         """An unclean election of a copy, or a lost disk (invariant J)."""
