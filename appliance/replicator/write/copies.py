@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.leader_epochs import epoch_ends
 from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets, undecided
 from appliance.kafka.protocol.answer import check
@@ -44,7 +44,7 @@ class CopyEnds:
 
 
 async def examine_copies(
-    cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
+    cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
 ) -> CopyEnds:
     """Where each copy ends, given where it is remembered to; refused are those that hold less, or more.
 
@@ -78,7 +78,7 @@ async def examine_copies(
 class _Examined:
     """A copy that is remembered to ``end``, and ends at ``found``."""
 
-    cluster: KafkaCluster
+    cluster: Cluster
     metadata: Metadata
     copy: Partition
     end: CopyEnd
