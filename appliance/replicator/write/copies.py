@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.leader_epochs import epoch_ends
 from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets, undecided
-from appliance.kafka.protocol.answer import check
+from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
@@ -31,8 +31,7 @@ ANYBODY = -2
 NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
 """The end of a copy that was made anew: whatever it holds is not what was written to the one before (invariant H)."""
 
-_BATCH_BYTES = 1024 * 1024
-_LIMITS = FetchLimits(_BATCH_BYTES, wait=0)
+_LIMITS = FetchLimits(1024 * 1024, wait=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +118,7 @@ class _Examined:
         return (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
 
     async def _fetch(self, offset: int) -> Fetched:
-        topic, epoch = self.metadata.topics[self.copy[0]], self.metadata.leader_epoch(*self.copy)
-        connection = await self.cluster.broker(self.metadata.leader(*self.copy), "positions")
-        wanted = Wanted(self.copy, topic.id, offset, _BATCH_BYTES, leader_epoch=epoch)
-        (answer,) = await fetch(connection, [wanted], _LIMITS)
-        check(answer.error, f"fetch {self.copy[0]}-{self.copy[1]} from offset {offset}")
-        return answer
+        return await fetch_partition(self.cluster, self.metadata, self.copy, offset, "positions", _LIMITS)
 
 
 def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
