@@ -49,7 +49,7 @@ from appliance.settings.values import (
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
-from tests.support.rows import Row, end, read_rows
+from tests.support.rows import Row, end, read_partitions
 from tests.support.settings import REQUIRED
 
 Answer = TypeVar("Answer")
@@ -137,7 +137,7 @@ class Pair:
 
     def rows(self, cluster: Cluster, topic: str, partitions: int) -> list[list[Row]]:
         """All that a read_committed consumer sees of each partition."""
-        return [read_rows(cluster, topic, partition) for partition in range(partitions)]
+        return list(read_partitions(cluster, [(topic, partition) for partition in range(partitions)]).values())
 
     def compare(self, topic: str, partitions: int = 1) -> list[list[Row]]:
         """The source's rows, once they are found to be the destination's too."""
