@@ -66,7 +66,7 @@ async def peek_checkpoint(cluster: KafkaCluster, topic: str, lane: int, checkpoi
 
 
 async def peek_checkpoints(cluster: KafkaCluster, topic: str, lanes: int) -> list[LaneCheckpoint]:
-    """What is remembered of every lane now, without fencing anybody.
+    """Read the checkpoint of every lane, without fencing anybody.
 
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
@@ -100,7 +100,7 @@ async def _read_some(
 
 
 async def _not_shown(cluster: KafkaCluster, partition: Partition) -> PartitionStopped | Unreachable:
-    """Why a mark that was committed cannot be read."""
+    """The reason that a mark cannot be read which was committed."""
     metadata = await cluster.metadata([partition[0]])
     stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
     end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 
 class LaneState(enum.Enum):
-    """Where a lane is in its life."""
+    """The states of a lane."""
 
     COLD = "cold"
     FENCING = "fencing"
@@ -24,7 +24,7 @@ class LaneState(enum.Enum):
 
 
 class LaneEvent(enum.Enum):
-    """What happens to a lane."""
+    """The events of a lane."""
 
     START = "start"
     EPOCH_GRANTED = "epoch granted"
@@ -35,7 +35,7 @@ class LaneEvent(enum.Enum):
 
 
 class TransactionState(enum.Enum):
-    """Where a transaction is in its life."""
+    """The states of a transaction."""
 
     EMPTY = "empty"
     OPEN = "open"
@@ -47,7 +47,7 @@ class TransactionState(enum.Enum):
 
 
 class TransactionEvent(enum.Enum):
-    """What happens to a transaction."""
+    """The events of a transaction."""
 
     PARTITIONS_ADDED = "partitions added"
     COPIES_SENT = "copies sent"

@@ -1,4 +1,4 @@
-"""Where the copies of a lane end, and whether they hold what was written to them, and no more (invariants H and J).
+"""The ends of a lane's copies: do they hold what was written to them, and no more (invariants H and J)?
 
 A copy that an unclean election, or a lost disk, has shortened ends below the end that is remembered; but by the time
 it is looked at markers, or records of a transaction that was aborted, may have filled the hole. So the leader is asked
@@ -45,7 +45,7 @@ class CopyEnds:
 async def examine_copies(
     cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
 ) -> CopyEnds:
-    """Where each copy ends, given where it is remembered to; refused are those that hold less, or more.
+    """Find where each copy ends, given its remembered end; refused are those that hold less, or more.
 
     The caller, whose producer has that id, has fenced whoever wrote there before, so nothing is under way.
     """
@@ -84,7 +84,7 @@ class _Examined:
     found: int
 
     async def is_whole(self, held: int | None) -> bool:
-        """Whether the last batch that was written is there, and committed; one that was deleted by now counts as there.
+        """True when the last batch that was written is there, and committed; one that was deleted counts as there.
 
         ``held`` is how far the leader holds what was written up to that epoch, None where it is not known.
         """
@@ -122,7 +122,7 @@ class _Examined:
 
 
 def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
-    """Whether what was fetched, from the last offset before the marker on, begins with what was written there.
+    """True when the fetched, from the last offset before the marker on, begins with what was written there.
 
     Raises:
         BrokerBusy: it cannot be told, as somebody's transaction is open below that.
