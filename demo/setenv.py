@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import appliance
-from appliance.settings import variables
 from appliance.settings.target import Target
-from appliance.settings.variable import Variable
-from appliance.settings.variables import ClusterVariables
+from appliance.settings.variables import NAMES
 from demo.input import REGEX, SUFFIX
 from testbed.plan import ApiKey
 
@@ -42,35 +40,33 @@ def setenv_text(source: ClusterAccess, destination: ClusterAccess, addresses: Li
     """
     seed = source.bootstrap[0]
     domain = seed.host.partition(".")[2]
-    values: dict[Variable[object], str] = {
-        **_cluster(variables.SOURCE, source, (seed,)),
-        variables.SOURCE_BROKER_PATTERN: f"*.{domain}:{seed.port}",
-        **_cluster(variables.DESTINATION, destination, destination.bootstrap),
-        variables.REPLICA_TOPICS_SOURCE_REGEX: REGEX,
-        variables.REPLICA_TOPICS_DEST_SUFFIX: SUFFIX,
-        variables.SOURCE_SIDE_TUNNEL_IP: addresses.tunnel.host,
-        variables.DESTINATION_SIDE_TUNNEL_IP: addresses.shim.host,
-        variables.SHARED_SECRET: base64.b64encode(secrets.token_bytes(33)).decode(),
-        variables.TUNNEL_PORT: str(addresses.tunnel.port),
-        variables.TUNNEL_LISTEN: addresses.tunnel.host,
-        variables.TUNNEL_RESOLVER: str(addresses.vpc_resolver),
-        variables.TUNNEL_BROKER_NETWORKS: "127.0.1.0/24",
-        variables.TUNNEL_STATUS_LISTEN: "127.0.0.1:0",
-        variables.DNS_LISTEN: str(addresses.shim),
-        variables.CONSOLE_LISTEN: f"{addresses.shim.host}:0",
+    values = {
+        **_cluster("SOURCE", source, (seed,)),
+        "SOURCE_BROKER_PATTERN": f"*.{domain}:{seed.port}",
+        **_cluster("DESTINATION", destination, destination.bootstrap),
+        "REPLICA_TOPICS_SOURCE_REGEX": REGEX,
+        "REPLICA_TOPICS_DEST_SUFFIX": SUFFIX,
+        "SOURCE_SIDE_TUNNEL_IP": addresses.tunnel.host,
+        "DESTINATION_SIDE_TUNNEL_IP": addresses.shim.host,
+        "SHARED_SECRET": base64.b64encode(secrets.token_bytes(33)).decode(),
+        "TUNNEL_PORT": str(addresses.tunnel.port),
+        "TUNNEL_LISTEN": addresses.tunnel.host,
+        "TUNNEL_RESOLVER": str(addresses.vpc_resolver),
+        "TUNNEL_BROKER_NETWORKS": "127.0.1.0/24",
+        "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
+        "DNS_LISTEN": str(addresses.shim),
+        "CONSOLE_LISTEN": f"{addresses.shim.host}:0",
     }
-    return "".join(f"export {variable.name}='{value}'\n" for variable, value in values.items())
+    return "".join(f"export {name}='{value}'\n" for name, value in values.items())
 
 
-def _cluster(
-    names: ClusterVariables, access: ClusterAccess, bootstrap: tuple[Target, ...]
-) -> dict[Variable[object], str]:
+def _cluster(side: str, access: ClusterAccess, bootstrap: tuple[Target, ...]) -> dict[str, str]:
     return {
-        names.cluster_id: access.cluster_id,
-        names.broker_servers: ",".join(str(target) for target in bootstrap),
-        names.api_key: access.api_key.key,
-        names.api_secret: access.api_key.secret.reveal(),
-        names.ca_file: str(access.ca_file),
+        f"{side}_CLUSTER_ID": access.cluster_id,
+        f"{side}_BROKER_SERVERS": ",".join(str(target) for target in bootstrap),
+        f"{side}_API_KEY": access.api_key.key,
+        f"{side}_API_SECRET": access.api_key.secret.reveal(),
+        f"{side}_CA_FILE": str(access.ca_file),
     }
 
 
@@ -81,6 +77,6 @@ def process_environment(ours: Mapping[str, str], scratch: Path) -> dict[str, str
         ours: this process's environment.
         scratch: where they leave their temporary files, even when they are killed.
     """
-    inherited = {name: value for name, value in ours.items() if name not in variables.NAMES}
+    inherited = {name: value for name, value in ours.items() if name not in NAMES}
     search = [str(Path(appliance.__file__).parents[1]), *filter(None, [ours.get("PYTHONPATH")])]
     return inherited | {"PYTHONPATH": os.pathsep.join(search), "TMPDIR": str(scratch)}

@@ -1,7 +1,9 @@
 """``appliance doctor``: walk, print, and say by the exit code whether the path is whole."""
 
+import argparse
 import asyncio
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -19,6 +21,7 @@ from appliance.doctor.source_side import SourceVm
 from appliance.doctor.step import SETTINGS, Result, Step, failed, passed
 from appliance.errors import ApplianceError, SettingsError
 from appliance.runtime import log
+from appliance.runtime.command import Command
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
@@ -109,3 +112,26 @@ async def _unless_stopped(stopping: asyncio.Event, work: Coroutine[None, None, D
         for task in (working, stopped):
             task.cancel()
         await asyncio.gather(working, stopped, return_exceptions=True)
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "side",
+        choices=[side.value for side in Side],
+        help="the VM on which it runs; the destination's walk is the whole path, and goes through the tunnel",
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+    """Read no settings before: their faults are the first step's."""
+    return await run_doctor(Side(parsed.side), parsed.env_file, os.environ, parsed.json, stopping)
+
+
+DOCTOR = Command(
+    "Tries one step after the other, from the settings to the last permission, as one of the two VMs sees it, and "
+    "names what to change where one fails; what stands on it is not tried then. It may run at any time beside the "
+    "other commands, and leaves nothing behind. Exit code 0 when the path is whole, 1 when it is broken.",
+    _doctor,
+    _add_options,
+)

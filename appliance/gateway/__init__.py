@@ -4,5 +4,6 @@
 - ``source_side``: a tunnel server that dials the source brokers.
 - ``destination_side``: the source brokers' names and ports on this VM's loopback.
 - ``endpoints``, ``watcher``: an address for each broker, and the brokers that live metadata name.
+- ``command``: ``appliance source`` and ``appliance destination``.
 - ``status``, ``destination_status``: health and metrics over HTTP.
 """

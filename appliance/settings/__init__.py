@@ -1,11 +1,12 @@
 """From the text of setenv.sh to frozen dataclasses, or to one list of all its faults.
 
 - ``shell_lines``, ``env_file``: the grammar of a line, and lines to a dict.
-- ``variables``, ``variable``, ``role``: every variable, and the roles that need it.
+- ``values``, ``clusters``, ``tunnel``, ``replication``: the values, each with its variable's declaration at its field.
+- ``variable``, ``variables``, ``role``: a declaration, the table of all of them, the roles that read them.
 - ``parse``, ``parsers``: the environment to values, or to every fault.
 - ``cross_checks``: faults that show only between values.
-- ``values``, ``target``, ``login``, ``secret``: the values.
+- ``target``, ``secret``: addresses and logins, and texts that are never shown.
 - ``patterns``, ``strength``: patterns that reach too far, and secrets that are too weak.
-- ``private_file``, ``key_files``: files that hold secrets and SSH keys.
+- ``private_files``: files that hold secrets and SSH keys.
 - ``bound``: MAX_BYTES_PER_SECOND, read again while the replicator runs.
 """

@@ -5,8 +5,8 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
-from appliance.settings.key_files import read_private_key, read_public_keys
 from appliance.settings.patterns import pattern_faults
+from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.strength import new_secret, weakness
 from appliance.settings.target import is_ip_literal

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from appliance.errors import SettingsError
 from appliance.settings.parse import parse
-from appliance.settings.private_file import is_open_to_group, is_open_to_others
+from appliance.settings.private_files import is_open_to_group, is_open_to_others
 from appliance.settings.role import Role
 from appliance.settings.shell_lines import ENDS_AS_ON_WINDOWS, Line, quoted, read_lines
 from appliance.settings.values import Settings

@@ -1,17 +1,16 @@
 """From the environment to the settings: every value, or every fault."""
 
 import os.path
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from appliance.errors import SettingsError
-from appliance.settings import variables
 from appliance.settings.cross_checks import cross_check
-from appliance.settings.private_file import read_secret
-from appliance.settings.role import Role
+from appliance.settings.private_files import read_secret
+from appliance.settings.role import Role, Side
 from appliance.settings.secret import Secret
-from appliance.settings.target import AllowedTargets, Target, is_ip_literal, is_itself
+from appliance.settings.target import AllowedTargets, Target, TargetPattern, is_ip_literal, is_itself
 from appliance.settings.values import (
     CertificateFiles,
     ClusterSettings,
@@ -21,13 +20,14 @@ from appliance.settings.values import (
     KeyFiles,
     LogSettings,
     SecretFile,
+    SecurityProtocol,
     Settings,
-    Side,
     SshSettings,
     TopicSettings,
     TunnelSettings,
 )
-from appliance.settings.variable import Variable
+from appliance.settings.variable import Variable, declared
+from appliance.settings.variables import BY_NAME, GONE
 
 _T = TypeVar("_T")
 
@@ -49,7 +49,7 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
 
 
 def _gone(environment: Mapping[str, str]) -> list[str]:
-    return [f"{name}: gone: {instead}" for name, instead in variables.GONE.items() if environment.get(name, "").strip()]
+    return [f"{name}: gone: {instead}" for name, instead in GONE.items() if environment.get(name, "").strip()]
 
 
 class _Reading:
@@ -60,6 +60,22 @@ class _Reading:
         self.role = role
         self.faults: list[str] = []
         self.files: list[SecretFile] = []
+
+    def build(self, kind: type[_T], side: Side | None = None, unwanted: Collection[str] = (), /, **given: object) -> _T:
+        """An instance of a dataclass: its ``given`` fields, and the values of the variables declared at the others.
+
+        ``side`` is the cluster's; the ``unwanted`` fields may be absent in every role.
+        """
+        found = {
+            name: self.value(*variables, wanted=name not in unwanted)
+            for name, variables in declared(kind, side).items()
+            if variables and name not in given
+        }
+        return kind(**given, **found)
+
+    def named(self, name: str, *, more: str = "") -> Any:
+        """The value of the variable of that name, as ``value``; for fields that are made from several variables."""
+        return self.value(BY_NAME[name], more=more)
 
     def value(self, variable: Variable[_T], *, wanted: bool = True, more: str = "") -> _T:
         """The value of ``variable``; it may be absent where it has a default, or the role or ``wanted`` says so.
@@ -125,115 +141,67 @@ def _printable(text: str) -> str:
 
 
 def _settings(reading: _Reading) -> Settings:
-    source = _cluster(reading, Side.SOURCE, variables.SOURCE)
-    destination = _cluster(reading, Side.DESTINATION, variables.DESTINATION)
-    return Settings(
+    source, destination = _cluster(reading, Side.SOURCE), _cluster(reading, Side.DESTINATION)
+    patterns = reading.named("SOURCE_BROKER_PATTERN")
+    return reading.build(
+        Settings,
         replicator=f"replicator-{source.cluster_id}",
         source=source,
+        broker_patterns=patterns,
         destination=destination,
-        route=reading.value(variables.SOURCE_ROUTE),
-        topics=_topics(reading),
-        tunnel=_tunnel(reading, source, destination),
-        dns=DnsSettings(reading.value(variables.DNS_LISTEN), reading.value(variables.DNS_UPSTREAM)),
-        engine=_engine(reading),
-        console=ConsoleSettings(reading.value(variables.CONSOLE_LISTEN)),
-        log=LogSettings(reading.value(variables.LOG_FORMAT), reading.value(variables.LOG_LEVEL)),
+        topics=reading.build(TopicSettings),
+        tunnel=_tunnel(reading, source, destination.cluster_id, patterns),
+        dns=reading.build(DnsSettings),
+        engine=reading.build(EngineSettings),
+        console=reading.build(ConsoleSettings),
+        log=reading.build(LogSettings),
         secret_files=tuple(reading.files),
     )
 
 
-def _cluster(reading: _Reading, side: Side, cluster: variables.ClusterVariables) -> ClusterSettings:
-    protocol = reading.value(cluster.security_protocol)
-    return ClusterSettings(
-        side=side,
-        cluster_id=reading.value(cluster.cluster_id),
-        bootstrap=reading.value(cluster.broker_servers),
-        protocol=protocol,
-        mechanism=reading.value(cluster.sasl_mechanism),
-        api_key=reading.value(cluster.api_key, wanted=protocol.authenticated),
-        api_secret=reading.value(cluster.api_secret, wanted=protocol.authenticated),
-        ca_file=reading.value(cluster.ca_file),
-    )
+def _cluster(reading: _Reading, side: Side) -> ClusterSettings:
+    protocol: SecurityProtocol = reading.named(f"{side.upper()}_SECURITY_PROTOCOL")
+    unwanted = () if protocol.authenticated else ("api_key", "api_secret")
+    return reading.build(ClusterSettings, side, unwanted, side=side, protocol=protocol)
 
 
-def _tunnel(reading: _Reading, source: ClusterSettings, destination: ClusterSettings) -> TunnelSettings:
-    port = reading.value(variables.TUNNEL_PORT)
-    host = reading.value(variables.SOURCE_SIDE_TUNNEL_IP)
-    files = _certificate_files(reading)
-    ssh = _ssh(reading)
+def _tunnel(
+    reading: _Reading, source: ClusterSettings, destination_id: str, patterns: tuple[TargetPattern, ...]
+) -> TunnelSettings:
+    port, host = reading.named("TUNNEL_PORT"), reading.named("SOURCE_SIDE_TUNNEL_IP")
+    files, ssh = _certificate_files(reading), _ssh(reading)
     if ssh and ssh.login.server.host == host:
         host = "127.0.0.1"
-    # Where the source VM's own sshd dials the tunnel server, which nobody else needs to reach then.
+    # The source VM's own sshd dials the tunnel server on loopback: nobody else needs to reach it then.
     by_default = "0.0.0.0" if ssh is None or not is_itself(host) else host if is_ip_literal(host) else "127.0.0.1"
-    return TunnelSettings(
+    return reading.build(
+        TunnelSettings,
         source_id=source.cluster_id,
-        destination_id=destination.cluster_id,
-        secret=reading.value(variables.SHARED_SECRET, more=_BESIDE_FILES if files else ""),
-        previous_secret=reading.value(variables.SHARED_SECRET_PREVIOUS),
+        destination_id=destination_id,
+        secret=reading.named("SHARED_SECRET", more=_BESIDE_FILES if files else ""),
         files=files,
         ssh=ssh,
         server=Target(host, port),
-        listen=Target(reading.value(variables.TUNNEL_LISTEN) or by_default, port),
-        peer_address=reading.value(variables.DESTINATION_SIDE_TUNNEL_IP),
-        allowed=AllowedTargets(source.bootstrap, reading.value(variables.SOURCE_BROKER_PATTERN)),
-        resolver=reading.value(variables.TUNNEL_RESOLVER),
-        broker_networks=reading.value(variables.TUNNEL_BROKER_NETWORKS),
-        endpoint_network=reading.value(variables.TUNNEL_ENDPOINT_NETWORK),
-        connections_max=reading.value(variables.TUNNEL_CONNECTIONS_MAX),
-        idle_seconds=reading.value(variables.TUNNEL_IDLE_SECONDS),
-        status=reading.value(variables.TUNNEL_STATUS_LISTEN),
+        listen=Target(reading.named("TUNNEL_LISTEN") or by_default, port),
+        allowed=AllowedTargets(source.bootstrap, patterns),
     )
 
 
 def _certificate_files(reading: _Reading) -> CertificateFiles | None:
     """All three, or none."""
-    named = (variables.TUNNEL_AUTHORITY_FILE, variables.TUNNEL_CERTIFICATE_FILE, variables.TUNNEL_KEY_FILE)
-    authority, certificate, key = (reading.value(variable) for variable in named)
-    if authority and certificate and key:
-        return CertificateFiles(authority, certificate, key)
-    if authority or certificate or key:
-        names = ", ".join(variable.name for variable in named)
+    files = reading.build(CertificateFiles)
+    given = (files.authority, files.certificate, files.key)
+    if any(given) and not all(given):
+        names = ", ".join(variable.name for (variable,) in declared(CertificateFiles).values())
         reading.faults.append(f"{names}: expected all three files, or none")
-    return None
+    return files if all(given) else None
 
 
 def _ssh(reading: _Reading) -> SshSettings | None:
-    login = reading.value(variables.TUNNEL_SSH)
-    key, host_keys = (
-        reading.value(variable) for variable in (variables.TUNNEL_SSH_KEY_FILE, variables.TUNNEL_SSH_HOST_KEYS_FILE)
-    )
+    login, files = reading.named("TUNNEL_SSH"), reading.build(KeyFiles)
     if not login:
         return None
-    if reading.role & Role.DESTINATION and not (key and host_keys):
+    if reading.role & Role.DESTINATION and not (files.key and files.host_keys):
         expected = "TUNNEL_SSH_KEY_FILE and TUNNEL_SSH_HOST_KEYS_FILE"
         reading.faults.append(f"TUNNEL_SSH={login}: expected with it {expected}")
-    return SshSettings(login, KeyFiles(key or Path(), host_keys or Path()))
-
-
-def _topics(reading: _Reading) -> TopicSettings:
-    return TopicSettings(
-        regex=reading.value(variables.REPLICA_TOPICS_SOURCE_REGEX),
-        exclude_regex=reading.value(variables.REPLICA_TOPICS_EXCLUDE_REGEX),
-        suffix=reading.value(variables.REPLICA_TOPICS_DEST_SUFFIX),
-        start=reading.value(variables.REPLICA_TOPICS_START),
-        replication_factor=reading.value(variables.REPLICATION_FACTOR),
-    )
-
-
-def _engine(reading: _Reading) -> EngineSettings:
-    return EngineSettings(
-        lanes=reading.value(variables.LANES),
-        tasks=reading.value(variables.TASKS),
-        slice_seconds=reading.value(variables.SLICE_SECONDS),
-        discovery_seconds=reading.value(variables.DISCOVERY_SECONDS),
-        commit_interval=reading.value(variables.COMMIT_INTERVAL_MS) / 1000,
-        commit_bytes=reading.value(variables.COMMIT_BYTES),
-        transaction_timeout=reading.value(variables.TRANSACTION_TIMEOUT_SECONDS),
-        on_gap=reading.value(variables.ON_GAP),
-        spark_master=reading.value(variables.SPARK_MASTER),
-        spark_driver_memory=reading.value(variables.SPARK_DRIVER_MEMORY),
-        spark_secret=reading.value(variables.SPARK_AUTHENTICATE_SECRET),
-        spark_driver_host=reading.value(variables.SPARK_DRIVER_HOST),
-        spark_driver_port=reading.value(variables.SPARK_DRIVER_PORT),
-        max_bytes_per_second=reading.value(variables.MAX_BYTES_PER_SECOND),
-    )
+    return SshSettings(login, KeyFiles(files.key or Path(), files.host_keys or Path()))

@@ -167,6 +167,12 @@ def whole(minimum: int, maximum: int) -> Callable[[str], int]:
     return parse_whole
 
 
+def milliseconds(minimum: int, maximum: int) -> Callable[[str], float]:
+    """A parser of whole milliseconds; the value is in seconds."""
+    parse = whole(minimum, maximum)
+    return lambda value: parse(value) / 1000
+
+
 def seconds(minimum: float, maximum: float) -> Callable[[str], float]:
     """A parser of durations in seconds, with or without decimals."""
 

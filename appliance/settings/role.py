@@ -1,4 +1,4 @@
-"""Which part of the appliance reads the settings: it decides which variables must be there."""
+"""The parts of the appliance that read the settings, and the two clusters that the settings name."""
 
 import enum
 
@@ -18,3 +18,10 @@ class Role(enum.Flag):
 
 TUNNEL_ENDS = Role.SOURCE | Role.DESTINATION
 EVERY_ROLE = TUNNEL_ENDS | Role.REPLICATOR
+
+
+class Side(enum.StrEnum):
+    """One of the two clusters; the value is the prefix of its variables, in lower case."""
+
+    SOURCE = "source"
+    DESTINATION = "destination"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 PORTS_MAX = 1000
 """Ports of one pattern, at most: it should not name every service of its domain."""
 
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _ENDS_IN_A_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)")
 
@@ -135,3 +136,40 @@ class AllowedTargets:
         exact = {target.port for target in self.exact if target.host == host}
         by_pattern = {port for pattern in self.patterns if pattern.matches_host(host) for port in pattern.ports}
         return tuple(sorted(exact | by_pattern))
+
+
+def user_name(value: str) -> str:
+    """A user name that needs no quoting anywhere.
+
+    Raises:
+        ValueError: with what is expected.
+    """
+    if not _USER.fullmatch(value):
+        raise ValueError("expected a user name: at most 64 of the characters a-z A-Z 0-9 . _ -")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user of a server."""
+
+    user: str
+    server: Target
+
+    @classmethod
+    def parse(cls, text: str) -> "Login":
+        """``user@host:port`` to a login.
+
+        Raises:
+            ValueError: with what is expected.
+        """
+        user, separator, server = text.partition("@")
+        if not separator:
+            raise ValueError("expected user@host:port")
+        try:
+            return cls(user_name(user), Target.parse(server))
+        except ValueError as error:
+            raise ValueError("expected user@host:port") from error
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.server}"

@@ -1,39 +1,98 @@
-"""What is to be known about a variable of setenv.sh."""
+"""The declaration of a variable of setenv.sh, which stands in the annotation of the field that holds its value.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+::
+
+    lanes: Annotated[int, Variable("LANES", "Transactional ids ...", Role.REPLICATOR, whole(0, 1000), "0")]
+
+Everything else follows from the declaration: the table of all variables, the template, what ``parse`` reads. A field
+that is made from several variables names them all; ``parse`` puts its value together. A field of ClusterSettings has a
+variable for each side.
+"""
+
+import dataclasses
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from appliance.settings.role import Role
+from appliance.settings.role import Role, Side
 
 _T_co = TypeVar("_T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Variable(Generic[_T_co]):
-    """One variable: why it is there, who needs it, and how its text becomes a value.
+    """One variable: its reason, the roles that read it, and the parser from its text to its value.
 
-    ``default`` None means required. ``confidential`` means that its value is never shown, and may be in a file.
+    ``default`` None means required, in the roles that it names. The value of a ``confidential`` variable is never
+    shown, and may be in a file.
     """
 
     name: str
     reason: str
     roles: Role
     parse: Callable[[str], _T_co]
-    default: str | None
-    confidential: bool
+    default: str | None = None
+    confidential: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By which it is set: its own, and that of the file that holds it, where it is confidential."""
+        """Its own name, and that of the file that may hold a confidential value."""
         return (self.name, f"{self.name}_FILE") if self.confidential else (self.name,)
 
     @property
     def required(self) -> bool:
-        """Whether the roles that it names cannot do without."""
+        """True if the roles that it names cannot do without."""
         return self.default is None
 
     @property
     def absent(self) -> _T_co:
         """Its value where it is not set: the default's, or the empty value of its type."""
         return self.parse(self.default or "")
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """The declarations of a field that both clusters have."""
+
+    source: Variable[object]
+    destination: Variable[object]
+
+    @classmethod
+    def of(cls, variable: Variable[object], destination_roles: Role) -> "BothSides":
+        """The two made from one; it has the source's roles, no side in its name, and maybe ``{side}`` in its reason."""
+        source, destination = (
+            replace(variable, name=f"{side.upper()}_{variable.name}", reason=variable.reason.format(side=side))
+            for side in Side
+        )
+        return cls(source, replace(destination, roles=destination_roles))
+
+
+def declared(kind: type, side: Side | None = None) -> dict[str, tuple[Variable[object], ...]]:
+    """The variables declared at each field of a dataclass; of a cluster's those of ``side``."""
+    return {
+        name: tuple(_variables(hint, side)) for name, hint in typing.get_type_hints(kind, include_extras=True).items()
+    }
+
+
+def declared_within(kind: type, side: Side | None = None) -> Iterator[Variable[object]]:
+    """All variables of a dataclass and of the dataclasses in its fields, in the order of the fields."""
+    for hint in typing.get_type_hints(kind, include_extras=True).values():
+        yield from _variables(hint, side)
+        parts = typing.get_args(hint) or (hint,)
+        own_side = next((part for part in _metadata(hint) if isinstance(part, Side)), side)
+        for part in parts:
+            if isinstance(part, type) and dataclasses.is_dataclass(part):
+                yield from declared_within(part, own_side)
+
+
+def _variables(hint: object, side: Side | None) -> Iterator[Variable[object]]:
+    for part in _metadata(hint):
+        if isinstance(part, Variable):
+            yield part
+        elif isinstance(part, BothSides):
+            yield part.source if side is Side.SOURCE else part.destination
+
+
+def _metadata(hint: object) -> tuple[object, ...]:
+    return getattr(hint, "__metadata__", ())

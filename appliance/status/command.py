@@ -1,5 +1,6 @@
 """``appliance status``: the snapshot at the terminal, once or again and again; no replicator need run."""
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -10,6 +11,8 @@ from rich.live import Live
 
 from appliance.errors import ApplianceError
 from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from appliance.status.model.document import document
 from appliance.status.model.snapshot import Snapshot
@@ -90,3 +93,22 @@ def _shower(as_json: bool, watching: contextlib.ExitStack | None = None) -> Show
         return lambda snapshot: live.update(rendered(snapshot), refresh=True)
     printer = terminal if terminal.is_terminal else Console(width=_WIDTH)
     return lambda snapshot: printer.print(rendered(snapshot), soft_wrap=False)
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
+    command.add_argument("--json", action="store_true", help="print JSON with every partition instead of a table")
+    command.add_argument("--watch", action="store_true", help="look again every 2 s until Ctrl-C")
+
+
+STATUS = Command(
+    "Says from what both clusters have committed, per topic and partition: copied, lag in records and seconds, "
+    "rate, what is stopped, why and since when, gaps, and which replicator has which lane. No replicator need run. "
+    "What cannot be known is unknown, never 0. Exit code 0 when all is copied or being copied; 1 when something is "
+    "stopped or unknown, or no replicator of the link has ever run.",
+    with_settings(
+        Role.REPLICATOR,
+        lambda settings, parsed, stopping: run_status(settings, parsed.topic, parsed.json, parsed.watch, stopping),
+    ),
+    _add_options,
+)

@@ -1,5 +1,6 @@
 """``appliance verify``: a progress bar on stderr while it runs, then a table or JSON on stdout."""
 
+import argparse
 import asyncio
 import contextlib
 import sys
@@ -12,6 +13,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from appliance.errors import ApplianceError
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
 from appliance.settings.values import Settings, Start
 from appliance.verify import verification
 from appliance.verify.model.report import VerificationReport
@@ -94,3 +97,27 @@ def _print(report: VerificationReport) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
+    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    command.add_argument(
+        "--wait",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long the destination may take to catch up with what the source holds now (default: 10)",
+    )
+
+
+VERIFY = Command(
+    "Reads every copied topic at the source, up to where it ends now, and its copy, and compares them: key, value, "
+    "headers, time and place of each record. Exit code 0 when the copies are equal as far as both sides still keep "
+    "them; 1 when one is behind, differs, is missing or cannot be read.",
+    with_settings(
+        Role.REPLICATOR,
+        lambda settings, parsed, stopping: run_verify(settings, parsed.topic, parsed.json, parsed.wait, stopping),
+    ),
+    _add_options,
+)

@@ -59,8 +59,8 @@ def kafka_cluster(cluster: Cluster, side: Side) -> KafkaCluster:
 def plain_client(bootstrap: str, side: Side) -> KafkaCluster:
     """Our own client of a cluster in plain text, given as its bootstrap list."""
     targets = tuple(map(Target.parse, bootstrap.split(",")))
-    nobody = SaslMechanism.PLAIN, "", Secret("")
-    settings = ClusterSettings(side, side.value, targets, SecurityProtocol.PLAINTEXT, *nobody, ca_file=None)
+    plain = SecurityProtocol.PLAINTEXT, SaslMechanism.PLAIN
+    settings = ClusterSettings(side, side.value, targets, "", Secret(""), *plain, ca_file=None)
     return KafkaCluster(settings, system_addresses, "bench")
 
 

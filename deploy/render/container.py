@@ -16,7 +16,7 @@ from appliance.settings.env_file import assignment
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.values import Settings
-from appliance.settings.variables import MAX_BYTES_PER_SECOND, TABLE
+from appliance.settings.variables import TABLE
 from deploy.render.mounts import Mount, mounts
 from deploy.render.vm import CONSOLE_PORT, STATUS_PORT, Vm
 
@@ -48,7 +48,7 @@ SERVICES = {
 }
 """The containers of each VM, by the VM's role."""
 
-_READ_AGAIN = f"export {MAX_BYTES_PER_SECOND.name}="
+_READ_AGAIN = "export MAX_BYTES_PER_SECOND="
 
 _RESOLVER = "127.0.0.1:53"
 """The DNS shim, in the network that the replicator shares: Docker's own resolver asks there, and on no other port."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.settings import variables
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.values import SecretFile, Settings
+from appliance.settings.variables import BY_NAME, TABLE
 
 DIRECTORY = "/etc/appliance"
 """Where a container works, and finds its settings and these files."""
@@ -59,7 +59,7 @@ def _folder(variable: str, file: Path) -> Mount:
 
 def secret_files(settings: Settings, role: Role) -> Iterator[SecretFile]:
     """Those of the secrets that a service of this role needs."""
-    needed = {variable.name for variable in variables.TABLE if variable.roles & role}
+    needed = {variable.name for variable in TABLE if variable.roles & role}
     return (file for file in settings.secret_files if file.variable in needed)
 
 
@@ -71,7 +71,8 @@ def _secrets(settings: Settings, role: Role) -> Iterator[Mount]:
 
 
 def _authorities(settings: Settings, role: Role) -> Iterator[Mount]:
-    for cluster, named in ((settings.source, variables.SOURCE), (settings.destination, variables.DESTINATION)):
-        if cluster.ca_file is not None and named.ca_file.roles & role:
-            target = f"{DIRECTORY}/{named.ca_file.name}.pem"
-            yield Mount(named.ca_file.name, cluster.ca_file.absolute(), target, target)
+    for cluster in (settings.source, settings.destination):
+        variable = cluster.variable("CA_FILE")
+        if cluster.ca_file is not None and BY_NAME[variable].roles & role:
+            target = f"{DIRECTORY}/{variable}.pem"
+            yield Mount(variable, cluster.ca_file.absolute(), target, target)

@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.connection import TIMEOUTS, Timeouts
 from appliance.kafka.client.dial import Resolve
 from appliance.kafka.client.fetch import Session
+from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
@@ -56,7 +56,20 @@ Answer = TypeVar("Answer")
 
 LANES = 4
 ENGINE = EngineSettings(
-    LANES, 1, 10.0, 3.0, 0.005, 4 * 1024 * 1024, 30.0, OnGap.STOP, "local[*]", "512m", Secret(""), "", 0, 0
+    on_gap=OnGap.STOP,
+    lanes=LANES,
+    tasks=1,
+    slice_seconds=10.0,
+    discovery_seconds=3.0,
+    commit_interval=0.005,
+    commit_bytes=4 * 1024 * 1024,
+    max_bytes_per_second=0,
+    transaction_timeout=30.0,
+    spark_master="local[*]",
+    spark_secret=Secret(""),
+    spark_driver_host="",
+    spark_driver_port=0,
+    spark_driver_memory="512m",
 )
 
 
@@ -69,10 +82,10 @@ def cluster_settings(cluster: Cluster, side: Side, bootstrap: Target | None = No
         side,
         cluster.plan.name,
         (bootstrap,) if bootstrap else cluster.home_targets,
-        SecurityProtocol.PLAINTEXT,
-        SaslMechanism.PLAIN,
         "",
         Secret(""),
+        SecurityProtocol.PLAINTEXT,
+        SaslMechanism.PLAIN,
         None,
     )
 
@@ -226,7 +239,7 @@ class Engine:
     def discovery(self) -> TopicDiscovery:
         """A new look at both clusters."""
         naming = self.pair.naming
-        topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, -1)
+        topics = TopicSettings(naming.included.pattern, naming.suffix, "", Start.EARLIEST, -1)
         return TopicDiscovery(self.source, self.destination, naming, topics)
 
     def held(self, topic: str, partition: int = 0) -> Position | None:

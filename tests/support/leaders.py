@@ -73,7 +73,7 @@ def _settings(cluster: Cluster) -> ClusterSettings:
     key, secret = (keys[0].key, keys[0].secret) if keys else ("", Secret(""))
     targets = cluster.home_targets
     return ClusterSettings(
-        Side.SOURCE, cluster.plan.name, targets, security, SaslMechanism.PLAIN, key, secret, cluster.ca_file
+        Side.SOURCE, cluster.plan.name, targets, key, secret, security, SaslMechanism.PLAIN, cluster.ca_file
     )
 
 

@@ -15,8 +15,7 @@ from typing import Protocol
 
 import asyncssh
 
-from appliance.settings.login import Login
-from appliance.settings.target import Target
+from appliance.settings.target import Login, Target
 from appliance.settings.values import KeyFiles, SshSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.client import TunnelClient

@@ -1,7 +1,7 @@
 """Reading one partition by itself, Fetch by Fetch: what is committed there from an offset on."""
 
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition
 from appliance.kafka.records import batch
@@ -10,7 +10,7 @@ from appliance.kafka.records.records import Record, unpack
 
 
 async def fetch_partition(
-    cluster: KafkaCluster, metadata: Metadata, partition: Partition, offset: int, purpose: str, limits: FetchLimits
+    cluster: Cluster, metadata: Metadata, partition: Partition, offset: int, purpose: str, limits: FetchLimits
 ) -> Fetched:
     """One Fetch from the leader that ``metadata`` name, by the topic's id and that leader's epoch.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.errors import ApplianceError, BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
 from appliance.kafka.client.produce import Copy, check_produced, produce
 from appliance.kafka.client.transactions import Producer, add_partitions, end_transaction
@@ -42,7 +42,7 @@ class Writer:
     """Writes transactions of one producer epoch; ``positions`` is the lane's partition of the positions topic."""
 
     def __init__(
-        self, cluster: KafkaCluster, producer: Producer, positions: Partition, metadata: Metadata, timeout: float
+        self, cluster: Cluster, producer: Producer, positions: Partition, metadata: Metadata, timeout: float
     ) -> None:
         self.producer = producer
         self.metadata = metadata

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import WriteLimits, write_limits
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
 from appliance.link.model.checkpoint import StartOffsets, start_offset
@@ -37,8 +37,8 @@ class Admission:
 
 
 async def admit(
-    source: KafkaCluster,
-    destination: KafkaCluster,
+    source: Cluster,
+    destination: Cluster,
     lane: Lane,
     replicas: Collection[Replica],
     starts: Mapping[str, StartOffsets],
@@ -99,7 +99,7 @@ def too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, 
 
 
 async def _copies(
-    destination: KafkaCluster,
+    destination: Cluster,
     metadata: Metadata,
     lane: Lane,
     replicas: Collection[Replica],

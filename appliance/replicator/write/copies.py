@@ -14,8 +14,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.leader_epochs import epoch_ends
 from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets, undecided
 from appliance.kafka.client.partition_reader import fetch_partition
@@ -43,7 +43,7 @@ class CopyEnds:
 
 
 async def examine_copies(
-    cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
+    cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
 ) -> CopyEnds:
     """Find where each copy ends, given its remembered end; refused are those that hold less, or more.
 
@@ -77,7 +77,7 @@ async def examine_copies(
 class _Examined:
     """A copy that is remembered to ``end``, and ends at ``found``."""
 
-    cluster: KafkaCluster
+    cluster: Cluster
     metadata: Metadata
     copy: Partition
     end: CopyEnd

@@ -8,8 +8,8 @@ from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped, PartitionsUnavailable
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import WriteLimits, write_limits
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.position import Position
@@ -58,8 +58,8 @@ class LaneRunner:
     """A lane with what it reads from and what it owns; it outlives the slice, and stays warm."""
 
     lane: Lane
-    source: KafkaCluster
-    destination: KafkaCluster
+    source: Cluster
+    destination: Cluster
     reader: SourceReader
     engine: EngineSettings
     notice: Notice
@@ -146,7 +146,7 @@ class LaneRunner:
         """The partitions that are to be taken in now."""
         if len(self._taken_in) == len(self.replicas):
             return []
-        return self._held_back.due((r for r in self.replicas if r not in self._taken_in), time.monotonic())
+        return self._held_back.due((r for r in self.replicas if r not in self._taken_in), _clock())
 
     async def _take_in(self, replicas: Sequence[Replica]) -> None:
         """Have the reader read these partitions on from what is remembered: all of them, or those that are added.
@@ -179,7 +179,7 @@ class LaneRunner:
     def _wait(self, replica: Replica, error: ApplianceError) -> None:
         """Leave a partition out for now."""
         self.notice(replica.name, error)
-        self._held_back.add(replica, time.monotonic())
+        self._held_back.add(replica, _clock())
 
     async def _hold_back(self, error: PartitionsUnavailable, stopping: asyncio.Event) -> None:
         """Leave out the partitions whose copies cannot be written now; the lane, which is cold, goes on with others."""
@@ -194,7 +194,7 @@ class LaneRunner:
 
     async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """One transaction with what has arrived; none when that is nothing for long, or others may be tried again."""
-        pause = self._held_back.pause(time.monotonic())
+        pause = self._held_back.pause(_clock())
         try:
             async with asyncio.timeout(min(_SILENCE, pause)):
                 await self.ready.wait()
@@ -207,12 +207,12 @@ class LaneRunner:
         chunks = self.reader.take(self.ready, self.engine.commit_bytes)
         rows: list[LedgerRow] = []
         if chunks:
-            began = time.monotonic()
+            began = _clock()
             replicas = {chunk.replica for chunk in chunks}
             rows = await self.lane.commit(chunks, self._moving(replicas))
             self._wrote = True
             self._wrote_to(replicas)
-            self._took += (time.monotonic() - began - self._took) * _NEWEST
+            self._took += (_clock() - began - self._took) * _NEWEST
             await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
         await self._settle(self.reader.stopped(self.ready))
         if self.ready.filled:
@@ -221,7 +221,7 @@ class LaneRunner:
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """Collect what comes in a trickle for a moment, rather than commit it record by record."""
-        while (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
+        while (pause := until - _clock()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
             self.ready.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -280,11 +280,11 @@ class LaneRunner:
         (invariant G): only a start finds out, since nothing is under way then. One with too few replicas in sync would
         keep a transaction, and so the lane, from ending.
         """
-        began = time.monotonic()
+        began = _clock()
         if not self._taken_in or began < self._copies_looked_at + _COPIES_INTERVAL:
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
-        self._copies_looked_at = time.monotonic()
+        self._copies_looked_at = _clock()
         made_anew = any(made_anew_since(replica, metadata) for replica in self._taken_in)
         if made_anew or self.lane.has_moved(metadata):
             self.lane.begin_anew()
@@ -297,7 +297,7 @@ class LaneRunner:
 
     async def _look_for_room(self) -> None:
         """Try again what was refused where a copy takes larger batches by now."""
-        now = time.monotonic()
+        now = _clock()
         if not self._refused or now < self._room_looked_at + _ROOM_INTERVAL:
             return
         self._room_looked_at = now
@@ -363,3 +363,7 @@ async def _unless_set(stopping: asyncio.Event, work: Coroutine[object, object, N
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

@@ -15,7 +15,7 @@ import asyncssh
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from appliance.errors import SettingsError
-from appliance.settings.key_files import read_private_key, read_public_keys
+from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.values import SshSettings
 from appliance.tunnel.model.timeouts import Timeouts
 

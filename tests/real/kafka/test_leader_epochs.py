@@ -33,7 +33,7 @@ async def as_is(host: str) -> tuple[str, ...]:
 
 def settings(target: Target) -> ClusterSettings:
     return ClusterSettings(
-        Side.SOURCE, "source", (target,), SecurityProtocol.PLAINTEXT, SaslMechanism.PLAIN, "", Secret(""), None
+        Side.SOURCE, "source", (target,), "", Secret(""), SecurityProtocol.PLAINTEXT, SaslMechanism.PLAIN, None
     )
 
 

@@ -53,7 +53,7 @@ async def test_case_20_a_broker_that_answers_is_not_the_only_one_that_is_ever_as
         for target in behind:
             await all_.enter_async_context(scripted_broker(target.host, target.port, [one, other], newest=13))
         settings = ClusterSettings(
-            Side.SOURCE, "c", (one, other), SecurityProtocol.PLAINTEXT, SaslMechanism.PLAIN, "", Secret(""), None
+            Side.SOURCE, "c", (one, other), "", Secret(""), SecurityProtocol.PLAINTEXT, SaslMechanism.PLAIN, None
         )
         async with KafkaCluster(settings, as_it_is, "test") as cluster:
             for _ in range(_QUESTIONS):

@@ -68,10 +68,10 @@ async def test_whatever_breaks_each_partition_is_read_in_order_without_a_hole(se
             Side.SOURCE,
             "source",
             (broker.target,),
-            SecurityProtocol.PLAINTEXT,
-            SaslMechanism.PLAIN,
             "",
             Secret(""),
+            SecurityProtocol.PLAINTEXT,
+            SaslMechanism.PLAIN,
             None,
         )
         async with KafkaCluster(settings, as_is, "test") as source, asyncio.timeout(PATIENCE):

@@ -87,7 +87,7 @@ async def between(
 
 def discovery(engine: Engine, replication_factor: int = 1) -> TopicDiscovery:
     naming = engine.pair.naming
-    topics = TopicSettings(naming.included.pattern, "", naming.suffix, Start.EARLIEST, replication_factor)
+    topics = TopicSettings(naming.included.pattern, naming.suffix, "", Start.EARLIEST, replication_factor)
     return TopicDiscovery(engine.source, engine.destination, naming, topics)
 
 

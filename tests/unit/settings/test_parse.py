@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.settings.login import Login
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
-from appliance.settings.target import Target, TargetPattern
+from appliance.settings.target import Login, Target, TargetPattern
 from appliance.settings.values import KeyFiles, Route, SecretFile, SecurityProtocol, SshSettings, Start
 from appliance.settings.variable import Variable
 from appliance.settings.variables import GONE, TABLE

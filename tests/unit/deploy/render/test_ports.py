@@ -3,7 +3,7 @@ import ipaddress
 import pytest
 
 from appliance.settings.target import Target
-from appliance.settings.variables import TUNNEL_ENDPOINT_NETWORK
+from appliance.settings.variables import BY_NAME
 from deploy.render.compose import DESTINATION_VM, SOURCE_VM
 from deploy.render.vm import PortMapping, link_address
 
@@ -17,7 +17,7 @@ def test_the_addresses_of_links_are_loopback_and_none_of_an_endpoint() -> None:
     for number in range(100):
         address = link_address(f"orange-{number}", SOURCE_VM)
         assert address in ipaddress.ip_network("127.0.0.0/8")
-        assert address not in TUNNEL_ENDPOINT_NETWORK.absent
+        assert address not in BY_NAME["TUNNEL_ENDPOINT_NETWORK"].absent
 
 
 def test_a_hundred_links_have_a_hundred_addresses() -> None:

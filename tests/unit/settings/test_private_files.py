@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from appliance.settings.key_files import read_private_key, read_public_keys
+from appliance.settings.private_files import read_private_key, read_public_keys
 
 KEY = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PRIVATE = KEY.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())

@@ -1,0 +1,45 @@
+"""A command of ``bin/appliance``, as its room declares it in its own ``command.py``."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from appliance.runtime import log
+from appliance.settings.env_file import read_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+
+Run = Callable[[argparse.Namespace, asyncio.Event], Awaitable[int | None]]
+"""Runs until it is done, or until the event is set; gives the exit code, None for 0."""
+
+
+def _none(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: the text of its help, its work, and the options that it has beside ``--env-file``.
+
+    ``loop`` makes its event loop; None is asyncio's.
+    """
+
+    description: str
+    run: Run
+    add_options: Callable[[argparse.ArgumentParser], None] = _none
+    loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+
+
+def with_settings(
+    role: Role, run: Callable[[Settings, argparse.Namespace, asyncio.Event], Awaitable[int | None]]
+) -> Run:
+    """A command's work that begins with the settings of ``role``, and logs as they say."""
+
+    async def read_and_run(parsed: argparse.Namespace, stopping: asyncio.Event) -> int | None:
+        settings = read_settings(parsed.env_file, role, os.environ)
+        log.configure(settings.log)
+        return await run(settings, parsed, stopping)
+
+    return read_and_run

@@ -1,0 +1,267 @@
+"""The settings of the replicator: the topics that it copies, its engine, and its console."""
+
+import enum
+import os
+from dataclasses import dataclass
+from typing import Annotated
+
+from appliance.settings.parsers import (
+    address,
+    choice,
+    listening_target,
+    matching,
+    milliseconds,
+    regex,
+    replication_factor,
+    seconds,
+    secret,
+    topic_suffix,
+    whole,
+)
+from appliance.settings.role import Role
+from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.variable import Variable
+
+
+class Start(enum.StrEnum):
+    """The place where the copy of a partition begins when the link is new."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class OnGap(enum.StrEnum):
+    """The reaction to a source that no longer holds the next record."""
+
+    STOP = "stop"
+    RECORD = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The topics that are copied, and the names and properties of their copies."""
+
+    regex: Annotated[
+        str,
+        Variable(
+            "REPLICA_TOPICS_SOURCE_REGEX",
+            "Topics to copy: a regular expression that matches the whole name.",
+            Role.REPLICATOR,
+            regex,
+        ),
+    ]
+    suffix: Annotated[
+        str,
+        Variable(
+            "REPLICA_TOPICS_DEST_SUFFIX",
+            "Suffix of a copy's name: copy makes topic.copy of topic.",
+            Role.REPLICATOR,
+            topic_suffix,
+        ),
+    ]
+    exclude_regex: Annotated[
+        str,
+        Variable(
+            "REPLICA_TOPICS_EXCLUDE_REGEX",
+            "Topics to leave out, though they match: a regular expression for the whole name; empty: none.",
+            Role.REPLICATOR,
+            regex,
+            "",
+        ),
+    ]
+    start: Annotated[
+        Start,
+        Variable(
+            "REPLICA_TOPICS_START",
+            "Begin of a partition's copy when the link is new: earliest or latest.",
+            Role.REPLICATOR,
+            choice(Start),
+            "earliest",
+        ),
+    ]
+    replication_factor: Annotated[
+        int,
+        Variable(
+            "REPLICATION_FACTOR",
+            "Replication factor of the topics made on the destination; -1: its brokers' default.",
+            Role.REPLICATOR,
+            replication_factor,
+            "-1",
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """The replicator's engine; times in seconds, sizes in bytes.
+
+    ``spark_secret`` is the Spark cluster's. A ``spark_driver_host`` of "" means the address by which Spark's master is
+    reached.
+    """
+
+    on_gap: Annotated[
+        OnGap,
+        Variable(
+            "ON_GAP",
+            "Reaction to a source that no longer holds the next record: stop, or record the gap and go on.",
+            Role.REPLICATOR,
+            choice(OnGap),
+            "stop",
+        ),
+    ]
+    lanes: Annotated[
+        int,
+        Variable(
+            "LANES",
+            "Transactional ids that copy side by side, fixed when the link is new; 0: one for each task.",
+            Role.REPLICATOR,
+            whole(0, 1000),
+            "0",
+        ),
+    ]
+    tasks: Annotated[
+        int,
+        Variable(
+            "TASKS", "Spark tasks at once; 0: one for each core of this host.", Role.REPLICATOR, whole(0, 1000), "0"
+        ),
+    ]
+    slice_seconds: Annotated[
+        float,
+        Variable(
+            "SLICE_SECONDS",
+            "Longest time that one Spark job copies before the next.",
+            Role.REPLICATOR,
+            seconds(1, 3600),
+            "60",
+        ),
+    ]
+    discovery_seconds: Annotated[
+        float,
+        Variable(
+            "DISCOVERY_SECONDS",
+            "Time between two searches for new topics and partitions.",
+            Role.REPLICATOR,
+            seconds(0.1, 3600),
+            "3",
+        ),
+    ]
+    commit_interval: Annotated[
+        float,
+        Variable(
+            "COMMIT_INTERVAL_MS",
+            "Longest time in milliseconds that a transaction gathers records.",
+            Role.REPLICATOR,
+            milliseconds(1, 60_000),
+            "25",
+        ),
+    ]
+    commit_bytes: Annotated[
+        int,
+        Variable(
+            "COMMIT_BYTES",
+            "Bytes after which a transaction commits sooner.",
+            Role.REPLICATOR,
+            whole(2**16, 2**30),
+            str(2**24),
+        ),
+    ]
+    max_bytes_per_second: Annotated[
+        int,
+        Variable(
+            "MAX_BYTES_PER_SECOND",
+            "Most bytes of records read from the source in a second; 0: no bound. Read again while copying.",
+            Role.REPLICATOR,
+            whole(0, 2**40),
+            "0",
+        ),
+    ]
+    transaction_timeout: Annotated[
+        float,
+        Variable(
+            "TRANSACTION_TIMEOUT_SECONDS",
+            "Time after which the destination aborts a transaction whose lane died.",
+            Role.REPLICATOR,
+            seconds(1, 900),
+            "60",
+        ),
+    ]
+    spark_master: Annotated[
+        str,
+        Variable(
+            "SPARK_MASTER",
+            "The Spark that runs the tasks: local[*], spark://host:port or k8s://url.",
+            Role.REPLICATOR,
+            matching(
+                r"local(\[([0-9]+|\*)(,[0-9]+)?\])?|(spark|k8s)://\S+", "local[*], spark://host:port or k8s://url"
+            ),
+            "local[*]",
+        ),
+    ]
+    spark_secret: Annotated[
+        Secret,
+        Variable(
+            "SPARK_AUTHENTICATE_SECRET",
+            "The secret that all parts of a Spark cluster share; required with spark://host:port.",
+            Role.REPLICATOR,
+            secret,
+            "",
+            confidential=True,
+        ),
+    ]
+    spark_driver_host: Annotated[
+        str,
+        Variable(
+            "SPARK_DRIVER_HOST",
+            "Address of this host at which a Spark cluster reaches it; empty: that from which it reaches SPARK_MASTER.",
+            Role.REPLICATOR,
+            address,
+            "",
+        ),
+    ]
+    spark_driver_port: Annotated[
+        int,
+        Variable(
+            "SPARK_DRIVER_PORT",
+            "First of the three ports there that a Spark cluster dials; 0: any three.",
+            Role.REPLICATOR,
+            whole(0, 65_533),
+            "0",
+        ),
+    ]
+    spark_driver_memory: Annotated[
+        str,
+        Variable(
+            "SPARK_DRIVER_MEMORY",
+            "Heap of the Spark driver's JVM.",
+            Role.REPLICATOR,
+            matching(r"[1-9][0-9]*[mMgG]", "a size such as 512m or 2g"),
+            "512m",
+        ),
+    ]
+
+    @property
+    def in_a_cluster(self) -> bool:
+        """True if tasks run on other hosts than the driver's."""
+        return not self.spark_master.startswith("local")
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks that copy at once: as set, else one for each core."""
+        return self.tasks or os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """The address that serves the replicator's health, metrics and status; port 0 is any free one."""
+
+    listen: Annotated[
+        Target,
+        Variable(
+            "CONSOLE_LISTEN",
+            "Address, host:port, of /health, /metrics and /status, which ask for no login. Port 0: a free one.",
+            Role.REPLICATOR,
+            listening_target,
+            "127.0.0.1:8080",
+        ),
+    ]

@@ -1,0 +1,250 @@
+"""The settings of the tunnel and of the DNS shim."""
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from appliance.settings.parsers import (
+    address,
+    host,
+    listening_target,
+    loopback_network,
+    loopback_target,
+    networks,
+    optional,
+    seconds,
+    secret,
+    whole,
+)
+from appliance.settings.role import TUNNEL_ENDS, Role
+from appliance.settings.secret import Secret
+from appliance.settings.target import AllowedTargets, Login, Target, is_itself
+from appliance.settings.variable import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """One end's identity as PEM files: the authority it believes, its certificate with the chain, its private key."""
+
+    authority: Annotated[
+        Path,
+        Variable(
+            "TUNNEL_AUTHORITY_FILE",
+            "PEM file of the authority that signs both ends' certificates; empty: they are made from SHARED_SECRET.",
+            TUNNEL_ENDS,
+            optional(Path),
+            "",
+        ),
+    ]
+    certificate: Annotated[
+        Path,
+        Variable("TUNNEL_CERTIFICATE_FILE", "PEM file of this end's certificate.", TUNNEL_ENDS, optional(Path), ""),
+    ]
+    key: Annotated[
+        Path,
+        Variable("TUNNEL_KEY_FILE", "PEM file of the private key that belongs to it.", TUNNEL_ENDS, optional(Path), ""),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFiles:
+    """SSH keys as files: our own private key, and the public keys of which the server has to hold one."""
+
+    key: Annotated[
+        Path,
+        Variable(
+            "TUNNEL_SSH_KEY_FILE",
+            "File of the private SSH key that logs in there.",
+            Role.DESTINATION,
+            optional(Path),
+            "",
+        ),
+    ]
+    host_keys: Annotated[
+        Path,
+        Variable(
+            "TUNNEL_SSH_HOST_KEYS_FILE",
+            "File of the public host keys of which that server has one, a line each as in a .pub file.",
+            Role.DESTINATION,
+            optional(Path),
+            "",
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SshSettings:
+    """The SSH server through which the destination VM dials the tunnel: a bastion's, or the source VM's own."""
+
+    login: Annotated[
+        Login,
+        Variable(
+            "TUNNEL_SSH",
+            "SSH server, a bastion's or the source VM's own, that carries the tunnel: user@host:port; empty: none.",
+            Role.DESTINATION,
+            optional(Login.parse),
+            "",
+        ),
+    ]
+    files: KeyFiles
+
+
+@dataclass(frozen=True, slots=True)
+class TunnelSettings:
+    """The encrypted connection between the two VMs.
+
+    ``source_id`` and ``destination_id`` are the clusters'. ``server`` is the address that the destination VM, or the
+    SSH server, dials; ``listen`` is the source VM's. ``files`` None means that the certificates, too, are made from
+    ``secret``; ``ssh`` None means that the destination VM dials the source VM directly. ``resolver`` None means the
+    system's DNS servers, and empty ``broker_networks`` all networks in which brokers may live at all.
+    """
+
+    source_id: str
+    destination_id: str
+    server: Annotated[
+        Target,
+        Variable(
+            "SOURCE_SIDE_TUNNEL_IP", "Address of the source VM, as the destination VM dials it.", TUNNEL_ENDS, host
+        ),
+    ]
+    peer_address: Annotated[
+        str,
+        Variable(
+            "DESTINATION_SIDE_TUNNEL_IP",
+            "Address of the destination VM, as the source VM sees it: the firewall rule lets it in.",
+            TUNNEL_ENDS,
+            address,
+        ),
+    ]
+    secret: Annotated[
+        Secret,
+        Variable(
+            "SHARED_SECRET",
+            "The secret that both VMs share; make one with: openssl rand -base64 33",
+            TUNNEL_ENDS,
+            secret,
+            confidential=True,
+        ),
+    ]
+    previous_secret: Annotated[
+        Secret,
+        Variable(
+            "SHARED_SECRET_PREVIOUS",
+            "While SHARED_SECRET is being changed: the one before, until the source VM has the new one.",
+            Role.DESTINATION,
+            secret,
+            "",
+            confidential=True,
+        ),
+    ]
+    listen: Annotated[
+        Target,
+        Variable("TUNNEL_PORT", "The one TCP port between the two VMs.", TUNNEL_ENDS, whole(1, 65535), "15060"),
+        Variable(
+            "TUNNEL_LISTEN",
+            "Address on which the source VM listens; empty: 0.0.0.0, or 127.0.0.1 where TUNNEL_SSH is its own sshd.",
+            Role.SOURCE,
+            optional(address),
+            "",
+        ),
+    ]
+    files: CertificateFiles | None
+    ssh: SshSettings | None
+    allowed: AllowedTargets
+    resolver: Annotated[
+        Target | None,
+        Variable(
+            "TUNNEL_RESOLVER",
+            "DNS server, host:port, that tells the source VM its brokers' addresses; empty: the system's.",
+            Role.SOURCE,
+            optional(Target.parse),
+            "",
+        ),
+    ]
+    broker_networks: Annotated[
+        tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...],
+        Variable(
+            "TUNNEL_BROKER_NETWORKS",
+            "Networks of the brokers' addresses: CIDR, comma separated; empty: all but loopback, link-local, metadata.",
+            Role.SOURCE,
+            networks,
+            "",
+        ),
+    ]
+    endpoint_network: Annotated[
+        ipaddress.IPv4Network,
+        Variable(
+            "TUNNEL_ENDPOINT_NETWORK",
+            "Loopback network in which the destination VM gives each source broker an address.",
+            Role.DESTINATION,
+            loopback_network,
+            "127.64.0.0/10",
+        ),
+    ]
+    connections_max: Annotated[
+        int,
+        Variable(
+            "TUNNEL_CONNECTIONS_MAX",
+            "Most connections through the tunnel at once.",
+            TUNNEL_ENDS,
+            whole(1, 1_000_000),
+            "4096",
+        ),
+    ]
+    idle_seconds: Annotated[
+        float,
+        Variable(
+            "TUNNEL_IDLE_SECONDS",
+            "Longest time that a connection may carry nothing; Kafka's own ends give it up after ten minutes.",
+            TUNNEL_ENDS,
+            seconds(1, 86400),
+            "900",
+        ),
+    ]
+    status: Annotated[
+        Target,
+        Variable(
+            "TUNNEL_STATUS_LISTEN",
+            "Address, host:port, of this end's /health and /metrics, which ask for no login. Port 0: a free one.",
+            TUNNEL_ENDS,
+            listening_target,
+            "127.0.0.1:8081",
+        ),
+    ]
+
+    @property
+    def link(self) -> str:
+        """The link's name, the same on both VMs."""
+        return f"{self.source_id}-{self.destination_id}"
+
+    @property
+    def by_own_sshd(self) -> bool:
+        """True if the SSH server runs on the source VM itself, and dials the tunnel server on that VM's loopback."""
+        return self.ssh is not None and is_itself(self.server.host)
+
+
+@dataclass(frozen=True, slots=True)
+class DnsSettings:
+    """The DNS shim; ``upstream`` None means that names which aren't ours are refused."""
+
+    listen: Annotated[
+        Target,
+        Variable(
+            "DNS_LISTEN",
+            "Loopback address, host:port, of the DNS shim on the destination VM.",
+            Role.DESTINATION | Role.REPLICATOR,
+            loopback_target,
+            "127.0.0.1:53",
+        ),
+    ]
+    upstream: Annotated[
+        Target | None,
+        Variable(
+            "DNS_UPSTREAM",
+            "DNS server, host:port, for names that are not source brokers; empty: they are refused.",
+            Role.DESTINATION,
+            optional(Target.parse),
+            "",
+        ),
+    ]
