@@ -118,7 +118,7 @@ async def _copies(
 def _admit_known(admission: Admission, replica: Replica, held: Position, copies: CopyEnds) -> None:
     refusal = copies.refused.get(replica.copy)
     if fault := identity_fault(replica, held):
-        _admit_another(admission, replica, fault, held, refusal)
+        _admit_another(admission, replica, fault, refusal)
     elif isinstance(refusal, PartitionStopped):
         admission.stops[replica] = refusal
     elif refusal is not None:
@@ -127,11 +127,9 @@ def _admit_known(admission: Admission, replica: Replica, held: Position, copies:
         admission.positions[replica] = replace(held, source_id=replica.source_id, destination_id=replica.destination_id)
 
 
-def _admit_another(
-    admission: Admission, replica: Replica, fault: GapFound, held: Position, refusal: ApplianceError | None
-) -> None:
-    """Stop at a topic that was made anew; no gap explains what a copy made anew holds already (invariants G and H)."""
-    if refusal is None or not is_another(held.destination_id, replica.destination_id):
+def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refusal: ApplianceError | None) -> None:
+    """Stop at a topic that was made anew; no gap explains what its copy has lost, or holds already (G, H and J)."""
+    if refusal is None:
         admission.stops[replica] = fault
     elif isinstance(refusal, PartitionStopped):
         admission.stops[replica] = PartitionStopped(f"{fault}; {refusal}")
