@@ -1,7 +1,7 @@
-"""The positions topic, read on from look to look: one Fetch to each leader, and nothing decoded that is outdated.
+"""The positions topic, read on from where the last collection ended, by one Fetch to each leader.
 
-Nobody is fenced by it. Of a key only the newest record holds, so that of thousands of records that a busy link writes
-between two looks only the last of each partition is decoded.
+It fences nobody. Only the newest record of a key counts, so of the thousands of records that a busy link writes between
+two collections only the last of each partition is decoded.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
 
 
 class PositionsTail:
-    """What the destination remembers of every lane, as far as it has been read."""
+    """The checkpoint of every lane, as far as the positions topic has been read."""
 
     def __init__(self, cluster: KafkaCluster, topic: str) -> None:
         self.checkpoints: tuple[LaneCheckpoint, ...] = ()
@@ -31,7 +31,7 @@ class PositionsTail:
 
     @property
     def stable_ends(self) -> Mapping[Partition, int]:
-        """Up to where each lane's partition is decided, as of the last ``advance``."""
+        """The last stable offset of each lane's partition, as of the last ``advance``."""
         return {(self._topic, lane): checkpoint.read_to for lane, checkpoint in enumerate(self.checkpoints)}
 
     async def advance(self, metadata: Metadata) -> None:
@@ -58,7 +58,7 @@ class PositionsTail:
                 await self._catch_up(topic, leader, led)
         except BrokerRefused as error:
             if not error.retriable:
-                self._forget()  # the log does not hold any more what comes next: the newest of each key is still there
+                self._forget()  # the log no longer holds the next offset, but still the newest record of each key
             raise
 
     def _forget(self) -> None:
@@ -76,7 +76,7 @@ class PositionsTail:
             behind -= {fetched.partition[1] for fetched in everything if self._take(fetched)}
 
     def _take(self, fetched: Fetched) -> bool:
-        """Take in what came of a lane; whether that was all there is."""
+        """Add what was fetched of a lane; true when that was all there is."""
         topic, lane = fetched.partition
         checkpoint = self.checkpoints[lane]
         check(fetched.error, f"fetch {topic}-{lane}")

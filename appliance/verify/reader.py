@@ -1,4 +1,4 @@
-"""Reading the committed batches of one partition, Fetch by Fetch, with patience for a cluster that is moving."""
+"""Reads the committed batches of one partition, Fetch by Fetch, and waits for leaders that move."""
 
 import asyncio
 import time
@@ -40,7 +40,7 @@ class Reader:
         return Reader(self._cluster, self.partition, self._purpose, position)
 
     async def read(self, wait: float = 0.0) -> list[Batch]:
-        """What one Fetch brings; the position moves past it, and past what is no committed record.
+        """The batches of one Fetch; the position moves past them, and past whatever is no committed record.
 
         Nothing comes, and the position stays, when all that is stable has been read; ``wait`` is for how many seconds
         the broker may wait for more then.
@@ -53,7 +53,7 @@ class Reader:
         return await self._patiently(lambda metadata: self._read(metadata, wait))
 
     async def offset_at(self, timestamp: int) -> int | None:
-        """Where the first committed record stands that is not older than ``timestamp``, in milliseconds; None: nowhere.
+        """The offset of the first committed record from ``timestamp`` on, in milliseconds; None: there is none.
 
         A negative time, which is that of a record without one, is older than all: it stands at the position.
 
