@@ -10,11 +10,9 @@ from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.client.partition_reader import committed_records
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
-from appliance.kafka.records import batch
-from appliance.kafka.records.committed import visible
-from appliance.kafka.records.records import Record, unpack
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import newest
 
@@ -82,11 +80,7 @@ class PositionsTail:
         topic, lane = fetched.partition
         checkpoint = self.checkpoints[lane]
         check(fetched.error, f"fetch {topic}-{lane}")
-        batches, following = visible(fetched.records, fetched.aborted, checkpoint.read_to)
-        records: list[Record] = []
-        for data in batches:
-            batch.verify(data)
-            records += unpack(data, checkpoint.read_to)
+        records, following = committed_records(fetched, checkpoint.read_to)
         for remembered in newest(records):
             checkpoint.add(remembered)
         checkpoint.read_to = following
