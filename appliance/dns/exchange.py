@@ -9,13 +9,15 @@ import asyncio
 import contextlib
 import dataclasses
 import secrets
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.dns.framing import framed, read_framed
-from appliance.dns.messages.question import Question
-from appliance.dns.messages.replies import is_reply_to
+from appliance.dns.messages.question import Question, is_reply_to
 from appliance.errors import Unreachable
 from appliance.settings.target import Target
+
+_LENGTH = struct.Struct("!H")
+"""A message on a TCP connection stands behind its length (RFC 1035, section 4.2.2)."""
 
 _Converse = Callable[[str, int, Question], Awaitable[bytes]]
 
@@ -93,3 +95,19 @@ async def _by_stream(host: str, port: int, asked: Question) -> bytes:
         return reply
     finally:
         writer.close()
+
+
+def framed(message: bytes) -> bytes:
+    """The message behind its length."""
+    return _LENGTH.pack(len(message)) + message
+
+
+async def read_framed(reader: asyncio.StreamReader) -> bytes:
+    """The next message of a connection.
+
+    Raises:
+        asyncio.IncompleteReadError: the peer closed.
+        OSError: the connection broke.
+    """
+    (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    return await reader.readexactly(length)

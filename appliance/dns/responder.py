@@ -1,14 +1,14 @@
 """What happens to one query between its arrival and its reply, whatever it came by."""
 
 import asyncio
+import enum
 import ipaddress
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from appliance.dns.counters import Outcome, QueryCounters
 from appliance.dns.messages.answers import Dismissed, answer_mapped, decode, refuse, servfail, truncate
-from appliance.dns.messages.question import Question
-from appliance.dns.messages.replies import response_code
+from appliance.dns.messages.question import Question, response_code
 from appliance.dns.upstream import Upstream
 from appliance.errors import ApplianceError
 
@@ -24,6 +24,21 @@ LOOKUP_TIMEOUT = 4.0
 """Seconds; less than the 5 s after which glibc and musl give up on the shim."""
 
 log = logging.getLogger("appliance.dns")
+
+
+class Outcome(enum.StrEnum):
+    """How a query ended."""
+
+    MAPPED = "mapped"
+    FORWARDED = "forwarded"
+    REFUSED = "refused"
+    SERVFAIL = "servfail"
+    MALFORMED = "malformed"
+    DROPPED = "dropped"
+
+
+QueryCounters = Counter[Outcome]
+"""``MALFORMED`` are those that deserve no look-up, ``DROPPED`` those that came while too many were being answered."""
 
 
 class Responder:

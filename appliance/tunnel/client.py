@@ -31,9 +31,8 @@ from appliance.errors import (
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
-from appliance.tunnel.connect_request import request_target
 from appliance.tunnel.connections import Connections
-from appliance.tunnel.dialler import dialler
+from appliance.tunnel.dialler import dialler, request_target
 from appliance.tunnel.limits.breaker import Breaker
 from appliance.tunnel.limits.connection_limit import ConnectionLimit
 from appliance.tunnel.limits.fd_limit import FD_REMEDY

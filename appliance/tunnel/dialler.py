@@ -1,11 +1,15 @@
-"""The way from the destination VM to the tunnel server: a TCP connection, or a channel of an SSH connection."""
+"""The destination VM's way to a target: the dial to the tunnel server, by TCP or inside SSH, and the CONNECT."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from appliance.errors import TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
+from appliance.tunnel.model.connect import Answer, ConnectClient
 from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.dial import dial
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 
@@ -54,3 +58,25 @@ def dialler(settings: TunnelSettings, timeouts: Timeouts) -> Dialler:
     from appliance.tunnel.ssh.carrier import SshCarrier
 
     return SshCarrier(settings.ssh, settings.server, timeouts)
+
+
+async def request_target(channel: Channel, target: Target, seconds: float) -> Answer:
+    """What the server says to a CONNECT to ``target``; the target's first bytes stay in the channel.
+
+    Raises:
+        TimedOut: it says nothing for ``seconds``.
+        IdentityRefused: it does not believe us.
+        PeerError: what it says is no answer to a CONNECT.
+        Unreachable: it hung up.
+    """
+    connect = ConnectClient(target)
+    channel.send(connect.request())
+    answer = None
+    try:
+        async with asyncio.timeout(seconds):
+            while answer is None:
+                answer = connect.receive(await channel.receive())
+    except TimeoutError as error:
+        raise TimedOut(f"no answer to CONNECT within {seconds:g} s") from error
+    channel.unread(connect.first_bytes)
+    return answer

@@ -18,8 +18,7 @@ from appliance.settings.values import Side, TunnelSettings
 from appliance.tls.certificates import days_left
 from appliance.tls.identity import Identity, Known
 from appliance.tls.proof_check import TOLERANCE
-from appliance.tunnel.connect_request import request_target
-from appliance.tunnel.dialler import dialler
+from appliance.tunnel.dialler import dialler, request_target
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 

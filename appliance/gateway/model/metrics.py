@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from appliance.dns.counters import Outcome, QueryCounters
+from appliance.dns.responder import Outcome, QueryCounters
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.health import Keys
 from appliance.settings.values import Side, TunnelSettings

@@ -19,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from appliance.tunnel.limits.rate import RateLimit
 from appliance.tunnel.model.counters import Counters, Refusal
 
 log = logging.getLogger("appliance.tunnel")
@@ -43,6 +42,40 @@ class Room(enum.Enum):
     FREE = enum.auto()
     ONE_FULL = enum.auto()
     ALL_FULL = enum.auto()
+
+
+class RateLimit:
+    """A token bucket: admits ``rate`` a second in the long run, and up to ``burst`` at once after a pause.
+
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._left = burst
+        self._at = clock()
+
+    def admits(self) -> bool:
+        """True, and one fewer is left, if one more may happen now."""
+        self._fill()
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    @property
+    def relaxed(self) -> bool:
+        """True if at least half of a burst may happen now."""
+        self._fill()
+        return 2 * self._left >= self._burst
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._left = min(self._burst, self._left + self._rate * (now - self._at))
+        self._at = now
 
 
 class PendingHandshakes:

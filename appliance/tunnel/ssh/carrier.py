@@ -15,8 +15,7 @@ from appliance.settings.values import SshSettings
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.ssh.errors import channel_error, connection_error, one_line
 from appliance.tunnel.ssh.options import client_options
-from appliance.tunnel.ssh.transport import ChannelSession
-from appliance.tunnel.ssh.windows import Windows
+from appliance.tunnel.ssh.transport import ChannelSession, Windows
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 log = logging.getLogger("appliance.tunnel")

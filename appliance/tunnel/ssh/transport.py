@@ -16,6 +16,36 @@ from appliance.settings.target import Target
 log = logging.getLogger("appliance.tunnel")
 
 
+WINDOWS_TOTAL = 128 * 2**20
+"""Bytes that all windows come to, but for the WINDOW_MIN of each further channel."""
+
+WINDOW_SHARE = 8
+"""Which part of what is left one channel gets."""
+
+WINDOW_MAX = 16 * 2**20
+"""Some 80 MB/s at a round trip of 100 ms: asyncssh opens a window again when half of it is used up."""
+
+WINDOW_MIN = 64 * 2**10
+"""Two packets of SSH (RFC 4253, section 6.1), or four records of TLS."""
+
+
+class Windows:
+    """Grants windows to channels, and takes them back."""
+
+    def __init__(self) -> None:
+        self.granted = 0
+
+    def grant(self) -> int:
+        """The window of one more channel, in bytes."""
+        window = min(WINDOW_MAX, max(WINDOW_MIN, (WINDOWS_TOTAL - self.granted) // WINDOW_SHARE))
+        self.granted += window
+        return window
+
+    def release(self, window: int) -> None:
+        """That channel is closed."""
+        self.granted -= window
+
+
 class SshTransport(asyncio.Transport):
     """The sending half, and the reins of the receiving one.
 

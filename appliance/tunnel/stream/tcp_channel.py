@@ -19,8 +19,7 @@ from typing import cast
 
 from appliance.errors import Unreachable
 from appliance.tunnel.stream.channel import Channel
-from appliance.tunnel.stream.kernel import memory_of, moved_by
-from appliance.tunnel.stream.waiting import POOL, READ_SIZE_MAX
+from appliance.tunnel.stream.memory import POOL, READ_SIZE_MAX, memory_of, moved_by
 
 FIRST_READ_SIZE = 16 * 1024
 """Bytes that one read takes while nobody relays what comes: a conversation with the peer is shorter."""

@@ -8,8 +8,8 @@ import socket
 from dnslib import RCODE, DNSRecord
 
 from appliance.dns import upstream as upstream_module
-from appliance.dns.counters import Outcome
 from appliance.dns.messages.answers import decode
+from appliance.dns.responder import Outcome
 from appliance.dns.server import DnsServer
 from appliance.dns.upstream import Upstream
 from appliance.settings.target import Target

@@ -5,8 +5,7 @@ import pytest
 from dnslib import RCODE, DNSRecord
 
 from appliance.dns import responder as responder_module
-from appliance.dns.counters import Outcome
-from appliance.dns.responder import Responder
+from appliance.dns.responder import Outcome, Responder
 from appliance.dns.upstream import Upstream
 from appliance.errors import NameUnresolved
 from appliance.settings.target import Target

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client.registry import Collector
 
-from appliance.dns.counters import Outcome
+from appliance.dns.responder import Outcome
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.health import Keys
 from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.tunnel.stream.waiting import BUDGET, READ_SIZE_MAX, READ_SIZE_MIN, Pool
+from appliance.tunnel.stream.memory import BUDGET, READ_SIZE_MAX, READ_SIZE_MIN, Pool
 
 
 def test_reads_are_large_until_the_budget_is_nearly_spent() -> None:
