@@ -15,8 +15,9 @@ import pytest_asyncio
 import uvloop
 from hypothesis import HealthCheck, settings
 
+from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
-from testbed.plan import ClusterPlan
+from testbed.plan import ClusterPlan, Node
 from tests.support.engine import Pair
 from tests.support.ssh import MakeServer, asyncssh_server, inside_ssh
 from tests.support.stalling import stalling
@@ -28,7 +29,19 @@ settings.load_profile("patient")
 
 _REAL = Path(__file__).parent / "real"
 _ON_UVLOOP = ("tunnel", "gateway", "dns")
+_ADDRESSES = {"orange": "127.0.3.1", "grape": "127.0.3.2"}
+_BUSY = {
+    "log.cleaner.backoff.ms": "200",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
+"""A broker looks for what is overdue more often than in production, where it is every 10 seconds and longer."""
 _numbers = itertools.count()
+
+
+def plain(name: str, address: str) -> ClusterPlan:
+    """One broker that starts soon and is told everything in plain text."""
+    security, busy = SecurityProtocol.PLAINTEXT, tuple(_BUSY.items())
+    return ClusterPlan(name, (Node(0, address),), security, heap_megabytes=384, properties=busy)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,8 +91,7 @@ def no_secret_in_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
     directory: Path = tmp_path_factory.mktemp("clusters")
-    orange = Cluster(ClusterPlan.plain("orange", address="127.0.3.1", heap_megabytes=384), directory)
-    grape = Cluster(ClusterPlan.plain("grape", address="127.0.3.2", heap_megabytes=384), directory)
+    orange, grape = (Cluster(plain(name, address), directory) for name, address in _ADDRESSES.items())
     async with orange, grape:
         yield orange, grape
 

@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import set_on, try_describe
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import grow_topics, hidden_topics
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.checkpoint_log import peek_checkpoints
@@ -36,8 +35,8 @@ _SHOWN_PAUSE_MAX = 0.1
 class TopicDiscovery:
     """Looks at both clusters, and keeps the copies' topics as their sources' are."""
 
-    source: KafkaCluster
-    destination: KafkaCluster
+    source: Cluster
+    destination: Cluster
     naming: Naming
     topics: TopicSettings
     _round_robin: RoundRobin = field(default_factory=lambda: RoundRobin(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
@@ -106,8 +105,8 @@ class TopicDiscovery:
         The controller has answered by then, but another broker's metadata says so a moment later; without the wait, the
         topic would begin to be copied only after the next look.
         """
-        deadline, pause = time.monotonic() + _SHOWN_PATIENCE, _SHOWN_PAUSE
-        while partitions and time.monotonic() < deadline:
+        deadline, pause = asyncio.get_running_loop().time() + _SHOWN_PATIENCE, _SHOWN_PAUSE
+        while partitions and asyncio.get_running_loop().time() < deadline:
             known = await self.destination.metadata(list(partitions))
             if all(_led(known.topics.get(name)) >= count for name, count in partitions.items()):
                 return
@@ -158,8 +157,8 @@ class TopicDiscovery:
             log.warning("settings left out", extra={"fields": told(news)})
 
     async def _grow(self, smaller: Sequence[tuple[Topic, Topic]]) -> dict[str, str]:
-        """Grow the copies that are ours, which their positions say; why not, by source topic, for the others."""
-        ours = await self._written_by_us()
+        """Grow the copies that are ours, as positions or claims say; why not, by source topic, for the others."""
+        ours = await self._written_by_us() | await self._claimed_by_us()
         growing = {copy.name: len(topic.leaders) for topic, copy in smaller if copy.id in ours}
         failures = await grow_topics(self.destination, growing) if growing else {}
         for name, partitions in growing.items():
@@ -174,6 +173,12 @@ class TopicDiscovery:
         known = (await self.destination.metadata([name])).topics.get(name)
         checkpoints = await peek_checkpoints(self.destination, name, len(known.leaders) if known else 0)
         return {held.destination_id for checkpoint in checkpoints for held in checkpoint.positions.values()}
+
+    async def _claimed_by_us(self) -> set[uuid.UUID]:
+        """The copies that nothing may have been written to yet."""
+        await self._registry.refresh()
+        claims = self._registry.claims.items()
+        return {topic_id for (_, topic_id), claim in claims if claim.link == self.naming.replicator}
 
     async def _follow_configs(self, topics: Sequence[str]) -> None:
         """Set on the copies what is set on their sources; what was unset there since the last look is unset here."""

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import BrokerBusy, Fenced, LinkRefused, OutcomeUnknown
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, try_describe
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
@@ -47,8 +47,8 @@ class Establishing:
     """Looks at a link's positions topic, and makes what is missing; ``run`` names the process that does it."""
 
     settings: Settings
-    source: KafkaCluster
-    destination: KafkaCluster
+    source: Cluster
+    destination: Cluster
     run: str
 
     @property

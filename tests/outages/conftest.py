@@ -1,17 +1,31 @@
-"""Three brokers of a test's own, to be killed."""
+"""Three plain brokers to be killed, and moved between."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
+from tests.support.administration import wait_until_in_sync
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    nodes = tuple(Node(n, f"127.0.3.{n + 21}") for n in range(3))
+    plan = ClusterPlan("three", nodes, SecurityProtocol.PLAINTEXT)
+    async with Cluster(plan, tmp_path_factory.mktemp("three")) as cluster:
+        yield cluster
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def three_brokers(tmp_path: Path) -> AsyncIterator[Cluster]:
-    nodes = tuple(Node(n, f"127.0.3.{n + 21}") for n in range(3))
-    async with Cluster(ClusterPlan("lossy", nodes, SecurityProtocol.PLAINTEXT), tmp_path) as cluster:
-        yield cluster
+async def three_brokers(three: Cluster) -> AsyncIterator[Cluster]:
+    """The same for every test: who died is back, with all it ought to hold, before the next one begins."""
+    yield three
+    dead = [broker for broker in map(three.broker, range(3)) if not broker.process.running]
+    for broker in dead:
+        await broker.launch()
+    await three._wait_until_ready(dead)
+    await asyncio.to_thread(wait_until_in_sync, three)

@@ -10,8 +10,9 @@ import pytest
 from kio.schema.metadata.v11 import MetadataResponse
 
 from appliance.errors import Unreachable
-from appliance.kafka.client.connection import BrokerConnection, Timeouts
+from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import connect
+from appliance.kafka.client.interface import Timeouts
 from appliance.kafka.protocol.metadata import request
 from appliance.settings.target import Target
 from testbed.cluster import Cluster

@@ -1,12 +1,10 @@
 """Leaders that move while all brokers live, and partitions that have none that answers, on real brokers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
@@ -16,30 +14,20 @@ from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.link.model.replicas import Replica
 from appliance.replicator.read.buffer import Limits, ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
-from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
-from testbed.plan import ClusterPlan, Node
 from tests.support.administration import COMPACTED, configure, make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.leaders import described, move
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import end
+from tests.support.rows import SOON, end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    directory: Path = tmp_path_factory.mktemp("leaders")
-    nodes = tuple(Node(n, f"127.0.3.{n + 31}") for n in range(3))
-    async with Cluster(ClusterPlan("leaders", nodes, SecurityProtocol.PLAINTEXT), directory) as cluster:
-        yield cluster
-
-
 @pytest.fixture
-def moving(pair: Pair, three: Cluster) -> Pair:
-    return Pair(three, pair.grape, pair.tag)
+def moving(pair: Pair, three_brokers: Cluster) -> Pair:
+    return Pair(three_brokers, pair.grape, pair.tag)
 
 
 def topic_on(pair: Pair, name: str, *replicas: Sequence[int], **configs: str) -> str:
@@ -56,7 +44,8 @@ def asked(engine: Engine, topic: str) -> set[int]:
 
 def offsets(cluster: Cluster, topic: str) -> set[int]:
     """Those of all records that a consumer sees."""
-    consumer = Consumer({**cluster.client_configuration(), "group.id": "v", "enable.partition.eof": True})
+    reading = {"group.id": "v", "enable.partition.eof": True, "fetch.wait.max.ms": SOON}
+    consumer = Consumer({**cluster.client_configuration(), **reading})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         found = set()

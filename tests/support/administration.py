@@ -76,6 +76,24 @@ def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
         time.sleep(0.1)
 
 
+def wait_until_in_sync(cluster: Cluster) -> None:
+    """Returns when every replica of every partition has all that its leader has."""
+    admin = AdminClient(cluster.client_configuration())
+    deadline = time.monotonic() + PATIENCE
+    while behind := _out_of_sync(admin):
+        assert time.monotonic() < deadline, f"{behind} are not in sync"
+        time.sleep(0.1)
+
+
+def _out_of_sync(admin: AdminClient) -> list[str]:
+    partitions = [
+        (name, partition)
+        for name, topic in admin.list_topics(timeout=PATIENCE).topics.items()
+        for partition in topic.partitions.values()
+    ]
+    return [f"{name}-{found.id}" for name, found in partitions if set(found.isrs) != set(found.replicas)]
+
+
 def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:
     """Change a topic's configuration; None unsets."""
     entries = [

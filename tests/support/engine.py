@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.connection import TIMEOUTS, Timeouts
 from appliance.kafka.client.dial import Resolve
 from appliance.kafka.client.fetch import Session
+from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
@@ -49,7 +49,7 @@ from appliance.settings.values import (
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
-from tests.support.rows import Row, end, read_rows
+from tests.support.rows import Row, end, read_partitions
 from tests.support.settings import REQUIRED
 
 Answer = TypeVar("Answer")
@@ -150,7 +150,7 @@ class Pair:
 
     def rows(self, cluster: Cluster, topic: str, partitions: int) -> list[list[Row]]:
         """All that a read_committed consumer sees of each partition."""
-        return [read_rows(cluster, topic, partition) for partition in range(partitions)]
+        return list(read_partitions(cluster, [(topic, partition) for partition in range(partitions)]).values())
 
     def compare(self, topic: str, partitions: int = 1) -> list[list[Row]]:
         """The source's rows, once they are found to be the destination's too."""

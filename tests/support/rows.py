@@ -7,6 +7,9 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from testbed.cluster import Cluster
 from tests.support.patience import PATIENCE
 
+SOON = 10
+"""Milliseconds that a broker waits for news before it says that there are none; else 500."""
+
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]
 """What must be the same on both sides of a record: partition, key, value, headers, timestamp with its type."""
 
@@ -36,6 +39,7 @@ def read_partitions(cluster: Cluster, partitions: Iterable[tuple[str, int]]) -> 
         "auto.offset.reset": "earliest",
         "check.crcs": True,
         "topic.metadata.propagation.max.ms": 1,
+        "fetch.wait.max.ms": SOON,
     }
     consumer = Consumer(configuration)
     rows: dict[tuple[str, int], list[Row]] = {partition: [] for partition in partitions}

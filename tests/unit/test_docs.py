@@ -9,9 +9,10 @@ import pytest
 
 from appliance.link.model.states import LANE, TRANSACTION
 from appliance.settings.variables import NAMES
+from tests.suites import SUITES
 
 ROOT = Path(__file__).parent.parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TESTS = {
     node.name
     for path in (ROOT / "tests").rglob("test_*.py")
@@ -24,30 +25,45 @@ def words(pattern: str, text: str) -> set[str]:
     return set(re.findall(pattern, text))
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_test_that_is_cited_exists(path: Path) -> None:
     assert words(r"`(test_\w+)`", path.read_text()) <= TESTS
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_file_that_is_named_exists(path: Path) -> None:
-    named = words(r"`((?:appliance|docs|bin|tests|bench)/[\w/.-]*\w)(?: [^`]*)?`", path.read_text())
-    linked = {
-        f"{path.parent.name}/{name}" if path.parent != ROOT else name
-        for name in words(r"\]\(([\w/.-]+)\)", path.read_text())
-    }
-    missing = {name for name in named | linked if not (ROOT / name).exists()}
-    assert not missing
+    named = words(r"`((?:appliance|deploy|testbed|demo|docs|bin|tests|bench)/[\w/.-]*\w)(?: [^`]*)?`", path.read_text())
+    linked = words(r"\]\(([\w/.-]+)\)", path.read_text())
+    missing = {name for name in named if not (ROOT / name).exists()}
+    assert not missing | {name for name in linked if not (path.parent / name).exists()}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_suite_that_is_named_exists(path: Path) -> None:
+    of_faults = {"seed", "soak"}
+    named = words(r"bin/test --([a-z]+)", path.read_text()) - of_faults
+    assert named <= {suite.name for suite in SUITES} | {"help", "stalls"}
+
+
+def test_the_tour_names_every_suite() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert {suite.flag for suite in SUITES} <= words(r"bin/test (--[a-z]+)", text)
+
+
+def test_every_decision_is_in_their_table() -> None:
+    decisions = ROOT / "docs" / "decisions"
+    listed = words(r"\]\(([\w-]+\.md)\)", (decisions / "README.md").read_text())
+    assert listed == {path.name for path in decisions.glob("*.md")} - {"README.md"}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_variable_that_is_named_exists(path: Path) -> None:
     known = set(NAMES)
     looks_ours = r"`((?:SOURCE|DESTINATION|REPLICA|TUNNEL|DNS|ON|SPARK|CONSOLE|LOG|COMMIT|SLICE)_[A-Z_]+)(?:=[^`]*)?`"
     assert words(looks_ours, path.read_text()) <= known
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_metric_that_is_named_is_described(path: Path) -> None:
     described = words(r"`(kafka_(?:replicator|tunnel)_[a-z_]+)", (ROOT / "docs" / "status.md").read_text())
     assert words(r"(kafka_(?:replicator|tunnel)_[a-z_]+)", path.read_text()) <= described

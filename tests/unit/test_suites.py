@@ -1,5 +1,7 @@
 """The arguments of bin/test, and the steps that they stand for."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,11 @@ def test_what_needs_real_processes_is_tried_again_and_what_is_computed_is_not() 
 
 def test_the_summary_says_of_each_suite_how_it_ended_and_after_how_long() -> None:
     assert Outcome("--spark", 9.54, passed=False).line.split() == ["--spark", "9.5", "min", "FAILED"]
+
+
+def test_every_suite_can_be_collected() -> None:
+    # Those that need root refuse to run without it, by their conftest; what they import is there all the same.
+    directories = [each for suite in (DEFAULT, *SUITES) for each in suite.directories if (CHECKOUT / each).exists()]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--noconftest", *directories]
+    collected = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    assert collected.returncode == 0, collected.stdout + collected.stderr

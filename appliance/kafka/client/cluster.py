@@ -4,7 +4,6 @@ import asyncio
 import logging
 import random
 import ssl
-import time
 from collections.abc import Iterable, Sequence
 
 from kio.schema.find_coordinator.v3 import FindCoordinatorRequest, FindCoordinatorResponse
@@ -12,15 +11,16 @@ from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i8
 
 from appliance.errors import BrokerBusy, Unreachable
-from appliance.kafka.client.connection import TIMEOUTS, BrokerConnection, Timeouts
+from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Resolve
+from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.client.login import open_session, tls_context
 from appliance.kafka.protocol import metadata
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata
 from appliance.kafka.protocol.older import exchange
 from appliance.settings.target import Target
-from appliance.settings.values import ClusterSettings
+from appliance.settings.values import ClusterSettings, Side
 
 log = logging.getLogger("appliance.kafka")
 
@@ -62,6 +62,11 @@ class KafkaCluster:
         self._failed: dict[Target, float] = {}
         self._opening: dict[tuple[Target, str], asyncio.Lock] = {}
 
+    @property
+    def side(self) -> Side:
+        """Which of the link's two clusters it is."""
+        return self.settings.side
+
     async def __aenter__(self) -> "KafkaCluster":
         return self
 
@@ -99,13 +104,11 @@ class KafkaCluster:
             Unreachable: no such broker is known, or it does not answer.
         """
         if node == NOBODY:
-            raise BrokerBusy(
-                f"a partition of the {self.settings.side} cluster has no leader now", "LEADER_NOT_AVAILABLE"
-            )
+            raise BrokerBusy(f"a partition of the {self.side} cluster has no leader now", "LEADER_NOT_AVAILABLE")
         if node not in self._brokers:
             await self.metadata([])
         if node not in self._brokers:
-            raise Unreachable(f"the {self.settings.side} cluster has no broker {node} now")
+            raise Unreachable(f"the {self.side} cluster has no broker {node} now")
         return await self._connection(self._brokers[node], purpose)
 
     async def any_broker(self) -> BrokerConnection:
@@ -119,11 +122,11 @@ class KafkaCluster:
             try:
                 return await self._connection(target, "control")
             except Unreachable as error:
-                self._failed[target] = time.monotonic()
+                self._failed[target] = asyncio.get_running_loop().time()
                 failure = error
         variable = self.settings.variable("BROKER_SERVERS")
         raise Unreachable(
-            f"no broker of the {self.settings.side} cluster answers: {failure} ({variable}{self._way})"
+            f"no broker of the {self.side} cluster answers: {failure} ({variable}{self._way})"
         ) from failure
 
     async def controller(self) -> BrokerConnection:
@@ -166,7 +169,7 @@ class KafkaCluster:
         random.shuffle(open_now)
         random.shuffle(others)
         self._asked += 1
-        recently = time.monotonic() - _AVOIDED_SECONDS
+        recently = asyncio.get_running_loop().time() - _AVOIDED_SECONDS
         another = [t for t in others if t not in open_now and self._failed.get(t, recently) <= recently]
         first = another[:1] if self._asked % _ANOTHER_EVERY == 0 else []
         return dict.fromkeys([*first, *open_now, *others, *self.settings.bootstrap])

@@ -7,8 +7,8 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, BrokerRefused
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import LEAST_IN_SYNC, alter_configs, try_describe
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import Created, NewTopic, create_topics
 from appliance.kafka.protocol.config_search import Ask, Settled, next_step
 
@@ -58,7 +58,7 @@ class ConfigFilter:
         first: a topic that is asked first which settings the cluster knows.
     """
 
-    def __init__(self, cluster: KafkaCluster, first: str = "") -> None:
+    def __init__(self, cluster: Cluster, first: str = "") -> None:
         self._cluster = cluster
         self._first = first
         self._known: frozenset[str] | None = None

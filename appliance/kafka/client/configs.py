@@ -12,7 +12,7 @@ from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, Alt
 from kio.static.primitive import i8
 
 from appliance.errors import ApplianceError
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.versions import offers
 
@@ -49,7 +49,7 @@ class WriteLimits:
 
 
 async def write_limits(
-    cluster: KafkaCluster, topics: Collection[str]
+    cluster: Cluster, topics: Collection[str]
 ) -> tuple[dict[str, WriteLimits], dict[str, ApplianceError]]:
     """What each topic takes, by settings of its own or by default; and why others don't tell.
 
@@ -64,7 +64,7 @@ async def write_limits(
     return limits, failures
 
 
-async def configs(cluster: KafkaCluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
+async def configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
     """What was set on each topic itself, by topic and key; the broker's defaults are left out.
 
     Raises:
@@ -79,7 +79,7 @@ def set_on(settings: Settings) -> dict[str, str]:
 
 
 async def _described(
-    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None
+    cluster: Cluster, topics: Collection[str], keys: tuple[str, ...] | None
 ) -> dict[str, dict[str, Setting]]:
     described, failures = await try_describe(cluster, topics, keys)
     for error in failures.values():
@@ -88,7 +88,7 @@ async def _described(
 
 
 async def try_describe(
-    cluster: KafkaCluster, topics: Collection[str], keys: tuple[str, ...] | None = None
+    cluster: Cluster, topics: Collection[str], keys: tuple[str, ...] | None = None
 ) -> tuple[dict[str, dict[str, Setting]], dict[str, ApplianceError]]:
     """The settings of each topic (of these names, or all), and why those of the others are not told.
 
@@ -125,7 +125,7 @@ def _setting(entry: DescribeConfigsResourceResult) -> Setting:
 
 
 async def alter_configs(
-    cluster: KafkaCluster, changes: Mapping[str, Mapping[str, str | None]], validate_only: bool = False
+    cluster: Cluster, changes: Mapping[str, Mapping[str, str | None]], validate_only: bool = False
 ) -> dict[str, ApplianceError]:
     """Set what is given on each topic, and unset what is None; all else stays.
 

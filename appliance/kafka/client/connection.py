@@ -8,14 +8,14 @@ one that has gone dead without a word is never used again.
 
 import asyncio
 import collections
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, cast
+from typing import Any, Generic, cast
 
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, PeerError, Unreachable
+from appliance.kafka.client.interface import TIMEOUTS, Timeouts, Transfer
 from appliance.kafka.client.keepalive import give_up_after, keep_alive
 from appliance.kafka.client.sending import Sending
 from appliance.kafka.protocol.older import exchange
@@ -30,31 +30,6 @@ _REST = 0.002
 """While more than so many answers are due, what comes within so many seconds is read together: each look costs."""
 
 _WRITE_HIGH = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds for each thing that a broker is waited for.
-
-    ``connect`` is for finding an address and reaching it, ``answer`` for any answer, and ``small_answer`` for one that
-    no broker has to work for: a connection that goes dead without a word is often found out when the cluster is asked
-    for what else has changed.
-    """
-
-    connect: float = 10.0
-    answer: float = 30.0
-    small_answer: float = 10.0
-
-
-TIMEOUTS = Timeouts()
-
-
-class Transfer(NamedTuple):
-    """When an answer began to come, and when it had come, by the monotonic clock; and its size."""
-
-    began: float
-    ended: float
-    bytes: int
 
 
 @dataclass(slots=True)
@@ -88,15 +63,15 @@ class BrokerConnection(asyncio.BufferedProtocol):
     """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made.
 
     ``offered`` holds the lowest and highest version of each API by its key, once the broker has told them; ``newest``
-    is how the newest answer came. ``on_silence`` is told since when nothing has come, by the monotonic clock, when the
-    connection breaks by that.
+    is how the newest answer came. ``on_silence`` is told since when nothing has come, by the event loop's clock, when
+    the connection breaks by that.
     """
 
     def __init__(self, target: Target, client_id: str, timeouts: Timeouts = TIMEOUTS) -> None:
         self.target = target
         self.timeouts = timeouts
         self.offered: Mapping[int, tuple[int, int]] = {}
-        self.newest = Transfer(0.0, time.monotonic(), 0)
+        self.newest = Transfer(0.0, _now(), 0)
         self.on_silence: Callable[[float], None] = lambda _: None
         self._client_id = client_id
         self._transport: asyncio.Transport | None = None
@@ -116,7 +91,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return self._broken is None and self._transport is not None
 
     def idle_since(self, moment: float) -> bool:
-        """Whether nothing was sent and nothing has come since then, by the monotonic clock."""
+        """Whether nothing was sent and nothing has come since then, by the event loop's clock."""
         return self.newest.ended < moment and not self._pending
 
     def offers(self, api_key: int, version: int) -> bool:
@@ -170,7 +145,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         else:
             asked = f"a {pending.exchange.name} within {pending.patience:g} s"
             self._break(Unreachable(f"{self.target} did not answer {asked}"))
-            self.on_silence(time.monotonic() - pending.patience)
+            self.on_silence(_now() - pending.patience)
 
     async def close(self) -> None:
         """End the connection; whoever waits for an answer gets Unreachable."""
@@ -212,7 +187,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             if not SIZE.size <= size <= FRAME_MAX:
                 self._break(PeerError(f"{self.target} does not speak Kafka's protocol on this port: frame size {size}"))
                 return
-            self._began = time.monotonic()
+            self._began = _now()
             frame = data[at + SIZE.size : min(at + SIZE.size + size, end)]
             at += SIZE.size + size
             if at > end:
@@ -236,7 +211,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if not self._pending:
             self._break(PeerError(f"{self.target} answered a request that was not sent"))
             return
-        self.newest = Transfer(self._began, time.monotonic(), len(frame))
+        self.newest = Transfer(self._began, _now(), len(frame))
         pending = self._pending.popleft()
         try:
             self._throttle(throttle_seconds(pending.settle(frame)))
@@ -283,3 +258,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._pending.clear()
         if self._transport is not None:
             self._transport.abort()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

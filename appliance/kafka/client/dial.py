@@ -5,7 +5,8 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 
 from appliance.errors import IdentityRefused, PeerError, Unreachable
-from appliance.kafka.client.connection import TIMEOUTS, BrokerConnection, Timeouts
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.settings.target import Target
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]

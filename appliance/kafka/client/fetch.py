@@ -18,7 +18,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import BatchCorrupt, PeerError
-from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.interface import Connection
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, read_text, skip_tags, tags, text
 from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Partition
@@ -115,7 +115,7 @@ class FetchAnswer:
     throttle_time: datetime.timedelta = datetime.timedelta()
 
 
-async def fetch(connection: BrokerConnection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
+async def fetch(connection: Connection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
     """What the broker has of these partitions; what comes first is served first when the response is full.
 
     Raises:
@@ -127,7 +127,7 @@ async def fetch(connection: BrokerConnection, wanted: Iterable[Wanted], limits: 
     return answer.partitions
 
 
-def offers_ids(connection: BrokerConnection) -> bool:
+def offers_ids(connection: Connection) -> bool:
     """Whether the broker lets topics be named by their ids."""
     return connection.offers(API_KEY, VERSION_BY_ID)
 

@@ -9,7 +9,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
 from appliance.errors import ApplianceError
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Metadata, Partition
 
@@ -17,7 +17,7 @@ _CONSUMER = BrokerId(-1)
 
 
 async def epoch_ends(
-    cluster: KafkaCluster, metadata: Metadata, epochs: Mapping[Partition, int]
+    cluster: Cluster, metadata: Metadata, epochs: Mapping[Partition, int]
 ) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
     """Where each partition's log ends that was written up to a leader epoch; and why others are not known.
 

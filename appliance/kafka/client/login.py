@@ -9,8 +9,9 @@ from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthent
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 
 from appliance.errors import BrokerUnsupported, CredentialsRefused, IdentityRefused, PeerError, SettingsError
-from appliance.kafka.client.connection import TIMEOUTS, BrokerConnection, Timeouts
+from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Resolve, connect
+from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.protocol import sasl, versions
 from appliance.kafka.protocol.wire import SIZE, Typed
 from appliance.settings.target import Target

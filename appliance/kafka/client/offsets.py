@@ -14,7 +14,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
 from appliance.errors import ApplianceError, BrokerBusy
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 
@@ -32,7 +32,7 @@ class Bound(enum.Enum):
 
 
 async def list_offsets(
-    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
+    cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
 ) -> dict[Partition, int]:
     """The offset of each partition at ``bound``; ``metadata`` says who leads them.
 
@@ -47,7 +47,7 @@ async def list_offsets(
 
 
 async def try_offsets(
-    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
+    cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
 ) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
     """The same, partition by partition: the offsets that are known, and why the others are not.
 
@@ -59,7 +59,7 @@ async def try_offsets(
     offsets: dict[Partition, int] = {}
     failures: dict[Partition, ApplianceError] = {}
     for topic, number in by_leader.pop(NOBODY, ()):
-        text = f"{topic}-{number} of the {cluster.settings.side} cluster has no leader now"
+        text = f"{topic}-{number} of the {cluster.side} cluster has no leader now"
         failures[topic, number] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
     for leader, led in by_leader.items():
         try:
@@ -74,7 +74,14 @@ async def try_offsets(
     return offsets, failures
 
 
-async def offset_at(cluster: KafkaCluster, metadata: Metadata, partition: Partition, timestamp: int) -> int | None:
+def undecided(partition: Partition, offset: int) -> BrokerBusy:
+    """The error for a partition in which a transaction is open below an offset."""
+    name = f"{partition[0]}-{partition[1]}"
+    text = f"{name} has an open transaction below offset {offset}: see `kafka-transactions.sh find-hanging`"
+    return BrokerBusy(text, "CONCURRENT_TRANSACTIONS")
+
+
+async def offset_at(cluster: Cluster, metadata: Metadata, partition: Partition, timestamp: int) -> int | None:
     """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
 
     None when there is none.

@@ -19,8 +19,7 @@ from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError
-from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.wire import api
 
@@ -42,7 +41,7 @@ class OpenTransaction:
 
 
 async def open_transactions(
-    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition]
+    cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]
 ) -> dict[Partition, OpenTransaction]:
     """The oldest open transaction of each partition that has one, named as far as the brokers tell.
 
@@ -66,7 +65,7 @@ def _with_name(found: OpenTransaction, names: Mapping[int, OpenTransaction]) -> 
     return replace(found, transactional_id=name.transactional_id, began=name.began) if name else found
 
 
-async def _oldest(leader: BrokerConnection, partitions: Iterable[Partition]) -> dict[Partition, OpenTransaction]:
+async def _oldest(leader: Connection, partitions: Iterable[Partition]) -> dict[Partition, OpenTransaction]:
     if not await _offers(leader, DescribeProducersRequest):
         return {}
     by_topic: dict[str, list[i32]] = {}
@@ -92,7 +91,7 @@ def _first_of_each(response: DescribeProducersResponse) -> Iterator[tuple[Partit
                 yield (str(topic.name), int(partition.partition_index)), OpenTransaction(*min(found))
 
 
-async def _named(coordinator: BrokerConnection, producer_ids: Collection[int]) -> dict[int, OpenTransaction]:
+async def _named(coordinator: Connection, producer_ids: Collection[int]) -> dict[int, OpenTransaction]:
     """The transactions of these producers that this broker coordinates, by producer id."""
     if not await _offers(coordinator, ListTransactionsRequest, DescribeTransactionsRequest):
         return {}
@@ -114,7 +113,7 @@ async def _named(coordinator: BrokerConnection, producer_ids: Collection[int]) -
     }
 
 
-async def _offers(connection: BrokerConnection, *requests: type[RequestPayload]) -> bool:
+async def _offers(connection: Connection, *requests: type[RequestPayload]) -> bool:
     """Whether a broker has these APIs; one that has not closes the connection when it is asked."""
     question = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
     answer = await connection.call(question, ApiVersionsResponse)

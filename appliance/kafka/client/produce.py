@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
 
 from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable
-from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.interface import Connection
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import failure
@@ -71,7 +71,7 @@ class Copy(NamedTuple):
 
 
 async def produce(
-    leader: BrokerConnection, producer: Producer, copies: Collection[Copy]
+    leader: Connection, producer: Producer, copies: Collection[Copy]
 ) -> "asyncio.Future[ProduceResponse]":
     """Send one batch for each partition, in order with what this connection was sent before.
 

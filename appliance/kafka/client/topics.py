@@ -13,7 +13,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
 from appliance.errors import ApplianceError
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.answer import failure
 
@@ -50,7 +50,7 @@ class Created:
     failures: dict[str, ApplianceError] = field(default_factory=dict)
 
 
-async def create_topics(cluster: KafkaCluster, topics: Collection[NewTopic], validate_only: bool = False) -> Created:
+async def create_topics(cluster: Cluster, topics: Collection[NewTopic], validate_only: bool = False) -> Created:
     """Make the topics. One that is there already is no failure, since two may ask for it at once.
 
     With ``validate_only`` the cluster says whether it would, and makes none.
@@ -80,7 +80,7 @@ def _sort(answer: CreateTopicsResponse, created: Created) -> None:
             created.failures[name] = failure(topic.error_code, f"create topic {name}", words)
 
 
-async def grow_topics(cluster: KafkaCluster, partitions: Mapping[str, int]) -> dict[str, ApplianceError]:
+async def grow_topics(cluster: Cluster, partitions: Mapping[str, int]) -> dict[str, ApplianceError]:
     """Give each topic so many partitions (CreatePartitions, KIP-195).
 
     Returns:
@@ -132,7 +132,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-async def hidden_topics(cluster: KafkaCluster, names: Collection[str]) -> set[str]:
+async def hidden_topics(cluster: Cluster, names: Collection[str]) -> set[str]:
     """Those of the topics that the API key may not Describe, whether they are there or not.
 
     Raises:

@@ -17,7 +17,7 @@ from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32, i32Timedelta
 
 from appliance.errors import ApplianceError, OutcomeUnknown, PartitionsUnavailable
-from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.interface import Connection
 from appliance.kafka.protocol.answer import check, failure
 from appliance.kafka.protocol.metadata import Partition
 
@@ -42,7 +42,7 @@ def milliseconds(seconds: float) -> i32Timedelta:
     return i32Timedelta.parse(datetime.timedelta(milliseconds=int(seconds * 1000)))
 
 
-async def init_producer_id(coordinator: BrokerConnection, transactional_id: str, timeout: float) -> Producer:
+async def init_producer_id(coordinator: Connection, transactional_id: str, timeout: float) -> Producer:
     """A new epoch of the id: whoever had it is fenced, and what it left open is aborted and over when this returns.
 
     Raises:
@@ -57,7 +57,7 @@ async def init_producer_id(coordinator: BrokerConnection, transactional_id: str,
     return Producer(transactional_id, int(answer.producer_id), int(answer.producer_epoch))
 
 
-async def add_partitions(coordinator: BrokerConnection, producer: Producer, partitions: Iterable[Partition]) -> None:
+async def add_partitions(coordinator: Connection, producer: Producer, partitions: Iterable[Partition]) -> None:
     """Open a transaction, if none is, and say where it will write.
 
     Raises:
@@ -78,7 +78,7 @@ async def add_partitions(coordinator: BrokerConnection, producer: Producer, part
 
 
 async def try_partitions(
-    coordinator: BrokerConnection, producer: Producer, partitions: Iterable[Partition]
+    coordinator: Connection, producer: Producer, partitions: Iterable[Partition]
 ) -> dict[Partition, ErrorCode]:
     """The same, with what the coordinator says of each partition; it takes all of them, or none.
 
@@ -105,9 +105,7 @@ async def try_partitions(
     }
 
 
-async def end_transaction(
-    coordinator: BrokerConnection, producer: Producer, timeout: float, committed: bool = True
-) -> None:
+async def end_transaction(coordinator: Connection, producer: Producer, timeout: float, committed: bool = True) -> None:
     """Commit, or abort. When this returns, the transaction is decided, and readers will see what it wrote, or never.
 
     Raises:

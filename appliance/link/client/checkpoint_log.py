@@ -3,8 +3,8 @@
 import asyncio
 
 from appliance.errors import Fenced, PartitionStopped, Unreachable
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -21,7 +21,7 @@ _SEEN_TIMEOUT = 30.0
 
 
 async def read_checkpoint(
-    cluster: KafkaCluster, topic: str, mark: Mark, checkpoint: LaneCheckpoint, timeout: float = _SEEN_TIMEOUT
+    cluster: Cluster, topic: str, mark: Mark, checkpoint: LaneCheckpoint, timeout: float = _SEEN_TIMEOUT
 ) -> None:
     """Add to ``checkpoint`` what the destination remembers of a lane, at least up to its ``mark``.
 
@@ -51,7 +51,7 @@ async def read_checkpoint(
         raise await _not_shown(cluster, partition) from error
 
 
-async def peek_checkpoint(cluster: KafkaCluster, topic: str, lane: int, checkpoint: LaneCheckpoint) -> None:
+async def peek_checkpoint(cluster: Cluster, topic: str, lane: int, checkpoint: LaneCheckpoint) -> None:
     """Add to ``checkpoint`` what has been committed since it was read, without fencing anybody.
 
     It may have changed again by the time it is looked at.
@@ -68,7 +68,7 @@ async def peek_checkpoint(cluster: KafkaCluster, topic: str, lane: int, checkpoi
         await _read_some(cluster, metadata, partition, checkpoint)
 
 
-async def peek_checkpoints(cluster: KafkaCluster, topic: str, lanes: int) -> list[LaneCheckpoint]:
+async def peek_checkpoints(cluster: Cluster, topic: str, lanes: int) -> list[LaneCheckpoint]:
     """What is remembered of every lane now, without fencing anybody.
 
     Raises:
@@ -81,7 +81,7 @@ async def peek_checkpoints(cluster: KafkaCluster, topic: str, lanes: int) -> lis
 
 
 async def read_records(
-    cluster: KafkaCluster, metadata: Metadata, partition: Partition, offset: int
+    cluster: Cluster, metadata: Metadata, partition: Partition, offset: int
 ) -> tuple[list[Record], int]:
     """One Fetch of the committed records from ``offset`` on, and the offset to go on from.
 
@@ -102,9 +102,7 @@ async def read_records(
     return records, following
 
 
-async def _read_some(
-    cluster: KafkaCluster, metadata: Metadata, partition: Partition, checkpoint: LaneCheckpoint
-) -> None:
+async def _read_some(cluster: Cluster, metadata: Metadata, partition: Partition, checkpoint: LaneCheckpoint) -> None:
     if checkpoint.read_to < 0:
         checkpoint.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     records, following = await read_records(cluster, metadata, partition, checkpoint.read_to)
@@ -113,7 +111,7 @@ async def _read_some(
     checkpoint.read_to = following  # not before: a record that is refused is met again
 
 
-async def _not_shown(cluster: KafkaCluster, partition: Partition) -> PartitionStopped | Unreachable:
+async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped | Unreachable:
     """Why a mark that was committed cannot be read."""
     metadata = await cluster.metadata([partition[0]])
     stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, PartitionsUnavailable, Unreachable
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, try_describe
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.answer import check
@@ -41,7 +41,7 @@ _SHOWN_TRIES = 200
 class Registry:
     """The registry, as one link sees it: ``claims`` is what has been read of it."""
 
-    cluster: KafkaCluster
+    cluster: Cluster
     link: str
     replication_factor: int = -1
     claims: dict[Copy, Claim] = field(default_factory=dict)

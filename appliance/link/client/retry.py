@@ -1,7 +1,6 @@
 """Patience with a coordinator that has something else to finish first."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
@@ -22,13 +21,13 @@ async def retry_while_busy(ask: Callable[[], Awaitable[Answer]], passing: Collec
     Raises:
         BrokerBusy: it is busy otherwise, or for half a minute.
     """
-    deadline = time.monotonic() + _PATIENCE
+    deadline = asyncio.get_running_loop().time() + _PATIENCE
     pause = _PAUSE
     while True:
         try:
             return await ask()
         except BrokerBusy as error:
-            if error.code not in passing or time.monotonic() > deadline:
+            if error.code not in passing or asyncio.get_running_loop().time() > deadline:
                 raise
         await asyncio.sleep(pause)
         pause = min(_GROWTH * pause, _PAUSE_MAX)

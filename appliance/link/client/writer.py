@@ -12,10 +12,11 @@ from typing import NamedTuple
 from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.errors import ApplianceError, BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets, undecided
 from appliance.kafka.client.produce import Copy, check_produced, produce
 from appliance.kafka.client.transactions import Producer, add_partitions, end_transaction
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import Metadata, Partition, is_another
 from appliance.kafka.records import batch
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
@@ -41,7 +42,7 @@ class Writer:
     """Writes transactions of one producer epoch; ``positions`` is the lane's partition of the positions topic."""
 
     def __init__(
-        self, cluster: KafkaCluster, producer: Producer, positions: Partition, metadata: Metadata, timeout: float
+        self, cluster: Cluster, producer: Producer, positions: Partition, metadata: Metadata, timeout: float
     ) -> None:
         self.producer = producer
         self.metadata = metadata
@@ -70,7 +71,7 @@ class Writer:
 
         Raises:
             Fenced: the epoch is no longer the newest.
-            CopyLost: a copy is shorter than it was.
+            CopyLost: a copy is shorter than it was, or was made anew.
             PartitionsUnavailable: some copies cannot be written now.
             Unreachable, BrokerBusy, BrokerRefused: doubtful.
         """
@@ -90,7 +91,8 @@ class Writer:
             sent += await self._send_remembered(remember(ends))
             transaction.on(TransactionEvent.POSITIONS_SENT)
             if further := await _all_written(sent):
-                ends = {copy: end + further.get(copy, 0) for copy, end in ends.items()}
+                await self._require_decided({copy: shift.first_offset for copy, shift in further.items()})
+                ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
                 await _all_written(await self._send_remembered(remember(ends)))
             transaction.on(TransactionEvent.ACKNOWLEDGED)
             await end_transaction(coordinator, self.producer, self._timeout)
@@ -99,6 +101,25 @@ class Writer:
             transaction.on(TransactionEvent.DOUBT)
             raise
         self.ends |= ends
+
+    async def _require_decided(self, first_offsets: Mapping[Partition, int]) -> None:
+        """See that what lies before the transaction's first records in these copies is decided, and in the same topics.
+
+        An open transaction there may be a late batch of an earlier epoch of this producer: this one's commit would make
+        that visible too (KAFKA-14402), while a new epoch aborts it.
+
+        Raises:
+            CopyLost: a copy's topic was deleted and made anew.
+            PartitionsUnavailable: a transaction is open in some of them.
+        """
+        found = await self._cluster.metadata(sorted({topic for topic, _ in first_offsets}))
+        for name, topic in found.topics.items():
+            if is_another(topic.id, self.metadata.topics[name].id):
+                raise CopyLost(f"{name} was deleted and made anew")
+        stable_ends = await list_offsets(self._cluster, found, first_offsets, Bound.STABLE_END)
+        below = {copy: first for copy, first in first_offsets.items() if stable_ends[copy] < first}
+        if below:
+            raise PartitionsUnavailable({copy: undecided(copy, first) for copy, first in below.items()})
 
     async def _reach(self, copies: Collection[Partition]) -> None:
         """Have a connection to each leader before the transaction begins.
@@ -157,13 +178,22 @@ class _Sent(NamedTuple):
     bases: Mapping[Partition, int]
 
 
-async def _all_written(sent: Collection[_Sent]) -> dict[Partition, int]:
-    """Nothing, when each batch lies where it should; else by how much further the copies' batches lie."""
-    further: dict[Partition, int] = {}
+class _Shift(NamedTuple):
+    """A copy whose batches lie further on than they should: where its first one lies, and the largest distance."""
+
+    first_offset: int
+    distance: int
+
+
+async def _all_written(sent: Collection[_Sent]) -> dict[Partition, _Shift]:
+    """Nothing, when each batch lies where it should; else the copies whose batches lie further on."""
+    first_offsets: dict[Partition, int] = {}
+    further: dict[Partition, _Shift] = {}
     for each in sent:
         for copy, offset in (await _offsets(each)).items():
+            first_offsets.setdefault(copy, offset)
             if distance := offset - each.bases.get(copy, offset):
-                further[copy] = max(further.get(copy, 0), distance)
+                further[copy] = _Shift(first_offsets[copy], distance)  # the later, the further
     return further
 
 

@@ -5,7 +5,6 @@ it brings beyond the bucket is a debt, and nothing is asked for until it is paid
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 
 _SECONDS = 1.0
@@ -14,14 +13,18 @@ _WORTH_ASKING = 64 * 1024
 """It is not worth a Fetch to ask for fewer bytes than this, where a second brings more."""
 
 
-class Allowance:
-    """One task's; ``clock`` gives seconds."""
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+
+class Allowance:
+    """One task's; ``clock`` gives seconds, by default the event loop's."""
+
+    def __init__(self, clock: Callable[[], float] = _clock) -> None:
         self._clock = clock
         self._rate = 0
         self._held = 0.0
-        self._filled = clock()
+        self._filled = 0.0  # nothing fills it before it is bound
         self._changed = asyncio.Event()
 
     def bound(self, bytes_per_second: int) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from appliance.kafka.client.connection import Transfer
+from appliance.kafka.client.interface import Transfer
 
 _NEAR_RESPONSE = 8 * 1024 * 1024
 _NEAR_PARTITION = 2 * 1024 * 1024

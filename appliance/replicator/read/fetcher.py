@@ -4,17 +4,15 @@ A Fetch costs by the partitions that have news: the session knows the others, an
 """
 
 import asyncio
-import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
 from appliance.kafka.client.fetch_session import LOST, FetchSession
+from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
 from appliance.replicator.model.failing import Failing, unexpected
@@ -56,7 +54,7 @@ class Keeper(Protocol):
 class Fetcher:
     """The reading from one leader, as long as ``run`` runs."""
 
-    def __init__(self, node: int, source: KafkaCluster, budget: BufferBudget, failing: Failing, keeper: Keeper) -> None:
+    def __init__(self, node: int, source: Cluster, budget: BufferBudget, failing: Failing, keeper: Keeper) -> None:
         self.node = node
         self._cluster = source
         self._budget = budget
@@ -64,7 +62,7 @@ class Fetcher:
         self._keeper = keeper
         self._session = FetchSession()
         self._sizer = FetchSizer()
-        self._connection: BrokerConnection | None = None
+        self._connection: Connection | None = None
         self._buffers: dict[Partition, Buffer] = {}
         self._unsettled: dict[Buffer, None] = {}
         """The buffers of which the next Fetch has something else to say: so the one in flight says nothing of them."""
@@ -140,7 +138,7 @@ class Fetcher:
         size = await self._budget.allowance.left(min(self._sizer.response_bytes, self._budget.left))
         limits = FetchLimits(size, self._wait if self._unsettled else _IDLE_WAIT)
         self._wait = min(2 * self._wait, _IDLE_WAIT)
-        sent = time.monotonic()
+        sent = asyncio.get_running_loop().time()
         answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
         self._budget.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
         self._session.answered(answer.session_id)
@@ -149,7 +147,7 @@ class Fetcher:
             self._budget.stretch(self._sizer.response_bytes)
         self._absorb_all(answer.partitions)
         if connection.newest.bytes < _SMALL:
-            await asyncio.sleep(sent + _COLLECTING - time.monotonic())
+            await asyncio.sleep(sent + _COLLECTING - asyncio.get_running_loop().time())
 
     def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
         asked = self._doubted - self._unsettled.keys()

@@ -6,11 +6,10 @@ Fetches outlive a slice: nothing is read twice because Spark took a breath.
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Coroutine, Iterable
 
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, is_another
 from appliance.link.model.replicas import Replica
@@ -39,7 +38,7 @@ _JUDGES = 8
 class SourceReader:
     """The buffers of the partitions that the lanes of one process copy, filled while its event loop runs."""
 
-    def __init__(self, source: KafkaCluster, notice: Notice) -> None:
+    def __init__(self, source: Cluster, notice: Notice) -> None:
         self._cluster = source
         self._failing = Failing(notice)
         self._budget = BufferBudget()
@@ -49,7 +48,7 @@ class SourceReader:
         self._placed: dict[Partition, Fetcher] = {}
         self._fetchers: dict[int, Fetcher] = {}
         self._changed = asyncio.Event()
-        self._looked = self._found = time.monotonic()
+        self._looked = self._found = _clock()
         self._judges = asyncio.Semaphore(_JUDGES)
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin(self._route(), "reader-router")
@@ -109,7 +108,7 @@ class SourceReader:
         for buffer in buffers:
             self._placed.pop(buffer.key, None)
             self._unplaced[buffer.key] = buffer
-        pause = max(0.0, self._looked + _BACKOFF - time.monotonic())
+        pause = max(0.0, self._looked + _BACKOFF - _clock())
         asyncio.get_running_loop().call_later(pause, self._changed.set)
 
     def refuse(self, buffer: Buffer, error: ApplianceError) -> None:
@@ -178,7 +177,7 @@ class SourceReader:
         while True:
             # Before the look, so that what comes while it waits for an answer is looked at again.
             self._changed.clear()
-            self._looked = time.monotonic()
+            self._looked = _clock()
             everything = self._looked >= due
             try:
                 await self._look_up(list((self._buffers if everything else self._unplaced).values()))
@@ -187,7 +186,7 @@ class SourceReader:
                 await asyncio.sleep(_BACKOFF)
                 continue
             self._failing.over("source")
-            now = time.monotonic()
+            now = _clock()
             if everything:
                 due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
             in_vain = min(_IN_VAIN * (now - self._found), _BACKOFF_MAX)
@@ -197,7 +196,7 @@ class SourceReader:
                 async with asyncio.timeout((min(soon, due) if searching else due) - now):
                     await self._changed.wait()
             if not searching:
-                self._found = time.monotonic()
+                self._found = _clock()
 
     async def _look_up(self, buffers: list[Buffer]) -> None:
         if not buffers:
@@ -254,3 +253,7 @@ class SourceReader:
 
 def _subject(buffer: Buffer) -> str:
     return f"{buffer} at its leader"
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

@@ -5,8 +5,8 @@ read: then it names an older epoch, and one that ends at the position or above i
 """
 
 from appliance.errors import BrokerBusy, GapFound, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import EpochEnd
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, is_another
 from appliance.replicator.read.buffer import Buffer
@@ -23,7 +23,7 @@ def at_divergence(buffer: Buffer, end: EpochEnd) -> PartitionStopped | None:
     return _truncated(buffer, end.offset) if end.offset < buffer.position else None
 
 
-async def out_of_range(source: KafkaCluster, leaders: Leaders, buffer: Buffer) -> PartitionStopped | None:
+async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> PartitionStopped | None:
     """Why a partition stops of which a broker does not have the position; None: its newest leader does, read on.
 
     Raises:

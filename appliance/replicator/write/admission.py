@@ -9,14 +9,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import WriteLimits, write_limits
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
 from appliance.link.model.checkpoint import StartOffsets, start_offset
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.write.copies import CopyEnds, examine_copies
+from appliance.replicator.write.copies import NEVER_WRITTEN, CopyEnds, examine_copies
 from appliance.replicator.write.lane import Lane
 
 
@@ -37,8 +37,8 @@ class Admission:
 
 
 async def admit(
-    source: KafkaCluster,
-    destination: KafkaCluster,
+    source: Cluster,
+    destination: Cluster,
     lane: Lane,
     replicas: Collection[Replica],
     starts: Mapping[str, StartOffsets],
@@ -68,15 +68,16 @@ async def admit(
         else:
             begin = begins[replica.source]
             begin = found[replica.source] if begin is None else begin
-            _admit_new(admission, replica, begin, positions.get(replica.source))
+            empty = CopyEnd(0, metadata.leader_epoch(*replica.copy), lane.producer_id, lane.producer_epoch)
+            _admit_new(admission, replica, begin, positions.get(replica.source), empty)
     for replica in [replica for replica in replicas if replica not in admission.waiting]:
-        refusal = _made_anew(replica, metadata) or untold.get(replica.destination_topic)
+        refusal = made_anew_since(replica, metadata) or untold.get(replica.destination_topic)
         if refusal := refusal or too_few_replicas(replica, metadata, limits):
             admission.waiting[replica] = refusal
     return admission
 
 
-def _made_anew(replica: Replica, metadata: Metadata) -> ApplianceError | None:
+def made_anew_since(replica: Replica, metadata: Metadata) -> ApplianceError | None:
     """Why a copy waits that is another topic by now than the one that was found: the next look at topics finds it."""
     topic = metadata.topics.get(replica.destination_topic)
     if topic is None or not is_another(topic.id, replica.destination_id):
@@ -98,7 +99,7 @@ def too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, 
 
 
 async def _copies(
-    destination: KafkaCluster,
+    destination: Cluster,
     metadata: Metadata,
     lane: Lane,
     replicas: Collection[Replica],
@@ -109,15 +110,15 @@ async def _copies(
     for replica in replicas:
         held = known.get(replica)
         same = held is not None and held.destination_id in (replica.destination_id, NOWHERE)
-        if held is None or not lane.knows_end(replica.copy):
-            remembered[replica.copy] = held.copy_end if held and same else None
+        if held is None or not same or not lane.knows_end(replica.copy):
+            remembered[replica.copy] = None if held is None else held.copy_end if same else NEVER_WRITTEN
     return await examine_copies(destination, metadata, remembered, lane.producer_id)
 
 
 def _admit_known(admission: Admission, replica: Replica, held: Position, copies: CopyEnds) -> None:
     refusal = copies.refused.get(replica.copy)
     if fault := identity_fault(replica, held):
-        admission.stops[replica] = fault
+        _admit_another(admission, replica, fault, held, refusal)
     elif isinstance(refusal, PartitionStopped):
         admission.stops[replica] = refusal
     elif refusal is not None:
@@ -126,9 +127,24 @@ def _admit_known(admission: Admission, replica: Replica, held: Position, copies:
         admission.positions[replica] = replace(held, source_id=replica.source_id, destination_id=replica.destination_id)
 
 
-def _admit_new(admission: Admission, replica: Replica, begin: int, held: Position | None) -> None:
-    """A copy that holds something, though nobody remembers how much of the source, is left alone (invariant H)."""
-    position = Position(replica.source_id, replica.destination_id, begin)
+def _admit_another(
+    admission: Admission, replica: Replica, fault: GapFound, held: Position, refusal: ApplianceError | None
+) -> None:
+    """Stop at a topic that was made anew; no gap explains what a copy made anew holds already (invariants G and H)."""
+    if refusal is None or not is_another(held.destination_id, replica.destination_id):
+        admission.stops[replica] = fault
+    elif isinstance(refusal, PartitionStopped):
+        admission.stops[replica] = PartitionStopped(f"{fault}; {refusal}")
+    else:
+        admission.waiting[replica] = refusal
+
+
+def _admit_new(admission: Admission, replica: Replica, begin: int, held: Position | None, empty: CopyEnd) -> None:
+    """Remember where a copy begins, and that it is empty.
+
+    A copy that holds something, though nobody remembers how much of the source, is left alone (invariant H).
+    """
+    position = Position(replica.source_id, replica.destination_id, begin, copy_end=empty)
     end = admission.ends[replica.copy]
     if end > 0:
         stop = PartitionStopped(
@@ -137,7 +153,9 @@ def _admit_new(admission: Admission, replica: Replica, begin: int, held: Positio
             f"{replica.partition} --from` earliest, latest or an offset of the source"
         )
         admission.stops[replica] = stop
-        position = (held or replace(position, next_offset=UNKNOWN)).stop(str(stop), time.time_ns() // 1_000_000)
+        position = (held or replace(position, next_offset=UNKNOWN, copy_end=None)).stop(
+            str(stop), time.time_ns() // 1_000_000
+        )
     if position is not held:
         admission.positions[replica] = position
 

@@ -5,23 +5,31 @@ it is looked at markers, or records of a transaction that was aborted, may have 
 how far it holds what was written up to the epoch of that time (KIP-101); where that is too little, or not known, the
 batch that lies at the end is looked at, since leaders may have changed, without any loss, before it was written.
 
-A copy that holds committed records of this lane past the remembered end shows that positions have been lost.
+A copy that holds committed records of this lane past the remembered end shows that positions have been lost; so does
+one of which retention has deleted more than is remembered. A copy in which a transaction is open is not written to: it
+may be a late batch of an earlier epoch of this lane, which the next commit would make visible (KAFKA-14402).
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.errors import ApplianceError, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.leader_epochs import epoch_ends
-from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets, undecided
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
 from appliance.link.model.position import LOST, UNACCOUNTED, CopyEnd
+
+ANYBODY = -2
+"""The id of every producer, in place of one's own."""
+
+NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
+"""The end of a copy that was made anew: whatever it holds is not what was written to the one before (invariant H)."""
 
 _BATCH_BYTES = 1024 * 1024
 _LIMITS = FetchLimits(_BATCH_BYTES, wait=0)
@@ -36,13 +44,18 @@ class CopyEnds:
 
 
 async def examine_copies(
-    cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
+    cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
 ) -> CopyEnds:
     """Where each copy ends, given where it is remembered to; refused are those that hold less, or more.
 
     The caller, whose producer has that id, has fenced whoever wrote there before, so nothing is under way.
     """
     ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
+    stable_ends, unknown = await try_offsets(cluster, metadata, ends, Bound.STABLE_END)
+    refused |= unknown
+    for copy, stable_end in stable_ends.items():
+        if stable_end < ends[copy]:
+            refused[copy] = undecided(copy, ends[copy])
     remembered = {copy: end for copy, end in copies.items() if copy in ends and end is not None}
     asked = {copy: end.leader_epoch for copy, end in remembered.items() if end.leader_epoch >= 0}
     held, unanswered = await epoch_ends(cluster, metadata, asked)
@@ -55,7 +68,7 @@ async def examine_copies(
             if not await examined.is_whole(held.get(copy)):
                 refused[copy] = _lost(copy, end, min(ends[copy], max(held.get(copy, ends[copy]), 0)))
             elif (unaccounted := await examined.first_past_the_end({end.producer_id, producer_id})) is not None:
-                refused[copy] = _unaccounted(copy, unaccounted)
+                refused[copy] = _unaccounted(copy, f"holds records from offset {unaccounted} on")
         except ApplianceError as error:
             refused[copy] = error
     return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
@@ -65,7 +78,7 @@ async def examine_copies(
 class _Examined:
     """A copy that is remembered to ``end``, and ends at ``found``."""
 
-    cluster: KafkaCluster
+    cluster: Cluster
     metadata: Metadata
     copy: Partition
     end: CopyEnd
@@ -81,23 +94,29 @@ class _Examined:
         if held is not None and held >= self.end.offset:
             return True
         last = self.end.offset - 2
-        starts, failures = await try_offsets(self.cluster, self.metadata, [self.copy], Bound.START)
-        for error in failures.values():
-            raise error
-        return starts[self.copy] > last or is_intact(await self._fetch(last), self.end)
+        return await self._start() > last or is_intact(await self._fetch(last), self.end)
 
     async def first_past_the_end(self, producer_ids: Collection[int]) -> int | None:
-        """The offset of the first committed batch past the end that one of these producers wrote."""
+        """The offset of the first committed batch past the end that one of these producers wrote.
+
+        Raises:
+            PartitionStopped: retention has deleted what lay there, and nobody can tell any more who wrote it.
+        """
         at = self.end.offset
+        if at < self.found and at < (start := await self._start()):
+            raise _unaccounted(self.copy, f"held records from offset {at} to {start - 1}, deleted by now,")
         while at < self.found:
             fetched = await self._fetch(at)
             _require_decided(fetched, at)
             batches = list(batch.split(fetched.records))
             for each in committed(batches, fetched.aborted):
-                if each.header.producer_id in producer_ids:
+                if ANYBODY in producer_ids or each.header.producer_id in producer_ids:
                     return each.header.base_offset
             at = batches[-1].header.last_offset + 1 if batches else self.found
         return None
+
+    async def _start(self) -> int:
+        return (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
 
     async def _fetch(self, offset: int) -> Fetched:
         topic, epoch = self.metadata.topics[self.copy[0]], self.metadata.leader_epoch(*self.copy)
@@ -125,9 +144,7 @@ def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
 
 def _require_decided(fetched: Fetched, offset: int) -> None:
     if fetched.stable_end <= offset:
-        name = f"{fetched.partition[0]}-{fetched.partition[1]}"
-        text = f"{name} has an open transaction below offset {offset + 1}: see `kafka-transactions.sh find-hanging`"
-        raise BrokerBusy(text, "CONCURRENT_TRANSACTIONS")
+        raise undecided(fetched.partition, offset + 1)
 
 
 def _is_of(found: Batch, end: CopyEnd) -> bool:
@@ -144,8 +161,8 @@ def _lost(copy: Partition, end: CopyEnd, found: int) -> PartitionStopped:
     )
 
 
-def _unaccounted(copy: Partition, offset: int) -> PartitionStopped:
+def _unaccounted(copy: Partition, what: str) -> PartitionStopped:
     return PartitionStopped(
-        f"{copy[0]}-{copy[1]} holds records from offset {offset} on {UNACCOUNTED}: the positions topic lost its end; "
-        "choose by `appliance resume --from` an offset of the source"
+        f"{copy[0]}-{copy[1]} {what} {UNACCOUNTED}: the positions topic lost its end, or somebody else "
+        "wrote there; choose by `appliance resume --from` an offset of the source"
     )

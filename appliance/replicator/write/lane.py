@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from appliance.errors import ApplianceError, Fenced, Superseded
-from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
@@ -35,7 +35,7 @@ class Lane:
     """One lane in one process; see the module for what it owns."""
 
     def __init__(
-        self, index: int, destination: KafkaCluster, naming: Naming, owner: Owner, transaction_timeout: float
+        self, index: int, destination: Cluster, naming: Naming, owner: Owner, transaction_timeout: float
     ) -> None:
         self.index = index
         self.checkpoint = LaneCheckpoint()
@@ -97,8 +97,8 @@ class Lane:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: it cannot be found out; the lane stays fenced.
         """
-        deadline = time.monotonic() + _NAME_PATIENCE
-        while time.monotonic() < deadline:
+        deadline = asyncio.get_running_loop().time() + _NAME_PATIENCE
+        while asyncio.get_running_loop().time() < deadline:
             owner = await self.owner()
             if owner is not None and owner.run == OPERATOR:
                 break
@@ -126,6 +126,12 @@ class Lane:
         """Under which the lane, which has started, writes."""
         assert self._writer is not None
         return self._writer.producer.id
+
+    @property
+    def producer_epoch(self) -> int:
+        """The epoch of that producer."""
+        assert self._writer is not None
+        return self._writer.producer.epoch
 
     async def learn(self, copies: Collection[str]) -> Metadata:
         """Look up who leads topics before the lane, which has started, writes to them; what is known of all of them.

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, PartitionStopped, PartitionsUnavailable
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import WriteLimits, write_limits
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.position import Position
@@ -21,7 +21,7 @@ from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.ledger import Ledger
 from appliance.replicator.read.buffer import Limits, ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
-from appliance.replicator.write.admission import admit, too_few_replicas
+from appliance.replicator.write.admission import admit, made_anew_since, too_few_replicas
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import EngineSettings, OnGap
 
@@ -58,8 +58,8 @@ class LaneRunner:
     """A lane with what it reads from and what it owns; it outlives the slice, and stays warm."""
 
     lane: Lane
-    source: KafkaCluster
-    destination: KafkaCluster
+    source: Cluster
+    destination: Cluster
     reader: SourceReader
     engine: EngineSettings
     notice: Notice
@@ -94,10 +94,10 @@ class LaneRunner:
         await self._look_for_others(stopping)
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
             try:
-                if self.lane.state is LaneState.COLD:
-                    await self._start()
-                if due := self._due():
-                    await self._take_in(due)
+                if self.lane.state is LaneState.COLD or self._due():
+                    await _unless_set(stopping, self._get_ready())
+                    if stopping.is_set():
+                        break
                 self._is_well()
                 await self._look_at_copies()
                 await self._look_for_room()
@@ -129,6 +129,13 @@ class LaneRunner:
     def _name(self) -> str:
         return f"lane {self.lane.index}"
 
+    async def _get_ready(self) -> None:
+        """Start a lane that is cold, and take in the partitions that are due; cut off at any await it is done again."""
+        if self.lane.state is LaneState.COLD:
+            await self._start()
+        if due := self._due():
+            await self._take_in(due)
+
     async def _start(self) -> None:
         """Fence, leave our name, for which whoever was fenced waits, and read what is remembered."""
         self.reader.forget(self.replicas)
@@ -139,7 +146,7 @@ class LaneRunner:
         """The partitions that are to be taken in now."""
         if len(self._taken_in) == len(self.replicas):
             return []
-        return self._held_back.due((r for r in self.replicas if r not in self._taken_in), time.monotonic())
+        return self._held_back.due((r for r in self.replicas if r not in self._taken_in), _clock())
 
     async def _take_in(self, replicas: Sequence[Replica]) -> None:
         """Have the reader read these partitions on from what is remembered: all of them, or those that are added.
@@ -172,7 +179,7 @@ class LaneRunner:
     def _wait(self, replica: Replica, error: ApplianceError) -> None:
         """Leave a partition out for now."""
         self.notice(replica.name, error)
-        self._held_back.add(replica, time.monotonic())
+        self._held_back.add(replica, _clock())
 
     async def _hold_back(self, error: PartitionsUnavailable, stopping: asyncio.Event) -> None:
         """Leave out the partitions whose copies cannot be written now; the lane, which is cold, goes on with others."""
@@ -187,7 +194,7 @@ class LaneRunner:
 
     async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
         """One transaction with what has arrived; none when that is nothing for long, or others may be tried again."""
-        pause = self._held_back.pause(time.monotonic())
+        pause = self._held_back.pause(_clock())
         try:
             async with asyncio.timeout(min(_SILENCE, pause)):
                 await self.ready.wait()
@@ -200,12 +207,12 @@ class LaneRunner:
         chunks = self.reader.take(self.ready, self.engine.commit_bytes)
         rows: list[LedgerRow] = []
         if chunks:
-            began = time.monotonic()
+            began = _clock()
             replicas = {chunk.replica for chunk in chunks}
             rows = await self.lane.commit(chunks, self._moving(replicas))
             self._wrote = True
             self._wrote_to(replicas)
-            self._took += (time.monotonic() - began - self._took) * _NEWEST
+            self._took += (_clock() - began - self._took) * _NEWEST
             await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
         await self._settle(self.reader.stopped(self.ready))
         if self.ready.filled:
@@ -214,7 +221,7 @@ class LaneRunner:
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """What comes in a trickle is collected for a moment, rather than committed record by record."""
-        while (pause := until - time.monotonic()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
+        while (pause := until - _clock()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
             self.ready.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -269,15 +276,17 @@ class LaneRunner:
     async def _look_at_copies(self) -> None:
         """Notice what may have happened to copies that nothing was written to for a while.
 
-        A copy with a new leader may have lost something (invariant J): only a start finds out, since nothing is under
-        way then. One with too few replicas in sync would keep a transaction, and so the lane, from ending.
+        A copy with a new leader may have lost something (invariant J), and one that was deleted and made anew has
+        (invariant G): only a start finds out, since nothing is under way then. One with too few replicas in sync would
+        keep a transaction, and so the lane, from ending.
         """
-        began = time.monotonic()
+        began = _clock()
         if not self._taken_in or began < self._copies_looked_at + _COPIES_INTERVAL:
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
-        self._copies_looked_at = time.monotonic()
-        if self.lane.has_moved(metadata):
+        self._copies_looked_at = _clock()
+        made_anew = any(made_anew_since(replica, metadata) for replica in self._taken_in)
+        if made_anew or self.lane.has_moved(metadata):
             self.lane.begin_anew()
             return
         for replica in list(self._taken_in):
@@ -288,7 +297,7 @@ class LaneRunner:
 
     async def _look_for_room(self) -> None:
         """Try again what was refused where a copy takes larger batches by now."""
-        now = time.monotonic()
+        now = _clock()
         if not self._refused or now < self._room_looked_at + _ROOM_INTERVAL:
             return
         self._room_looked_at = now
@@ -339,5 +348,22 @@ class LaneRunner:
                 await stopping.wait()
 
 
+async def _unless_set(stopping: asyncio.Event, work: Coroutine[object, object, None]) -> None:
+    """Do the work, or cut it off once ``stopping`` is set: a coordinator that is busy may be waited for long."""
+    doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait([doing, stopped], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        doing.cancel()  # nothing, where it is done
+        await asyncio.gather(doing, stopped, return_exceptions=True)
+    if not doing.cancelled():
+        doing.result()
+
+
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

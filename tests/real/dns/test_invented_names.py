@@ -11,12 +11,12 @@ from appliance.dns.invented import known_names, labels
 from appliance.dns.stub import StubResolver
 from appliance.doctor.made_up_names import examine_here, examine_through
 from appliance.doctor.step import Verdict
-from appliance.doctor.tunnel import TunnelTrial
+from appliance.doctor.tunnel import TunnelChecks
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.probe import TlsProbe
-from deploy.prepare.checks import reach_warnings
+from deploy.prepare.checks import made_up_name_warnings
 from tests.support.dns import answer, scripted_server, silence
 from tests.support.tls import identity, running_server
 from tests.support.tunnel import HOST, Resolver, echo, target_server, tunnel_settings
@@ -98,10 +98,10 @@ async def test_prepare_and_the_doctor_name_the_variable_that_bounds_the_pattern(
 
     async with scripted_server(served(wildcard)) as server:
         settings = tunnel_settings(allowed=ALLOWED, broker_networks=())
-        (line,) = await asyncio.to_thread(reach_warnings, settings, server)
+        (line,) = await asyncio.to_thread(made_up_name_warnings, settings, server)
         finding = await examine_here(settings, StubResolver(server).addresses)
         bounded = tunnel_settings(allowed=ALLOWED, broker_networks=(NETWORK,), resolver=server)
-        assert await asyncio.to_thread(reach_warnings, bounded, None) == []
+        assert await asyncio.to_thread(made_up_name_warnings, bounded, None) == []
         assert (await examine_here(bounded, StubResolver(server).addresses)).verdict is Verdict.PASSED
     for text in (line, f"{finding.detail}: {finding.remedy}"):
         assert (
@@ -140,7 +140,7 @@ async def test_the_destinations_doctor_tells_by_the_servers_answer_whether_a_mad
         async with running_server(target, resolver, allowed=allowed) as server:
             settings = tunnel_settings(port=server.port, allowed=allowed)
             probe = TlsProbe(settings, identity(Side.DESTINATION), Timeouts())
-            finding = await examine_through(settings, TunnelTrial(settings, probe, Side.DESTINATION).knock)
+            finding = await examine_through(settings, TunnelChecks(settings, probe, Side.DESTINATION).remote_dial)
             await probe.close()
     assert finding.verdict is verdict
     assert resolver.asked[0].startswith("nobody-")

@@ -14,6 +14,7 @@ from appliance.gateway import endpoints as endpoints_module
 from appliance.gateway.destination_side import run_destination
 from appliance.gateway.source_side import run_source
 from appliance.runtime import background
+from appliance.runtime.http import HttpServer
 from appliance.settings.parse import parse
 from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.target import Target
@@ -203,13 +204,23 @@ async def test_what_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready
 
 
 async def test_a_status_port_that_is_taken_is_told_once_and_served_when_it_is_free(ready, caplog, monkeypatch):
+    attempts, start = 0, HttpServer.start
+
+    async def attempt(server: HttpServer, variable: str, at: Target) -> Target:
+        nonlocal attempts
+        attempts += 1
+        return await start(server, variable, at)
+
     monkeypatch.setattr(background, "_RETRY", 0.02)
+    monkeypatch.setattr(HttpServer, "start", attempt)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         settings = settings_for(9092)
         settings = replace(settings, tunnel=replace(settings.tunnel, status=Target("127.0.0.1", port)))
         async with running(run_source, settings, ready):
-            await asyncio.sleep(0.2)  # it has tried again by then
+            async with asyncio.timeout(PATIENCE):
+                while attempts < 3:
+                    await asyncio.sleep(0.01)
             taken.close()
             assert '"troubles": []' in await read(caplog, 0, "/health")
     (line,) = [message for message in caplog.messages if "TUNNEL_STATUS_LISTEN" in message]

@@ -4,8 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from kio.schema.describe_transactions.v0 import DescribeTransactionsRequest, DescribeTransactionsResponse
+from kio.schema.types import TransactionalId
 
 from appliance.errors import ApplianceError, Fenced, Unreachable
+from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.transactions import add_partitions
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Owner
@@ -37,6 +40,13 @@ async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: 
     assert len(pair.compare(topic)[0]) == 200
 
 
+async def transaction_state(coordinator: BrokerConnection, transactional_id: str) -> str:
+    """What a coordinator says of a transaction."""
+    request = DescribeTransactionsRequest(transactional_ids=(TransactionalId(transactional_id),))
+    (found,) = (await coordinator.call(request, DescribeTransactionsResponse)).transaction_states
+    return found.transaction_state
+
+
 async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair: Pair) -> None:
     topic = pair.topic("given-up")
     produce(pair.producer(), topic, 10)
@@ -48,7 +58,9 @@ async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair
         assert lane._writer is not None
         producer, copy = lane._writer.producer, (pair.naming.destination(topic), 0)
         await retry_while_busy(lambda: add_partitions(coordinator, producer, [copy]), {"CONCURRENT_TRANSACTIONS"})
-        await asyncio.sleep(12)  # brokers look for transactions that are overdue every 10 seconds
+        async with asyncio.timeout(PATIENCE):
+            while await transaction_state(coordinator, producer.transactional_id) != "CompleteAbort":
+                await asyncio.sleep(0.05)
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 20

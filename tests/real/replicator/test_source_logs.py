@@ -14,7 +14,7 @@ from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import end
+from tests.support.rows import SOON, end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -106,7 +106,8 @@ async def test_a_topic_that_is_made_anew_between_two_fetches_is_not_read_on(pair
 
 def visible(cluster: Cluster, topic: str) -> int:
     """How many records a consumer sees."""
-    consumer = Consumer({**cluster.client_configuration(), "group.id": "v", "enable.partition.eof": True})
+    reading = {"group.id": "v", "enable.partition.eof": True, "fetch.wait.max.ms": SOON}
+    consumer = Consumer({**cluster.client_configuration(), **reading})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         count = 0

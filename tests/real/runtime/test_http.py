@@ -24,18 +24,25 @@ async def pages(path: str) -> Page:
 
 
 @contextlib.asynccontextmanager
-async def serving(deadline: float) -> AsyncIterator[Target]:
+async def serving(deadline: float) -> AsyncIterator[tuple[HttpServer, Target]]:
     server = HttpServer(pages, deadline)
     try:
-        yield await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
+        yield server, await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
     finally:
         await server.close()
+
+
+async def until_serving(server: HttpServer, connections: int) -> None:
+    """Returns when so many connections are being served."""
+    async with asyncio.timeout(PATIENCE):
+        while len(server._serving) != connections:
+            await asyncio.sleep(0.01)
 
 
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[Target]:
     """One that nobody is too slow for."""
-    async with serving(PATIENCE) as address:
+    async with serving(PATIENCE) as (_, address):
         yield address
 
 
@@ -103,11 +110,12 @@ async def test_one_request_is_served_on_a_connection_and_then_it_ends(server: Ta
 
 
 async def test_a_client_that_says_nothing_or_takes_nothing_is_cut_off() -> None:
-    async with serving(deadline=1.0) as server:
-        assert await raw(server, b"GET /small HT") == b""
-        reader, writer = await asyncio.open_connection(server.host, server.port, limit=1024)
+    async with serving(deadline=1.0) as (server, at):
+        assert await raw(at, b"GET /small HT") == b""
+        reader, writer = await asyncio.open_connection(at.host, at.port, limit=1024)
         writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-        await asyncio.sleep(1.5)
+        await until_serving(server, 1)
+        await until_serving(server, 0)
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await reader.readexactly(len(LARGE))
         writer.close()
@@ -137,7 +145,7 @@ async def test_closing_ends_what_is_being_served() -> None:
     server = HttpServer(pages)
     address = await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
     reader, writer = await asyncio.open_connection(address.host, address.port)
-    await asyncio.sleep(0.05)
+    await until_serving(server, 1)
     await server.close()
     async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(ConnectionError):

@@ -17,6 +17,9 @@ from tests.support.tunnel import echo, target_server
 MEGABYTE = 2**20
 pytestmark = pytest.mark.usefixtures("no_secret_in_the_log")
 
+TICKS = 40
+"""Signs of life, so close to one another and so many that only their number outlasts the patience of 1.5 seconds."""
+
 
 async def test_megabytes_go_through_unchanged_both_ways(ends):
     data = random.Random(1).randbytes(20 * MEGABYTE)
@@ -92,12 +95,12 @@ async def test_a_connection_that_is_silent_after_a_half_close_is_cut(ends):
 async def test_a_connection_that_still_moves_after_a_half_close_is_not(ends):
     async def answer_slowly(reader, writer):
         await reader.read(-1)
-        for _ in range(8):
-            await asyncio.sleep(0.25)
+        for _ in range(TICKS):
+            await asyncio.sleep(0.05)
             writer.write(b"x")
 
     async with ends.link_to(answer_slowly, Timeouts(linger=1.5)) as link:
-        assert await exchange(link, b"") == b"xxxxxxxx"
+        assert await exchange(link, b"") == b"x" * TICKS
 
 
 async def test_a_connection_that_carries_nothing_for_too_long_is_ended_and_the_log_says_why(ends, caplog):
@@ -112,13 +115,13 @@ async def test_a_connection_that_carries_nothing_for_too_long_is_ended_and_the_l
 
 async def test_a_connection_that_moves_in_one_direction_is_not_idle(ends):
     async def tick(_reader, writer):
-        for _ in range(8):
-            await asyncio.sleep(0.25)
+        for _ in range(TICKS):
+            await asyncio.sleep(0.05)
             writer.write(b"x")
 
     async with ends.link_to(tick, idle_seconds=1.5) as link:
         reader, writer = await link.connect()
-        assert await reader.read(-1) == b"xxxxxxxx"
+        assert await reader.read(-1) == b"x" * TICKS
         writer.close()
 
 

@@ -20,11 +20,11 @@ async def test_while_the_server_is_away_endpoints_refuse_at_once_and_recover_wit
         async with ends.running_server(target) as first:
             server_port = first.port
         async with ends.running_client(target, server_port) as (_, endpoint):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 assert [await echoed(endpoint) for _ in range(20)] == [None] * 20
             async with ends.running_server(target, port=server_port), asyncio.timeout(PATIENCE):
                 await until_echoed(endpoint)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 assert await echoed(endpoint) is None
     assert [message.partition(":")[0] for message in caplog.messages if message.startswith("tunnel server")] == [
         "tunnel server unreachable",

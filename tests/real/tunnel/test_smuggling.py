@@ -7,6 +7,7 @@ import pytest
 from appliance.settings.target import Target
 from appliance.tunnel.model.connect import HEAD_SIZE_MAX
 from appliance.tunnel.model.timeouts import Timeouts
+from tests.support.patience import PATIENCE
 from tests.support.tls import ask_connect, connect_request, running_server
 from tests.support.tunnel import HOST, Resolver, echo, target_server
 
@@ -124,7 +125,7 @@ async def test_an_allowed_name_that_leads_to_where_no_broker_lives_is_refused_wi
 async def test_a_head_that_comes_byte_by_byte_has_no_more_time_than_one_that_comes_at_once():
     async with running_server(TARGET, timeouts=Timeouts(head=0.3)) as server:
         asking = asyncio.create_task(ask_connect(server.port, GOOD[:1]))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             status, channel = await asking
         channel.close()
     assert status.startswith(b"HTTP/1.1 400 no CONNECT request within 0.3 s")

@@ -143,7 +143,7 @@ async def test_a_handshake_that_comes_byte_by_byte_has_no_more_time_than_one_tha
 
         dripping = asyncio.create_task(drip())
         with contextlib.suppress(ConnectionError):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 await reader.read(-1)
         dripping.cancel()
         writer.transport.abort()

@@ -1,17 +1,23 @@
 """What the end of a copy says about whether it has lost anything (invariant J)."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from appliance.errors import BrokerBusy
+from appliance.errors import ApplianceError, BrokerBusy
+from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.client.offsets import Bound
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.committed import Aborted
 from appliance.link.model.position import CopyEnd
-from appliance.replicator.write.copies import is_intact
+from appliance.replicator.write import copies
+from appliance.replicator.write.copies import NEVER_WRITTEN, examine_copies, is_intact
 from tests.support.batches import control, made
 
+COPY = ("orders.copy", 0)
 ABORT, COMMIT = 0, 1
 TRANSACTIONAL = 0x10
 OURS = CopyEnd(offset=11, leader_epoch=3, producer_id=4000, producer_epoch=7)
@@ -52,6 +58,72 @@ def test_a_copy_that_ends_with_something_else_has_lost_what_was_there(batches: t
 def test_a_copy_that_ends_with_a_batch_like_ours_that_was_aborted_has_lost_what_was_there() -> None:
     aborted = (Aborted(4000, 0),)
     assert not is_intact(fetched(written(0, 10), control(10, 4000, ABORT), aborted=aborted), OURS)
+
+
+class Log:
+    """A copy's log as its leader tells of it, by the names that ``copies`` asks for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, start: int, end: int, stable_end: int | None = None) -> None:
+        self._offsets = {
+            Bound.START: start,
+            Bound.END: end,
+            Bound.STABLE_END: end if stable_end is None else stable_end,
+        }
+        for name in ("try_offsets", "list_offsets", "epoch_ends", "fetch"):
+            monkeypatch.setattr(copies, name, getattr(self, name))
+
+    async def try_offsets(self, *asked: Any) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+        return await self.list_offsets(*asked), {}
+
+    async def list_offsets(self, *asked: Any) -> dict[Partition, int]:
+        return dict.fromkeys(asked[2], self._offsets[asked[3]])
+
+    async def epoch_ends(self, *asked: Any) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+        return dict.fromkeys(asked[2], self._offsets[Bound.END]), {}
+
+    async def fetch(self, *_: Any) -> list[Fetched]:
+        raise AssertionError("nothing is left that could be read")
+
+
+class Destination(KafkaCluster):
+    """Has brokers to connect to, and nothing else."""
+
+    def __init__(self) -> None:
+        pass
+
+
+async def refusal(end: CopyEnd | None) -> str:
+    """Why the copy must not be written to; empty when it may."""
+    found = await examine_copies(Destination(), Metadata("", 0, {}, {}), {COPY: end}, 4000)
+    assert (COPY in found.ends) is not (COPY in found.refused)
+    return str(found.refused.get(COPY, ""))
+
+
+async def test_a_copy_that_retention_has_emptied_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    Log(monkeypatch, start=11, end=11)
+    assert await refusal(OURS) == ""
+
+
+async def test_case_36_a_copy_of_which_retention_has_deleted_more_than_is_remembered_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It was read from its remembered end, which its leader does not have, and waited for ever without a remedy.
+    Log(monkeypatch, start=25, end=25)
+    text = await refusal(OURS)
+    assert "held records from offset 11 to 24, deleted by now, that no position accounts for" in text
+    assert "appliance resume --from" in text
+
+
+async def test_a_copy_that_was_never_written_to_may_be_empty_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    Log(monkeypatch, start=0, end=0)
+    assert await refusal(NEVER_WRITTEN) == ""
+    Log(monkeypatch, start=3, end=3)
+    assert "that no position accounts for" in await refusal(NEVER_WRITTEN)
+
+
+async def test_a_copy_in_which_a_transaction_is_open_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    Log(monkeypatch, start=0, end=3, stable_end=2)
+    assert "open transaction below offset 3" in await refusal(None)
 
 
 @pytest.mark.parametrize("stable_end", [0, 9])

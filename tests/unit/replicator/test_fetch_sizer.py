@@ -1,6 +1,6 @@
 """What a line needs, by what its answers have told."""
 
-from appliance.kafka.client.connection import Transfer
+from appliance.kafka.client.interface import Transfer
 from appliance.replicator.read.fetch_sizer import FetchSizer
 
 MEGABYTE = 1e6

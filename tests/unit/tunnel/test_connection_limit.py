@@ -6,6 +6,7 @@ import pytest
 from appliance.errors import TimedOut, Unreachable
 from appliance.tunnel.limits.connection_limit import WAITING_MAX, ConnectionLimit
 from appliance.tunnel.model.counters import Counters
+from tests.support.patience import PATIENCE
 
 
 @contextlib.asynccontextmanager
@@ -39,7 +40,7 @@ async def test_whoever_finds_all_slots_taken_gets_the_one_that_comes_free():
     async with tasks(1, holder(limit)) as (first,), tasks(1, be_served):
         assert not served.is_set()
         first.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await served.wait()
 
 
@@ -63,7 +64,7 @@ async def test_a_slot_comes_back_from_whoever_gave_up():
     limit = ConnectionLimit(1, 10, Counters())
     async with tasks(3, holder(limit)):
         pass
-    async with asyncio.timeout(10), limit.slot():
+    async with asyncio.timeout(PATIENCE), limit.slot():
         pass
 
 

@@ -1,5 +1,6 @@
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,9 @@ NAME = "kafka-orange-grape-c482e416"
 
 def link(**changes: str) -> Settings:
     return parse(REQUIRED | changes, NO_ROLE)
+
+
+LINK = link()
 
 
 def opened(settings: Settings) -> list[tuple[str, str, str, str, bool]]:
@@ -142,9 +146,9 @@ def test_terraform_has_each_rule_for_both_clouds() -> None:
 
 @given(st.from_regex(r"[a-zA-Z0-9._-]{1,100}", fullmatch=True))
 def test_a_rules_name_is_one_that_every_cloud_takes(cluster_id: str) -> None:
-    text = ready(
-        "gcloud", link(SOURCE_CLUSTER_ID=cluster_id, DESTINATION_CLUSTER_ID=f"{cluster_id[:99]}2"), Side.SOURCE
-    )
+    source = replace(LINK.source, cluster_id=cluster_id)
+    destination = replace(LINK.destination, cluster_id=f"{cluster_id[:99]}2")
+    text = ready("gcloud", replace(LINK, source=source, destination=destination), Side.SOURCE)
     for name in re.findall(r"firewall-rules create (\S+)", text):
         assert re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])", name)
 

@@ -1,0 +1,142 @@
+"""The narrow interface between the engine and a Kafka cluster: all that copying asks of one.
+
+``KafkaCluster`` and ``BrokerConnection`` are the real ones; ``tests/simulation`` has others, in memory. Whoever copies
+is written against these protocols, and takes the time from its event loop: so every order of answers, every loss and
+every crash can be played without a broker, on a clock that does not wait.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from kio.static.protocol import RequestPayload
+
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.wire import Answer, Exchange, Response
+from appliance.settings.values import Side
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds for each thing that a broker is waited for.
+
+    ``connect`` is for finding an address and reaching it, ``answer`` for any answer, and ``small_answer`` for one that
+    no broker has to work for: a connection that goes dead without a word is often found out when the cluster is asked
+    for what else has changed.
+    """
+
+    connect: float = 10.0
+    answer: float = 30.0
+    small_answer: float = 10.0
+
+
+TIMEOUTS = Timeouts()
+
+
+class Transfer(NamedTuple):
+    """When an answer began to come, and when it had come, by the event loop's clock; and its size."""
+
+    began: float
+    ended: float
+    bytes: int
+
+
+class Connection(Protocol):
+    """An open connection to one broker, which answers in the order of the requests; a broken one never recovers."""
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """How long the broker is waited for."""
+        ...
+
+    @property
+    def offered(self) -> Mapping[int, tuple[int, int]]:
+        """The lowest and highest version of each API by its key."""
+        ...
+
+    @property
+    def newest(self) -> Transfer:
+        """How the newest answer came."""
+        ...
+
+    def offers(self, api_key: int, version: int) -> bool:
+        """True when the broker speaks this version of an API."""
+        ...
+
+    async def call(
+        self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
+    ) -> Response:
+        """Send a request, and wait for its answer; raises as ``ask``."""
+        ...
+
+    async def ask(self, exchange: Exchange[Answer], timeout: float | None = None) -> Answer:
+        """Send a request and wait for its answer.
+
+        Raises:
+            Unreachable: the connection broke, or the answer did not come within ``timeout`` seconds.
+            PeerError: the answer is unreadable.
+        """
+        ...
+
+    async def send(self, exchange: Exchange[Answer], timeout: float | None = None) -> "asyncio.Future[Answer]":
+        """Send a request, in order with the ones before it, and give the future of its answer; raises as ``ask``."""
+        ...
+
+
+class Cluster(Protocol):
+    """One cluster, on one event loop: metadata, and connections that are opened when they are asked for.
+
+    A connection belongs to a *purpose*, since requests on one connection wait for each other.
+    """
+
+    @property
+    def side(self) -> Side:
+        """Which of the link's two clusters it is."""
+        ...
+
+    async def metadata(self, topics: Sequence[str] | None) -> Metadata:
+        """Live metadata of the named topics (None: all) from any broker that answers.
+
+        Raises:
+            Unreachable: no broker answers.
+        """
+        ...
+
+    async def broker(self, node: int, purpose: str = "control") -> Connection:
+        """A connection to a broker by its node id.
+
+        Raises:
+            BrokerBusy: the id is that of a leader that a partition does not have now.
+            Unreachable: no such broker is known, or it does not answer.
+        """
+        ...
+
+    async def any_broker(self) -> Connection:
+        """A connection to whichever broker answers first.
+
+        Raises:
+            Unreachable: none does.
+        """
+        ...
+
+    async def controller(self) -> Connection:
+        """A connection to the broker that takes administrative requests.
+
+        Raises:
+            Unreachable: no broker answers.
+        """
+        ...
+
+    async def coordinator(self, transactional_id: str) -> Connection:
+        """A connection to the transaction coordinator of an id, which is remembered until ``forget_coordinator``.
+
+        Raises:
+            BrokerBusy: it is not known yet.
+            BrokerRefused, Unreachable: as everywhere.
+        """
+        ...
+
+    def forget_coordinator(self, transactional_id: str) -> None:
+        """Ask anew the next time: the coordinator may have moved."""
+        ...

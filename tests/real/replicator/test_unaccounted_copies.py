@@ -1,0 +1,104 @@
+"""Copies on real brokers that hold what no position accounts for: nothing is written behind it (invariants G, H)."""
+
+import asyncio
+
+import pytest
+from confluent_kafka import Producer
+
+from appliance.link.model.checkpoint import Owner
+from appliance.link.model.checkpoint_records import encode_position
+from appliance.link.model.replicas import lane_of
+from appliance.replicator.write.lane import Lane
+from appliance.settings.values import OnGap
+from tests.support.engine import LANES, Engine, Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def until_told(engine: Engine, subject: str, text: str) -> None:
+    while text not in str(engine.faults.get(subject)):
+        await asyncio.sleep(0.05)
+
+
+async def until_remembered(engine: Engine, topic: str) -> None:
+    while engine.held(topic) is None:
+        await asyncio.sleep(0.05)
+
+
+async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_position_doubles_nothing(pair: Pair) -> None:
+    # That position did not say that the copy was empty, so what was there by now was copied again.
+    topic = pair.topic("first")
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.copy_until(asyncio.create_task(until_remembered(engine, topic)))
+        first = engine.held(topic)
+        assert first is not None
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+    async with pair.engine() as engine:
+        await engine.establish()
+        lane = Lane(lane_of(topic, 0, LANES), engine.destination, pair.naming, Owner("r", "w", "h", 0, 1), 30.0)
+        await lane.start()
+        await lane.remember([encode_position((topic, 0), first, 1)])
+        await engine.assign()
+        fault = str(await engine.until_stopped(topic))
+    assert "holds records from offset 0 on that no position accounts for" in fault
+    assert len(pair.compare(topic)[0]) == 10
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["found by discovery", "found by the lane"])
+async def test_case_32_a_copy_made_anew_with_records_in_it_is_not_written_behind_them(
+    pair: Pair, is_known: bool
+) -> None:
+    # With ON_GAP=record the source was copied once more behind them; and a warm lane took them for another's, and went
+    # on behind them as if the records before were there.
+    topic = pair.topic("filled")
+    copy = pair.naming.destination(topic)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine(on_gap=OnGap.RECORD) as engine:
+        await engine.copy_all()
+        pair.delete_copy(topic)
+        pair.make_copy(topic, 1)
+        produce(Producer(pair.grape.client_configuration()), copy, 30)
+        produce(pair.producer(), topic, 5)
+        if not is_known:
+            told = asyncio.create_task(until_told(engine, f"{topic}-0", f"{copy} was deleted and made anew"))
+            await engine.copy_until(told)
+        await engine.assign()
+        fault = str(await engine.until_stopped(topic))
+        assert f"destination topic {copy} was deleted and made anew since it was copied" in fault
+        assert "holds records from offset 0 on that no position accounts for" in fault
+        assert await engine.gaps() == []
+    (rows,) = await asyncio.to_thread(pair.rows, pair.grape, copy, 1)
+    assert len(rows) == 30
+
+
+async def test_case_39_a_copy_in_which_a_transaction_is_open_is_not_written_to(pair: Pair) -> None:
+    # It may be a late batch of an earlier epoch of this lane, in a copy made anew: the next commit made that visible.
+    topic = pair.topic("late")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    other = Producer({**pair.grape.client_configuration(), "transactional.id": f"other-{topic}"})
+    await asyncio.to_thread(begin_to_write, other, pair.naming.destination(topic))
+    produce(pair.producer(), topic, 5)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.copy_until(asyncio.create_task(until_told(engine, f"{topic}-0", "open transaction below offset")))
+        held = engine.held(topic)
+        assert held is not None
+        assert held.records == 10
+        await asyncio.to_thread(other.abort_transaction, PATIENCE)
+        await engine.copy_all()
+        assert not engine.faults
+    assert len(pair.compare(topic)[0]) == 15
+
+
+def begin_to_write(producer: Producer, topic: str) -> None:
+    """Write a record in a transaction that stays open."""
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.produce(topic, b"of another", partition=0)
+    assert producer.flush(PATIENCE) == 0

@@ -1,0 +1,218 @@
+"""One partition's log as a broker keeps it: batches of real bytes, transactions, markers, leader epochs."""
+
+import struct
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import crc32c
+from kio.schema.errors import ErrorCode
+
+from appliance.kafka.records.batch import HEADER, TRANSACTIONAL, Header
+from appliance.kafka.records.committed import Aborted
+from tests.support.batches import control
+
+Record = tuple[int, bytes]
+"""A record's timestamp, and its key, value and headers as bytes."""
+
+_PLACE = struct.Struct(">q8xi")
+_BASE, _EPOCH = struct.Struct(">q"), struct.Struct(">i")
+_MARKERS = {kind: control(0, 0, kind) for kind in (0, 1)}
+_KEPT = 5
+"""How many of a producer's batches a broker knows again."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A batch in the log; ``outcome`` is None as long as its transaction is open."""
+
+    base: int
+    last: int
+    data: bytes
+    leader_epoch: int
+    producer: int
+    producer_epoch: int
+    sequence: int
+    outcome: bool | None
+    marker: bool = False
+    records: list[Record] | None = None
+
+
+@dataclass(slots=True)
+class ProducerState:
+    """What a partition knows of a producer: its epoch, the next sequence number, its newest batches."""
+
+    epoch: int
+    next: int = 0
+    recent: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Finished(NamedTuple):
+    """An aborted transaction: its producer, its first offset, the offset of its marker."""
+
+    producer: int
+    first: int
+    marker: int
+
+
+class Log:
+    """Grows by ``append`` and ``mark``; ``changed`` calls whoever waits for more."""
+
+    def __init__(self, topic: str, number: int, leader: int) -> None:
+        self.topic, self.number, self.leader = topic, number, leader
+        self.leader_epoch = 0
+        self.epochs: list[tuple[int, int]] = [(0, 0)]
+        self.start = self.end = 0
+        self.entries: list[Entry] = []
+        self.open: dict[int, int] = {}
+        self.aborted: list[Finished] = []
+        self.producers: dict[int, ProducerState] = {}
+        self.waiting: list[object] = []
+
+    def __repr__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+    @property
+    def stable_end(self) -> int:
+        """The last stable offset."""
+        return min(self.open.values()) if self.open else self.end
+
+    def append(self, data: bytes | bytearray, records: list[Record] | None = None) -> tuple[ErrorCode, int]:
+        """Take a batch, or say why not; and where it lies."""
+        header = Header._make(HEADER.unpack_from(data))
+        transactional = bool(header.attributes & TRANSACTIONAL)
+        if header.producer_id >= 0:
+            code, offset = self._check(header)
+            if offset >= 0 or code is not ErrorCode.none:
+                return code, offset
+        base = self.end
+        self._add(data, header, base, None if transactional else True, records)
+        if header.producer_id >= 0:
+            state = self.producers.setdefault(header.producer_id, ProducerState(header.producer_epoch))
+            if state.epoch != header.producer_epoch:
+                state.epoch, state.recent = header.producer_epoch, []
+            state.next = (header.base_sequence + header.records) % 2**31
+            state.recent = [*state.recent, (header.base_sequence, base)][-_KEPT:]
+            if transactional:
+                self.open.setdefault(header.producer_id, base)
+        return ErrorCode.none, base
+
+    def _check(self, header: Header) -> tuple[ErrorCode, int]:
+        state = self.producers.get(header.producer_id)
+        if state is None or header.producer_epoch > state.epoch:
+            fits = header.base_sequence == 0
+            return (ErrorCode.none if fits else ErrorCode.out_of_order_sequence_number), -1
+        if header.producer_epoch < state.epoch:
+            return ErrorCode.invalid_producer_epoch, -1
+        for sequence, base in state.recent:
+            if sequence == header.base_sequence:
+                return ErrorCode.none, base  # sent again
+        return (ErrorCode.none if header.base_sequence == state.next else ErrorCode.out_of_order_sequence_number), -1
+
+    def mark(self, producer: int, epoch: int, committed: bool) -> None:
+        """End a producer's transaction here."""
+        data = bytearray(_MARKERS[committed])
+        header = Header._make(HEADER.unpack_from(data))._replace(producer_id=producer, producer_epoch=epoch)
+        HEADER.pack_into(data, 0, *header)
+        struct.pack_into(">I", data, 17, crc32c.crc32c(memoryview(data)[21:]))
+        first = self.open.pop(producer, None)
+        if first is not None:
+            for entry in self.entries[self.index(first) :]:
+                if entry.producer == producer and entry.outcome is None:
+                    entry.outcome = committed
+            if not committed:
+                self.aborted.append(Finished(producer, first, self.end))
+        self._add(data, header, self.end, committed, None, marker=True)
+        state = self.producers.get(producer)
+        if state is None or state.epoch < epoch:
+            self.producers[producer] = ProducerState(epoch)
+
+    def _add(
+        self, data: bytes | bytearray, header: Header, base: int, outcome: bool | None, records: list[Record] | None,
+        marker: bool = False,
+    ) -> None:  # fmt: skip
+        placed = bytearray(data)
+        _BASE.pack_into(placed, 0, base)
+        _EPOCH.pack_into(placed, 12, self.leader_epoch)
+        last = base + header.last_offset_delta
+        entry = Entry(
+            base, last, bytes(placed), self.leader_epoch, header.producer_id, header.producer_epoch,
+            header.base_sequence, outcome, marker, records,
+        )  # fmt: skip
+        self.entries.append(entry)
+        self.end = last + 1
+
+    def index(self, offset: int) -> int:
+        """Of the first entry that ends at that offset or later."""
+        return bisect_left(self.entries, offset, key=lambda entry: entry.last)
+
+    def pending(self, producer: int) -> list[Entry]:
+        """The batches of a producer's open transaction."""
+        first = self.open.get(producer)
+        if first is None:
+            return []
+        return [e for e in self.entries[self.index(first) :] if e.producer == producer and e.outcome is None]
+
+    def read(self, offset: int, size: int, end: int) -> tuple[bytes, tuple[Aborted, ...]]:
+        """Whole batches from an offset on, below ``end``, the first one however large it is; and what is aborted."""
+        pieces: list[bytes] = []
+        last, total = offset, 0
+        for entry in self.entries[self.index(offset) :]:
+            if entry.base >= end or (pieces and total + len(entry.data) > size):
+                break
+            pieces.append(entry.data)
+            total += len(entry.data)
+            last = entry.last
+        if not pieces:
+            return b"", ()
+        aborted = tuple(
+            Aborted(done.producer, done.first) for done in self.aborted if offset <= done.marker and done.first <= last
+        )
+        return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), aborted
+
+    def lead(self, leader: int) -> None:
+        """Another leader, in a new epoch."""
+        self.leader = leader
+        self.leader_epoch += 1
+        self.epochs.append((self.leader_epoch, self.end))
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The newest epoch that is not newer than that one, and where it ends; -1 where there is none (KIP-101)."""
+        at = bisect_right(self.epochs, epoch, key=lambda known: known[0])
+        if at == 0:
+            return -1, -1
+        end = self.epochs[at][1] if at < len(self.epochs) else self.end
+        return self.epochs[at - 1][0], end
+
+    def truncate(self, offset: int) -> None:
+        """Lose everything from there on; the rest is believed as a replica finds it on its disk."""
+        del self.entries[self.index(offset) :]
+        self.end = self.entries[-1].last + 1 if self.entries else self.start
+        self.epochs = [(epoch, start) for epoch, start in self.epochs if start < self.end] or [self.epochs[0]]
+        self.open, self.producers = {}, {}
+        self.aborted = [done for done in self.aborted if done.marker < self.end]
+        for entry in self.entries:
+            self._recover(entry)
+        for producer, first in self.open.items():
+            for entry in self.entries[self.index(first) :]:
+                if entry.producer == producer:
+                    entry.outcome = None
+
+    def _recover(self, entry: Entry) -> None:
+        if entry.producer < 0:
+            return
+        state = self.producers.setdefault(entry.producer, ProducerState(entry.producer_epoch))
+        if state.epoch != entry.producer_epoch:
+            state.epoch, state.next, state.recent = entry.producer_epoch, 0, []
+        if entry.marker:
+            self.open.pop(entry.producer, None)
+            return
+        state.next = (entry.sequence + entry.last - entry.base + 1) % 2**31
+        state.recent = [*state.recent, (entry.sequence, entry.base)][-_KEPT:]
+        self.open.setdefault(entry.producer, entry.base)
+
+    def delete_before(self, offset: int) -> None:
+        """Retention: the log starts there now."""
+        self.start = max(self.start, min(offset, self.stable_end))
+        del self.entries[: self.index(self.start)]
+        self.aborted = [done for done in self.aborted if done.marker >= self.start]

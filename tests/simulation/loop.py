@@ -1,0 +1,143 @@
+"""An event loop that decides everything by chance, from one seed: the order of what is ready, on a clock that jumps.
+
+Each callback belongs to a *life*, a process that may be killed at any moment: what a callback begins belongs to the
+same life, and of a life that has ended nothing runs any more, not even a ``finally``: as with SIGKILL.
+"""
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+_CLOSINGS = 3
+
+
+class Life:
+    """A process that runs until it is killed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+
+
+class Handle:
+    """A callback that waits for its turn; asyncio's own, as far as it is used."""
+
+    __slots__ = ("_when", "args", "callback", "life")
+
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...], life: Life, when: float) -> None:
+        self.callback: Callable[..., object] | None = callback
+        self.args = args
+        self.life = life
+        self._when = when
+
+    def cancel(self) -> None:
+        """Never run it."""
+        self.callback = None
+        self.args = ()
+
+    def cancelled(self) -> bool:
+        return self.callback is None
+
+    def when(self) -> float:
+        return self._when
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    """The loop of one history; ``chance`` decides which of the ready callbacks is next."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.world = self.life = Life("world")
+        self.steps = 0
+        self.defects: list[dict[str, Any]] = []
+        self._random = chance.random
+        self._now = 0.0
+        self._ready: list[Handle] = []
+        self._timers: list[tuple[float, int, Handle]] = []
+        self._numbers = itertools.count()
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def time(self) -> float:
+        return self._now
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.defects.append(context)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:  # type: ignore[override]
+        task = asyncio.Task(coro, loop=self, **options)
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._tasks.append(task)  # what is killed must not be closed by the garbage collector, which would run it
+        return task
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Any = None) -> Handle:  # type: ignore[override]  # noqa: ARG002
+        handle = Handle(callback, args, self.life, self._now)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: Any = None) -> Handle:  # type: ignore[override]  # noqa: ARG002
+        return self.call_at(self._now + delay, callback, *args)
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Any = None) -> Handle:  # type: ignore[override]  # noqa: ARG002
+        return self.at(when, self.life, callback, *args)
+
+    def at(self, when: float, life: Life, callback: Callable[..., object], *args: Any) -> Handle:
+        """Run it then, as a part of that life."""
+        handle = Handle(callback, args, life, when)
+        heapq.heappush(self._timers, (when, next(self._numbers), handle))
+        return handle
+
+    def start(self, life: Life, coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """A task of that life."""
+        before, self.life = self.life, life
+        try:
+            return self.create_task(coro)
+        finally:
+            self.life = before
+
+    def close(self) -> None:
+        """Let go of all tasks: their ``finally`` runs now, when it has no effect on anything any more."""
+        for task in self._tasks:
+            coroutine = task.get_coro()
+            for _ in range(_CLOSINGS):
+                with contextlib.suppress(RuntimeError):  # it awaits something while it is closed
+                    coroutine.close()  # type: ignore[union-attr]
+
+    def run_while(self, wanted: Callable[[], bool]) -> None:
+        """Run as long as ``wanted`` says so before a step."""
+        ready, timers, chance = self._ready, self._timers, self._random
+        asyncio._set_running_loop(self)
+        try:
+            while wanted():
+                while timers and (not ready or timers[0][0] <= self._now):
+                    when, _, handle = heapq.heappop(timers)
+                    if handle.callback is not None and handle.life.alive:
+                        self._now = max(self._now, when)
+                        ready.append(handle)
+                if not ready:
+                    raise AssertionError("nothing is due any more: it would hang for ever")
+                at = int(chance() * len(ready))
+                handle = ready[at]
+                ready[at] = ready[-1]
+                ready.pop()
+                if handle.callback is not None and handle.life.alive:
+                    self.life = handle.life
+                    self.steps += 1
+                    handle.callback(*handle.args)
+        finally:
+            self.life = self.world
+            asyncio._set_running_loop(None)

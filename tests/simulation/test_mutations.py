@@ -1,0 +1,31 @@
+"""The simulation can fail: an engine made wrong in one way is caught, within some hundred histories."""
+
+import pytest
+
+from tests.faults.injection import mutations
+from tests.simulation.runner import first_failure
+
+_WITHIN = 300
+
+
+@pytest.mark.parametrize(
+    ("mutation", "faults"),
+    [
+        ("position committed separately", None),  # invariant A
+        ("read before fencing", None),  # invariant C
+        ("an aborted batch let through", None),
+        ("a retry without a new epoch", None),  # invariant B
+        ("a missing position taken for the start", ("link", "positions")),  # invariant H
+        ("the registry ignored", ("link", "others")),  # invariant I
+        ("a loss overlooked", ("losses",)),  # invariant J
+        ("a new partition begun at its end", ("link", "topics")),  # invariant K
+    ],
+)
+def test_an_engine_made_wrong_is_caught(
+    mutation: str, faults: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutations, "_LATE", 0.2)
+    with mutations.mutated(mutation):
+        failed = first_failure(0, _WITHIN, faults)
+    assert failed is not None
+    assert failed.failure.startswith("Violation")

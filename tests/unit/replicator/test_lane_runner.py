@@ -1,0 +1,58 @@
+"""The decisions of a lane's runner that need no broker."""
+
+import asyncio
+import re
+from typing import cast
+
+import pytest
+
+from appliance.errors import BrokerBusy
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.model.checkpoint import Owner
+from appliance.link.model.naming import Naming
+from appliance.link.model.states import LaneState
+from appliance.replicator.read.source_reader import SourceReader
+from appliance.replicator.write.lane import Lane
+from appliance.replicator.write.lane_runner import LaneRunner
+from tests.support.engine import ENGINE
+from tests.support.patience import PATIENCE
+
+NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
+
+
+class Destination(KafkaCluster):
+    """Has a coordinator that never finishes loading; ``asked`` is set when it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    def forget_coordinator(self, _: str) -> None:
+        pass
+
+    async def coordinator(self, key: str) -> None:  # type: ignore[override]
+        self.asked.set()
+        raise BrokerBusy(f"find the coordinator of {key}: COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_LOAD_IN_PROGRESS")
+
+
+class Reader:
+    """Reads nothing."""
+
+    def forget(self, _: object) -> None:
+        pass
+
+
+async def test_case_37_a_stop_does_not_wait_for_a_coordinator_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It waited until the coordinator was given up, half a minute later, and Docker had killed the container by then.
+    monkeypatch.setattr("appliance.link.client.retry._PATIENCE", 10 * PATIENCE)
+    destination = Destination()
+    lane = Lane(0, destination, NAMING, Owner("run", "worker", "host", 0), 30.0)
+    reader = cast("SourceReader", Reader())
+    runner = LaneRunner(lane, destination, destination, reader, ENGINE, lambda *_: None)
+    stopping = asyncio.Event()
+    running = asyncio.create_task(runner.run(stopping))
+    async with asyncio.timeout(PATIENCE):
+        await destination.asked.wait()
+        stopping.set()
+        runner.ready.set()
+        await running
+    assert lane.state is LaneState.COLD
