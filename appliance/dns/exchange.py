@@ -1,8 +1,8 @@
-"""Asking another DNS server: one question, one reply, nothing kept.
+"""Ask another DNS server: one question, one reply, nothing kept.
 
 Each try has a random id and a socket of its own, connected, so that its source port is random too and the kernel
-drops what comes from elsewhere. What arrives and does not answer the question is ignored, and waiting goes on: a
-liar gets no say, only the deadline ends it (RFC 5452).
+drops packets from elsewhere. A packet that does not answer the question is ignored, and the wait goes on until its
+timeout (RFC 5452).
 """
 
 import asyncio
@@ -26,8 +26,8 @@ async def ask_by_udp(server: Target, question: Question, timeouts: Sequence[floa
     """The server's reply in a datagram, under the question's own id.
 
     Args:
-        server: whom to ask.
-        question: what to ask.
+        server: the DNS server.
+        question: the question.
         timeouts: seconds to wait for each try, one at least.
 
     Raises:

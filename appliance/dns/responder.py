@@ -1,4 +1,4 @@
-"""What happens to one query between its arrival and its reply, whatever it came by."""
+"""One query from its arrival to its reply, by UDP or TCP."""
 
 import asyncio
 import enum
@@ -15,19 +15,19 @@ from appliance.errors import ApplianceError
 Lookup = Callable[[str], Awaitable[ipaddress.IPv4Address | None]]
 """Maps a host, in its normal spelling, to the address it has here; None says that the name isn't ours.
 
-An ApplianceError says that it is ours and has no address: then nobody else is asked, who might know another one.
-It is asked at once for every question about a name, so several times in parallel for one host, and is cancelled when
-it takes longer than ``LOOKUP_TIMEOUT``.
+An ApplianceError says that it is ours and has no address: then the query is not forwarded, since another server might
+know another address. It is called for every query, so several times in parallel for one host, and is cancelled after
+``LOOKUP_TIMEOUT``.
 """
 
 LOOKUP_TIMEOUT = 4.0
-"""Seconds; less than the 5 s after which glibc and musl give up on the shim."""
+"""Longest look-up, in seconds: less than the 5 s after which glibc and musl give up on the shim."""
 
 log = logging.getLogger("appliance.dns")
 
 
 class Outcome(enum.StrEnum):
-    """How a query ended."""
+    """The outcome of a query."""
 
     MAPPED = "mapped"
     FORWARDED = "forwarded"
@@ -38,17 +38,17 @@ class Outcome(enum.StrEnum):
 
 
 QueryCounters = Counter[Outcome]
-"""``MALFORMED`` are those that deserve no look-up, ``DROPPED`` those that came while too many were being answered."""
+"""Queries by outcome: ``MALFORMED`` ones need no look-up, ``DROPPED`` ones came while too many were being answered."""
 
 
 class Responder:
     """Answers queries about mapped names, forwards or refuses the others.
 
     Args:
-        lookup: knows which names are mapped.
-        upstream: knows all other names; None means that they are refused.
+        lookup: maps names to addresses.
+        upstream: answers for all other names; None means that they are refused.
 
-    ``counters`` counts what became of the queries.
+    ``counters`` counts the queries by outcome.
     """
 
     def __init__(self, lookup: Lookup, upstream: Upstream | None) -> None:

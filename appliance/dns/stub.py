@@ -1,4 +1,4 @@
-"""Finding the addresses of a host: by a DNS server that the settings name, or by the system's resolver."""
+"""Find the addresses of a host: by a DNS server that the settings name, or by the system's resolver."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""The destination VM: the source brokers' names and ports, on its own loopback, until it is told to stop."""
+"""The destination VM: the source brokers' names and ports, on its own loopback, until it is stopped."""
 
 import asyncio
 import contextlib

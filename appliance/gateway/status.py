@@ -1,6 +1,6 @@
 """Health and metrics of one end of the tunnel over HTTP, on TUNNEL_STATUS_LISTEN.
 
-Law: whatever goes wrong here, the tunnel does not feel it.
+Law: a failure here leaves the tunnel as it is.
 """
 
 import json
@@ -26,7 +26,7 @@ from appliance.tunnel.client import TunnelClient
 log = logging.getLogger("appliance.gateway")
 
 FAILURE = "this failed beside the tunnel, which carries on: {}"
-"""What is said of a defect in the work beside the tunnel."""
+"""The log line for an unexpected error in a background task."""
 
 
 _SHIM_TIMEOUTS = (1.0,)
@@ -82,11 +82,11 @@ class DestinationStatus:
 
     @property
     def shim(self) -> Target:
-        """Where the DNS shim listens."""
+        """The address on which the DNS shim listens."""
         return Target(self._settings.dns.listen.host, self._dns.port)
 
     async def health(self) -> Answer:
-        """The answer of the health endpoint; the shim is asked a question for it."""
+        """The answer of the health endpoint, which sends the shim a query."""
         tunnel = self._settings.tunnel
         shim_fault = await self._shim_fault()
         return destination_health(

@@ -26,10 +26,10 @@ log = logging.getLogger("appliance.gateway")
 
 
 class Cluster(Protocol):
-    """Whoever knows the brokers."""
+    """A source of live metadata."""
 
     async def metadata(self, topics: Sequence[str] | None) -> Metadata:
-        """What the cluster says of itself; raises ApplianceError."""
+        """The cluster's metadata; raises ApplianceError."""
 
 
 class BrokerWatcher:
@@ -63,7 +63,7 @@ class BrokerWatcher:
                 retry = min(2 * retry, RETRY_MAX)
 
     async def look(self) -> bool:
-        """Look once; whether the cluster told its brokers."""
+        """Ask once; True if the cluster listed its brokers."""
         try:
             metadata = await self._cluster.metadata([])
         except ApplianceError as error:

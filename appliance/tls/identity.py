@@ -1,4 +1,4 @@
-"""Who the two ends of a link are to each other: TLS 1.3 with certificates at both ends.
+"""The mutual identity of a link's two ends: TLS 1.3 with certificates at both.
 
 An end accepts the opposite role of the same link and nothing else, and it is checked twice: in the handshake, because a
 source's certificate is good only for servers and a destination's only for clients, so that a refused peer is told by an
@@ -39,27 +39,27 @@ REMEDY = (
     "SHARED_SECRET (or the authority of the certificate files), SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID must be "
     "the same on both VMs, one of them prepared as the source and the other as the destination"
 )
-"""What to change when an identity is refused."""
+"""The change for a refused identity."""
 
 SILENCE_REMEDY = (
     "SHARED_SECRET, SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID must be the same on both VMs, and their clocks right; "
     "bin/appliance doctor tells which it is"
 )
-"""What to change when the server hangs up on the client's hello without a word."""
+"""The change for a server that closes on the client's hello without an answer."""
 
 CLOCK_REMEDY = "set the clocks of both VMs by NTP, or renew the certificate if it is a file's"
-"""What to change when a certificate is not valid yet, or no longer."""
+"""The change for a certificate that is not valid yet, or no longer."""
 
 
 DAYS_WARNING = 30.0
-"""Days before the end of a certificate from which somebody should look."""
+"""Days before the end of a certificate at which warnings begin."""
 
 RENEWAL_REMEDY = "renew the file of TUNNEL_CERTIFICATE_FILE on that VM"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Known:
-    """What one secret gives an end: the keys of the first flight's token, TLS, and the certificate that it shows."""
+    """An end's TLS by one secret: the keys of the first flight's token, the context, and the own certificate."""
 
     tokens: TokenKeys
     context: ssl.SSLContext
@@ -67,11 +67,11 @@ class Known:
 
 
 class Identity:
-    """One end's proof of who it is, and what it demands of the other end's.
+    """One end's proof of its identity, and its check of the other end's.
 
     Args:
         link: the link's name.
-        role: which end this is: the source is the TLS server, the destination the client.
+        role: the end: the source is the TLS server, the destination the client.
         known: for each secret the token's keys, and the credentials that are shown and believed. The first is that
             of SHARED_SECRET, one more that of SHARED_SECRET_PREVIOUS.
     """
@@ -100,12 +100,12 @@ class Identity:
 
     @property
     def known(self) -> Known:
-        """What the next connection begins with; the one after it may need another."""
+        """The credentials of the next connection; the one after it may need others."""
         return self._known[0]
 
     @property
     def every_known(self) -> tuple[Known, ...]:
-        """All that this end could begin with."""
+        """All credentials that this end could use."""
         return tuple(self._known)
 
     def days_left(self) -> float:
@@ -118,7 +118,7 @@ class Identity:
         return len(self._known) > 1
 
     def renew(self, credentials: Credentials) -> None:
-        """Be known by ``credentials`` from the next connection on.
+        """Use ``credentials`` from the next connection on.
 
         Raises:
             SettingsError: TLS does not take them; then everything is as before.

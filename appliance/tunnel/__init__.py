@@ -1,4 +1,4 @@
-"""The encrypted way between the two VMs.
+"""The encrypted connection between the two VMs.
 
     connection -> mTLS -> CONNECT target -> relay
 

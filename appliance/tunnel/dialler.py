@@ -20,13 +20,13 @@ class Dialler(Protocol):
     """Connects channels to the tunnel server."""
 
     async def login(self) -> None:
-        """Be known to the SSH server, where there is one."""
+        """Log in to the SSH server, where there is one."""
 
     async def dial(self, make: Callable[[], _Kind]) -> _Kind:
         """Connect the channel that ``make`` makes."""
 
     async def close(self) -> None:
-        """Leave nothing behind."""
+        """Close all connections."""
 
 
 class TcpDialler:
@@ -37,22 +37,22 @@ class TcpDialler:
         self._timeouts = timeouts
 
     async def login(self) -> None:
-        """Nobody is on the way."""
+        """Nothing to do: no SSH server is on the way."""
 
     async def dial(self, make: Callable[[], _Kind]) -> _Kind:
         """Connect the channel that ``make`` makes.
 
         Raises:
-            TimedOut, OutOfDescriptors, Unreachable: as ``tunnel.dial``.
+            TimedOut, OutOfDescriptors, Unreachable: as ``stream.dial``.
         """
         return await dial((self._server.host.strip("[]"),), self._server.port, self._timeouts.dial, make)
 
     async def close(self) -> None:
-        """Each channel has an owner of its own."""
+        """Nothing to do: each channel has an owner of its own."""
 
 
 def dialler(settings: TunnelSettings, timeouts: Timeouts) -> Dialler:
-    """The way that the settings name."""
+    """The dialler for the settings: by TCP, or inside SSH."""
     if settings.ssh is None:
         return TcpDialler(settings.server, timeouts)
     from appliance.tunnel.ssh.carrier import SshCarrier
@@ -61,13 +61,13 @@ def dialler(settings: TunnelSettings, timeouts: Timeouts) -> Dialler:
 
 
 async def request_target(channel: Channel, target: Target, seconds: float) -> Answer:
-    """What the server says to a CONNECT to ``target``; the target's first bytes stay in the channel.
+    """The server's answer to a CONNECT to ``target``; the target's first bytes stay in the channel.
 
     Raises:
-        TimedOut: it says nothing for ``seconds``.
-        IdentityRefused: it does not believe us.
-        PeerError: what it says is no answer to a CONNECT.
-        Unreachable: it hung up.
+        TimedOut: no answer within ``seconds``.
+        IdentityRefused: it does not accept our identity.
+        PeerError: its bytes are no answer to a CONNECT.
+        Unreachable: it closed.
     """
     connect = ConnectClient(target)
     channel.send(connect.request())

@@ -25,7 +25,7 @@ _UNPRINTABLE = re.compile(r"[^!-~]|[.\\]")
 
 @dataclass(frozen=True, slots=True)
 class Edns:
-    """What an OPT record says (RFC 6891, section 6.1); ``udp_size`` in octets, ``dnssec_ok`` of RFC 3225."""
+    """The content of an OPT record (RFC 6891, section 6.1); ``udp_size`` in octets, ``dnssec_ok`` of RFC 3225."""
 
     udp_size: int
     version: int
@@ -93,7 +93,7 @@ def _printable(label: bytes) -> str:
 
 
 def is_reply_to(question: Question, message: bytes) -> bool:
-    """Whether ``message`` answers ``question``: a response, the same id, name, type and class (RFC 5452, 9.1)."""
+    """True if ``message`` answers ``question``: a response, the same id, name, type and class (RFC 5452, 9.1)."""
     try:
         head = read_head(message)
     except PeerError:
@@ -107,7 +107,7 @@ def is_reply_to(question: Question, message: bytes) -> bool:
 
 
 def is_truncated(reply: bytes) -> bool:
-    """Whether the whole reply is to be had by TCP only."""
+    """True if the whole reply comes by TCP only."""
     return bool(read_head(reply).flags & Flag.TRUNCATED)
 
 
@@ -119,8 +119,8 @@ def response_code(reply: bytes) -> str:
 def addresses_in(reply: bytes) -> tuple[str, ...]:
     """The IPv4 addresses in the answer section, in their order.
 
-    Whose they are is not looked at: between the name that was asked for and the address there may be aliases, and a
-    recursive resolver answers with nothing but that chain.
+    Their owners are not compared with the question: aliases may stand between the name and its address, and a recursive
+    resolver answers with nothing but that chain.
 
     Raises:
         PeerError: the reply is cut.

@@ -1,4 +1,4 @@
-"""Bounds of what strangers and peers can cost.
+"""Limits of the costs of strangers and peers.
 
 - ``connection_limit``: connections carried at once, and a short queue.
 - ``pending_handshakes``: connections that have not proved themselves, their number and their rate.

@@ -19,12 +19,12 @@ _RECEIVED, _FORWARD, _TO_SEND = 0, 4, 5
 
 _MOVED = struct.Struct("=2Q")
 _MOVED_AT = 120
-"""Where bytes acknowledged and bytes received are in ``struct tcp_info`` (linux/tcp.h)."""
+"""Offset of the bytes acknowledged and received in ``struct tcp_info`` (linux/tcp.h)."""
 
 _ON_LINUX = sys.platform == "linux"
 
-BUDGET = 64 * 2**20
-"""Bytes that may wait before reads are as small as they get."""
+WAITING_MAX = 64 * 2**20
+"""Bytes that may wait before reads have their smallest size."""
 
 READ_SIZE_MAX = 512 * 1024
 """Bytes that one read takes at most: a quarter of that costs a sixth more processor time, more buys little and makes
@@ -34,19 +34,19 @@ READ_SIZE_MIN = 16 * 1024
 """Bytes that one read takes at least: one record of TLS."""
 
 
-class Pool:
-    """``waiting`` are the bytes that wait now."""
+class ReadBudget:
+    """The size of reads by the bytes that are ``waiting`` in this process."""
 
     def __init__(self) -> None:
         self.waiting = 0
 
     @property
     def read_size(self) -> int:
-        """How many bytes the next read may take."""
-        return min(READ_SIZE_MAX, max(READ_SIZE_MIN, (BUDGET - self.waiting) // 2))
+        """The size of the next read, in bytes."""
+        return min(READ_SIZE_MAX, max(READ_SIZE_MIN, (WAITING_MAX - self.waiting) // 2))
 
 
-POOL = Pool()
+READ_BUDGET = ReadBudget()
 """That of this process, which has one event loop."""
 
 

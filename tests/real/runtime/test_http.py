@@ -110,7 +110,7 @@ async def test_one_request_is_served_on_a_connection_and_then_it_ends(server: Ta
 
 
 async def test_a_client_that_says_nothing_or_takes_nothing_is_cut_off() -> None:
-    async with serving(deadline=1.0) as (server, at):
+    async with serving(seconds=1.0) as (server, at):
         assert await raw(at, b"GET /small HT") == b""
         reader, writer = await asyncio.open_connection(at.host, at.port, limit=1024)
         writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")

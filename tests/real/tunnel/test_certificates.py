@@ -31,7 +31,7 @@ SIDES = (Side.SOURCE, Side.DESTINATION)
 
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch):
-    monkeypatch.setattr(certificate_reload, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(certificate_reload, "CHECK_SECONDS", 0.01)
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.tunnel.limits.breaker import FIRST_DELAY, LONGEST_DELAY, Breaker, State
+from appliance.tunnel.limits.breaker import FIRST_DELAY, LONGEST_DELAY, Breaker, BreakerState
 
 
 def no_jitter():
@@ -51,7 +51,7 @@ def test_a_failed_trial_opens_it_again(breaker):
     breaker.failed(now=0)
     assert breaker.admits(1)
     breaker.failed(now=1)
-    assert breaker.state is State.OPEN
+    assert breaker.state is BreakerState.OPEN
     assert not breaker.admits(1 + FIRST_DELAY)
     assert breaker.admits(1 + 2 * FIRST_DELAY)
 
