@@ -118,7 +118,7 @@ class AsyncsshServer:
             await connection.wait_closed()
 
     def admitted(self, connection: asyncssh.SSHServerConnection) -> None:
-        """Somebody has logged in."""
+        """Called by asyncssh: a user has logged in."""
         self.logins += 1
         self._connections.append(connection)
 

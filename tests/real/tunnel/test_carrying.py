@@ -1,4 +1,4 @@
-"""What the tunnel carries, directly and inside SSH: its two real ends on loopback."""
+"""Bytes through the tunnel, directly and inside SSH: its two real ends on loopback."""
 
 import asyncio
 import hashlib
@@ -168,7 +168,7 @@ async def test_a_slow_reader_slows_its_writer_down_and_no_memory_grows(ends):
         writer.close()
 
 
-async def test_a_reader_that_never_reads_holds_up_nobody_else(ends):
+async def test_a_reader_that_never_reads_holds_up_no_other(ends):
     served = 0
 
     async def flood_the_first(reader, writer):
@@ -215,7 +215,7 @@ async def test_a_view_is_sent_as_it_was_whatever_is_written_over_it_afterwards()
         await channel.closed()
 
 
-async def test_what_a_client_sends_before_the_tunnel_stands_waits_outside_of_the_process(ends):
+async def test_bytes_sent_before_the_tunnel_is_connected_wait_outside_of_the_process(ends):
     data = bytes(40 * MEGABYTE)
     may_resolve = asyncio.Event()
 
@@ -234,7 +234,7 @@ async def test_what_a_client_sends_before_the_tunnel_stands_waits_outside_of_the
         assert await exchanging == data
 
 
-async def test_connections_are_told_apart_from_dead_ones_and_sent_without_delay(ends, monkeypatch):
+async def test_connections_have_keepalive_and_are_sent_without_delay(ends, monkeypatch):
     options = {}
     set_option = socket.socket.setsockopt
 
@@ -250,7 +250,7 @@ async def test_connections_are_told_apart_from_dead_ones_and_sent_without_delay(
     assert options[socket.IPPROTO_TCP, socket.TCP_NODELAY] == 1
 
 
-async def test_each_connection_is_told_to_the_log_with_its_bytes(ends, caplog):
+async def test_each_connection_is_logged_with_its_bytes(ends, caplog):
     async with ends.link_to(echo) as link:
         await exchange(link, b"x" * 1000)
         await link.server.drain(10)

@@ -34,7 +34,7 @@ def test_questions_have_ids_that_cannot_be_guessed():
 
 
 @pytest.mark.parametrize("host", ["", ".", "a..b", "a" * 64 + ".b", "ä.orange", ".".join(["abcdefg"] * 32)])
-def test_what_cannot_be_a_name_is_refused(host):
+def test_an_illegal_name_is_refused(host):
     with pytest.raises(ValueError, match=r"labels of|ascii"):
         Question.for_addresses(host)
 
@@ -60,7 +60,7 @@ def test_a_name_of_any_octets_is_asked_for_as_it_is(name):
 
 
 @pytest.mark.parametrize(("size", "limit"), [(0, 512), (100, 512), (512, 512), (900, 900), (1232, 1232), (65535, 1232)])
-def test_the_largest_datagram_is_what_the_asker_offers_within_bounds(size, limit):
+def test_the_largest_datagram_is_the_clients_offer_within_bounds(size, limit):
     assert asked(edns=Edns(size, 0, dnssec_ok=False)).udp_limit == limit
 
 
@@ -101,7 +101,7 @@ def test_anything_else_is_no_answer(message):
     assert not is_reply_to(QUESTION, message)
 
 
-def test_types_are_told_apart_though_they_look_like_letters():
+def test_types_that_look_like_letters_are_distinguished():
     # 65 (HTTPS) and 97 are "A" and "a" as octets.
     https = dataclasses.replace(QUESTION, record_type=65)
     assert not is_reply_to(https, dataclasses.replace(QUESTION, record_type=97).message(0x8000))

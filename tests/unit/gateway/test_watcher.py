@@ -46,7 +46,7 @@ async def test_a_broker_is_open_as_soon_as_the_cluster_lists_it_without_being_as
     assert watcher.view.state == {B0: BrokerState.OPEN, B1: BrokerState.OPEN}
 
 
-async def test_a_broker_outside_of_the_list_is_told_once_and_stays_shown(endpoints, client, caplog):
+async def test_a_broker_outside_of_the_list_is_logged_once_and_stays_shown(endpoints, client, caplog):
     watcher = watching(endpoints, {0: B0, 1: OTHER_PORT})
     for _ in range(3):
         await watcher.look()
@@ -60,14 +60,14 @@ async def test_a_broker_outside_of_the_list_is_told_once_and_stays_shown(endpoin
     assert [target for target, *_ in client.opened] == [str(B0)]
 
 
-async def test_a_refused_broker_that_moves_to_another_refused_place_is_told_again(endpoints, caplog):
+async def test_a_refused_broker_that_moves_to_another_refused_target_is_logged_again(endpoints, caplog):
     watcher = watching(endpoints, {1: OTHER_PORT}, {1: OTHER_NAME})
     await watcher.look()
     await watcher.look()
     assert [line.fields["broker"] for line in warnings(caplog)] == [str(OTHER_PORT), str(OTHER_NAME)]
 
 
-async def test_what_the_cluster_does_not_tell_is_said_once_and_what_was_known_stays(endpoints, caplog):
+async def test_a_silent_cluster_is_logged_once_and_the_known_brokers_stay(endpoints, caplog):
     away, wrong = Unreachable("nobody answers"), CredentialsRefused("check SOURCE_API_KEY")
     watcher = watching(endpoints, {0: B0}, away, away, wrong, {0: B0})
     looks = [await watcher.look() for _ in range(4)]
@@ -84,7 +84,7 @@ async def test_what_the_cluster_does_not_tell_is_said_once_and_what_was_known_st
     assert caplog.messages[-1] == "the source cluster tells its brokers again"
 
 
-async def test_an_endpoint_that_cannot_be_had_is_told_once_and_tried_again(endpoints, client, caplog):
+async def test_an_endpoint_that_cannot_be_had_is_logged_once_and_tried_again(endpoints, client, caplog):
     watcher = watching(endpoints, {0: B0})
     client.fault = SettingsError(["TUNNEL_ENDPOINT_NETWORK: cannot listen"])
     await watcher.look()

@@ -35,7 +35,7 @@ def read(*found: int | SettingsError) -> Bound:
         ((0, 0), [100, 0]),
     ],
 )
-def test_what_two_looks_say_holds(found: tuple[int | SettingsError, ...], held: list[int]) -> None:
+def test_a_bound_that_is_read_twice_holds(found: tuple[int | SettingsError, ...], held: list[int]) -> None:
     bound = read(*found)
     seen = []
     for _ in found:
@@ -45,7 +45,7 @@ def test_what_two_looks_say_holds(found: tuple[int | SettingsError, ...], held: 
     assert seen == held
 
 
-def test_settings_that_cannot_be_read_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_settings_that_cannot_be_read_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     bound = read(BROKEN, BROKEN, 100, BROKEN)
     for _ in range(4):
         bound.look()
@@ -54,7 +54,7 @@ def test_settings_that_cannot_be_read_are_told_once(caplog: pytest.LogCaptureFix
     ] * 2
 
 
-def test_whoever_follows_is_told_each_change() -> None:
+def test_each_change_is_reported() -> None:
     told: list[int] = []
     with pytest.raises(RuntimeError, match="StopIteration"):  # there is no more to read
         run(read(200, 200, 200, 300, 300).follow(3.0, told.append))

@@ -12,11 +12,11 @@ def breaker():
     return Breaker(no_jitter)
 
 
-def test_everybody_is_admitted_while_the_server_answers(breaker):
+def test_every_try_is_admitted_while_the_server_answers(breaker):
     assert [breaker.admits(now) for now in (0, 0, 1)] == [True, True, True]
 
 
-def test_nobody_is_admitted_during_the_pause_and_one_after_it(breaker):
+def test_no_try_is_admitted_during_the_pause_and_one_after_it(breaker):
     breaker.failed(now=100)
     assert not breaker.admits(100 + FIRST_DELAY / 2)
     assert breaker.admits(100 + FIRST_DELAY)

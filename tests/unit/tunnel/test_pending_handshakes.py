@@ -52,12 +52,12 @@ def test_nor_that_of_the_address_from_which_the_peer_proved_itself_last(pending)
         assert pending.room("198.51.100.77") is Room.FREE
 
 
-def test_the_expected_peer_takes_nothing_of_what_the_others_have(pending):
+def test_the_expected_peer_takes_nothing_of_the_others_share(pending):
     with crowd(pending, *[PEER] * 4, *["192.0.2.1"] * 3, *["192.0.2.2"] * 2):
         assert pending.room("192.0.2.3") is Room.FREE
 
 
-def test_a_crowd_is_told_once_when_it_comes_and_once_when_it_has_gone(pending, caplog):
+def test_a_crowd_is_logged_once_when_it_comes_and_once_when_it_has_gone(pending, caplog):
     caplog.set_level("INFO")
     with crowd(pending, *["192.0.2.1"] * 2), crowd(pending, *["192.0.2.1"] * 2):
         for _ in range(1000):
@@ -70,7 +70,7 @@ def test_a_crowd_is_told_once_when_it_comes_and_once_when_it_has_gone(pending, c
     assert caplog.records[1].fields == {"refused": 1000}
 
 
-def test_a_crowd_that_stays_at_the_limit_is_not_told_again(pending, caplog):
+def test_a_crowd_that_stays_at_the_limit_is_not_logged_again(pending, caplog):
     with crowd(pending, *["192.0.2.1"] * 3):
         for _ in range(100):
             with pending.present("192.0.2.1"):
@@ -78,7 +78,7 @@ def test_a_crowd_that_stays_at_the_limit_is_not_told_again(pending, caplog):
         assert len(caplog.records) == 1
 
 
-def test_nothing_is_remembered_of_who_has_gone(pending):
+def test_closed_connections_leave_nothing_behind(pending):
     for number in range(1000):
         with pending.present(f"192.0.2.{number}"):
             pass
@@ -117,7 +117,7 @@ def test_the_address_from_which_the_peer_proved_itself_last_has_a_rate_of_its_ow
     assert (pending.expects(PEER), pending.expects("192.0.2.2")) == (True, True)
 
 
-def test_a_flood_of_the_short_lived_is_told_once(caplog) -> None:
+def test_a_flood_of_short_connections_is_logged_once(caplog) -> None:
     now = 0.0
     pending = PendingHandshakes((PEER,), Counters(), clock=lambda: now)
     caplog.set_level("INFO")
