@@ -134,7 +134,7 @@ class BrokerBusy(BrokerRefused):
 class OutcomeUnknown(BrokerBusy):
     """A coordinator cannot say whether a transaction was committed: only a new epoch of its id decides that.
 
-    Whoever meets it begins anew with InitProducerId, and reads what was committed after that.
+    The caller begins anew with InitProducerId, and reads the commits after that.
     """
 
 

@@ -26,11 +26,11 @@ class Bound:
         """Read the settings every ``seconds``, until cancelled."""
         while True:
             await asyncio.sleep(seconds)
-            if self.look():
+            if self.read_again():
                 log.info("bound changed", extra={"fields": {"bytes_per_second": self.bytes_per_second}})
                 changed(self.bytes_per_second)
 
-    def look(self) -> bool:
+    def read_again(self) -> bool:
         """Read once; True if another bound holds now. Unreadable settings change nothing, and are logged once."""
         try:
             read = self._read()

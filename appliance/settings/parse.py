@@ -172,7 +172,7 @@ def _tunnel(
     files, ssh = _certificate_files(reading), _ssh(reading)
     if ssh and ssh.login.server.host == host:
         host = "127.0.0.1"
-    # The source VM's own sshd dials the tunnel server on loopback: nobody else needs to reach it then.
+    # The source VM's own sshd dials the tunnel server on loopback: no other host needs to reach it then.
     by_default = "0.0.0.0" if ssh is None or not is_itself(host) else host if is_ip_literal(host) else "127.0.0.1"
     return reading.build(
         TunnelSettings,

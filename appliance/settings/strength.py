@@ -34,7 +34,7 @@ _FINDINGS = {
 """Our words for the estimator's patterns."""
 
 _KNOWN = ("kafka", "replicator", "replication", "tunnel", "shared", "secret", "source", "destination", "cluster")
-"""Words that everybody connects with a link."""
+"""Words that anyone connects with a link."""
 
 
 def weakness(secret: str, names: Iterable[str] = ()) -> str | None:

@@ -126,7 +126,7 @@ class TlsLayer:
         self.handshaken = True
 
     def _clear(self) -> None:
-        """Leave nothing for the next connection: what is written is ours, what follows an end or a fault nobody's."""
+        """Leave nothing for the next connection: take what is written, drop what follows an end or a fault."""
         self._ready += _OUTGOING.read()
         _INCOMING.read()
 

@@ -1,7 +1,7 @@
 """The mutual identity of a link's two ends: TLS 1.3 with certificates at both.
 
 An end accepts the opposite role of the same link and nothing else, and it is checked twice: in the handshake, because a
-source's certificate is good only for servers and a destination's only for clients, so that a refused peer is told by an
+source's certificate is good only for servers and a destination's only for clients, so that a refused peer gets an
 alert; and by ``Identity.check``, which reads the name.
 
 The credentials are made from the shared secret (``certificates``) or read from files (``certificate_files``). In both
@@ -9,7 +9,7 @@ cases the client's first flight proves that it knows the secret, before the serv
 
 No session is ever resumed: the server issues no tickets, so every connection proves both identities anew.
 
-While the secret is being changed the client has two; it takes the previous one only until the server has once believed
+While the secret is being changed the client has two; it takes the previous one only until the server has once accepted
 the new one.
 """
 
@@ -72,7 +72,7 @@ class Identity:
     Args:
         link: the link's name.
         role: the end: the source is the TLS server, the destination the client.
-        known: for each secret the token's keys, and the credentials that are shown and believed. The first is that
+        known: for each secret the token's keys, and the credentials that are shown and trusted. The first is that
             of SHARED_SECRET, one more that of SHARED_SECRET_PREVIOUS.
     """
 
@@ -127,13 +127,13 @@ class Identity:
         self._known = [replace(each, context=context, certificate=leaf) for each in self._known]
 
     def refused(self, known: Known) -> None:
-        """One end did not believe the other with ``known``: if there is another secret, its turn has come."""
+        """One end refused the other with ``known``: if there is another secret, use that next."""
         if self.believes_previous and known.tokens is self.known.tokens:
             self._known.reverse()
             log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
     def believed(self, known: Known) -> None:
-        """Both ends believed each other with ``known``: if that is the new secret, the previous one has had its day."""
+        """Both ends accepted each other with ``known``: if that is the new secret, drop the previous one."""
         if self.believes_previous and known.tokens is self._newest:
             self._known = [each for each in self._known if each.tokens is self._newest]
             log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})

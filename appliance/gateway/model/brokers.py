@@ -2,10 +2,9 @@
 
     (allowed, brokers known, brokers listed) -> Change: endpoints to be open, brokers refused, what is new
 
-The endpoint of a broker that left stays open. Brokers leave the metadata at each of their restarts, and whoever
-connects meanwhile is told through the tunnel that nobody is there; closing it would say no more, and would refuse those
-who connect in the moment of its return. One listening socket for each name and port that the cluster has ever had since
-the start is a small price.
+The endpoint of a broker that left stays open. Brokers leave the metadata at each of their restarts, and a client that
+connects meanwhile is refused through the tunnel; a closed endpoint would do no more, and would also refuse clients at
+the moment of its return. The price is one listening socket for each name and port since the start.
 """
 
 import enum

@@ -5,7 +5,7 @@ large, for speed, and there may be thousands of jammed connections; so the size 
 one budget. It is the dynamic threshold of switches that share one memory (Choudhury and Hahne, IEEE/ACM Transactions on
 Networking 6(2), 1998): a late connection gets little of a full memory, and none needs to know how many share it.
 
-Linux alone tells the size of a connection's buffers; on other systems it counts as 0.
+Only Linux shows the size of a connection's buffers; on other systems it counts as 0.
 """
 
 import socket

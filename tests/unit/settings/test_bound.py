@@ -40,7 +40,7 @@ def test_a_bound_that_is_read_twice_holds(found: tuple[int | SettingsError, ...]
     seen = []
     for _ in found:
         before = bound.bytes_per_second
-        assert bound.look() == (bound.bytes_per_second != before)
+        assert bound.read_again() == (bound.bytes_per_second != before)
         seen.append(bound.bytes_per_second)
     assert seen == held
 
@@ -48,7 +48,7 @@ def test_a_bound_that_is_read_twice_holds(found: tuple[int | SettingsError, ...]
 def test_settings_that_cannot_be_read_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     bound = read(BROKEN, BROKEN, 100, BROKEN)
     for _ in range(4):
-        bound.look()
+        bound.read_again()
     assert [record.getMessage() for record in caplog.records] == [
         "the settings cannot be read again, the bound stays: line 3: expected export NAME='value'"
     ] * 2
