@@ -24,8 +24,8 @@ async def pages(path: str) -> Page:
 
 
 @contextlib.asynccontextmanager
-async def serving(deadline: float) -> AsyncIterator[tuple[HttpServer, Target]]:
-    server = HttpServer(pages, deadline)
+async def serving(seconds: float) -> AsyncIterator[tuple[HttpServer, Target]]:
+    server = HttpServer(pages, seconds)
     try:
         yield server, await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
     finally:
