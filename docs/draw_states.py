@@ -1,4 +1,4 @@
-"""Draws the states of a lane and of a transaction from the code's own tables: ``python docs/draw_states.py``.
+"""Draws the states of a lane from the code's own table: ``python docs/draw_states.py``.
 
 What it prints stands in docs/exactly-once.md; a test compares.
 """
@@ -6,7 +6,7 @@ What it prints stands in docs/exactly-once.md; a test compares.
 import enum
 from collections.abc import Mapping
 
-from appliance.link.model.states import LANE, TRANSACTION
+from appliance.link.model.states import LANE
 
 
 def drawing(table: Mapping[enum.Enum, Mapping[enum.Enum, enum.Enum]]) -> str:
@@ -25,5 +25,4 @@ def _id(state: enum.Enum) -> str:
 
 
 if __name__ == "__main__":
-    for states in (LANE, TRANSACTION):
-        print(f"```mermaid\n{drawing(states)}\n```\n")
+    print(f"```mermaid\n{drawing(LANE)}\n```")

@@ -20,7 +20,6 @@ from kio.schema.offset_for_leader_epoch.v4.response import EpochEndOffset, Offse
 from kio.schema.produce.v9 import ProduceResponse
 from kio.schema.produce.v9.response import PartitionProduceResponse, TopicProduceResponse
 from kio.schema.types import ProducerId
-from kio.static.primitive import i16, i32, i64
 
 from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.produce import ProduceExchange
@@ -172,9 +171,9 @@ class Brokers:
                     self.changed(log)
             notes.append(f"{partition[0]}-{partition[1]} seq {sequence} {code.name}@{offset}")
             answer = PartitionProduceResponse(
-                index=i32(partition[1]),
+                index=partition[1],
                 error_code=code,
-                base_offset=i64(offset),
+                base_offset=offset,
                 log_append_time=None,
                 record_errors=(),
             )
@@ -188,7 +187,7 @@ class Brokers:
         code, producer, epoch = (self.refusal, -1, -1) if self.refusal else self.coordinator.init(name)
         self.noted = f"{name} {code.name} epoch {epoch}"
         return InitProducerIdResponse(
-            throttle_time=AT_ONCE, error_code=code, producer_id=ProducerId(producer), producer_epoch=i16(epoch)
+            throttle_time=AT_ONCE, error_code=code, producer_id=ProducerId(producer), producer_epoch=epoch
         )
 
     def _add_partitions(self, request: AddPartitionsToTxnRequest, _: int) -> AddPartitionsToTxnResponse:
@@ -239,9 +238,7 @@ class Brokers:
                     offset = log.start if asked.timestamp == -2 else latest
                 notes.append(f"{log} {code.name}@{offset}")
                 answers.append(
-                    ListOffsetsPartitionResponse(
-                        partition_index=asked.partition_index, error_code=code, offset=i64(offset)
-                    )
+                    ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=code, offset=offset)
                 )
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
         self.noted = ", ".join(notes)
@@ -258,7 +255,7 @@ class Brokers:
                     found = log.epoch_end(int(asked.leader_epoch))
                 answers.append(
                     EpochEndOffset(
-                        error_code=code, partition=asked.partition, leader_epoch=i32(found[0]), end_offset=i64(found[1])
+                        error_code=code, partition=asked.partition, leader_epoch=found[0], end_offset=found[1]
                     )
                 )
             topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(answers)))

@@ -22,7 +22,6 @@ from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint_records import packed
-from appliance.link.model.states import TRANSACTION, StateMachine, TransactionEvent, TransactionState
 
 COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 LOADING = COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
@@ -75,31 +74,21 @@ class Writer:
             PartitionsUnavailable: some copies cannot be written now.
             Unreachable, BrokerBusy, BrokerRefused: doubtful.
         """
-        transaction = StateMachine(TRANSACTION, TransactionState.EMPTY)
-        try:
-            coordinator = await self._cluster.coordinator(self.producer.transactional_id)
-            copies = {copy for one in rounds for copy, _ in one}
-            await self._reach(copies)
-            await retry_while_busy(
-                lambda: add_partitions(coordinator, self.producer, [*copies, self._positions]), COMPLETING
-            )
-            transaction.on(TransactionEvent.PARTITIONS_ADDED)
-            ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
-            sent = [each for one in rounds for each in await self._send_round(one, ends)]
-            transaction.on(TransactionEvent.COPIES_SENT)
-            ends = {copy: end + _MARKER for copy, end in ends.items()}
-            sent += await self._send_remembered(remember(ends))
-            transaction.on(TransactionEvent.POSITIONS_SENT)
-            if further := await _all_written(sent):
-                await self._require_decided({copy: shift.first_offset for copy, shift in further.items()})
-                ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
-                await _all_written(await self._send_remembered(remember(ends)))
-            transaction.on(TransactionEvent.ACKNOWLEDGED)
-            await end_transaction(coordinator, self.producer, self._timeout)
-            transaction.on(TransactionEvent.COMMIT_ANSWERED)
-        except BaseException:
-            transaction.on(TransactionEvent.DOUBT)
-            raise
+        coordinator = await self._cluster.coordinator(self.producer.transactional_id)
+        copies = {copy for one in rounds for copy, _ in one}
+        await self._reach(copies)
+        await retry_while_busy(
+            lambda: add_partitions(coordinator, self.producer, [*copies, self._positions]), COMPLETING
+        )
+        ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
+        sent = [each for one in rounds for each in await self._send_round(one, ends)]
+        ends = {copy: end + _MARKER for copy, end in ends.items()}
+        sent += await self._send_remembered(remember(ends))
+        if further := await _all_written(sent):
+            await self._require_decided({copy: shift.first_offset for copy, shift in further.items()})
+            ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
+            await _all_written(await self._send_remembered(remember(ends)))
+        await end_transaction(coordinator, self.producer, self._timeout)
         self.ends |= ends
 
     async def _require_decided(self, first_offsets: Mapping[Partition, int]) -> None:

@@ -1,11 +1,8 @@
-"""The states of a lane and of a transaction, as tables: the look-up is the check, the documentation is drawn from them.
+"""The states of a lane, as a table: the look-up is the check, the documentation is drawn from it.
 
 A lane's life: it fences its predecessor, and only then reads its positions (invariant C); it copies until something
 is doubtful, and then begins anew with a new epoch, whatever the doubt was. Fenced is the end, unless nobody else has
 the lane: then it was the coordinator that gave up our transaction, or the operator who changed a position.
-
-A transaction's life: whatever is not ``COMMITTED`` is doubtful, and what is doubtful is aborted by the next epoch,
-unless the coordinator had decided it; the positions, read after that, say which.
 """
 
 import enum
@@ -34,29 +31,6 @@ class LaneEvent(enum.Enum):
     NOBODY_ELSE = "nobody else has it"
 
 
-class TransactionState(enum.Enum):
-    """Where a transaction is in its life."""
-
-    EMPTY = "empty"
-    OPEN = "open"
-    COPIES_SENT = "copies sent"
-    POSITIONS_SENT = "positions sent"
-    WRITTEN = "written"
-    COMMITTED = "committed"
-    DOUBTFUL = "doubtful"
-
-
-class TransactionEvent(enum.Enum):
-    """What happens to a transaction."""
-
-    PARTITIONS_ADDED = "partitions added"
-    COPIES_SENT = "copies sent"
-    POSITIONS_SENT = "positions sent"
-    ACKNOWLEDGED = "all acknowledged"
-    COMMIT_ANSWERED = "commit answered"
-    DOUBT = "doubt"
-
-
 LANE: Mapping[LaneState, Mapping[LaneEvent, LaneState]] = {
     LaneState.COLD: {LaneEvent.START: LaneState.FENCING},
     LaneState.FENCING: {
@@ -74,31 +48,6 @@ LANE: Mapping[LaneState, Mapping[LaneEvent, LaneState]] = {
         LaneEvent.FENCED: LaneState.FENCED,
     },
     LaneState.FENCED: {LaneEvent.NOBODY_ELSE: LaneState.COLD},
-}
-
-TRANSACTION: Mapping[TransactionState, Mapping[TransactionEvent, TransactionState]] = {
-    TransactionState.EMPTY: {
-        TransactionEvent.PARTITIONS_ADDED: TransactionState.OPEN,
-        TransactionEvent.DOUBT: TransactionState.DOUBTFUL,
-    },
-    TransactionState.OPEN: {
-        TransactionEvent.COPIES_SENT: TransactionState.COPIES_SENT,
-        TransactionEvent.DOUBT: TransactionState.DOUBTFUL,
-    },
-    TransactionState.COPIES_SENT: {
-        TransactionEvent.POSITIONS_SENT: TransactionState.POSITIONS_SENT,
-        TransactionEvent.DOUBT: TransactionState.DOUBTFUL,
-    },
-    TransactionState.POSITIONS_SENT: {
-        TransactionEvent.ACKNOWLEDGED: TransactionState.WRITTEN,
-        TransactionEvent.DOUBT: TransactionState.DOUBTFUL,
-    },
-    TransactionState.WRITTEN: {
-        TransactionEvent.COMMIT_ANSWERED: TransactionState.COMMITTED,
-        TransactionEvent.DOUBT: TransactionState.DOUBTFUL,
-    },
-    TransactionState.COMMITTED: {},
-    TransactionState.DOUBTFUL: {},
 }
 
 State = TypeVar("State", bound=enum.Enum)
