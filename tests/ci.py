@@ -59,13 +59,19 @@ def check(step: Sequence[str]) -> Outcome:
 def tests(suite: Suite, directory: Path) -> Outcome:
     """A suite, and once more what failed in it."""
     began = time.monotonic()
-    failures = directory / f"failed-{suite.name}"
-    code = _module(run(suite, ["--failures-to", str(failures)]))
-    failed = failures.read_text().splitlines() if failures.exists() else []
+    code, failed = _failed(run(suite), directory / f"failed-{suite.name}")
     again = tried_again(failed) if code == TESTS_FAILED else ()
-    passed = code == 0 or (bool(again) and _module(["pytest", *again]) == 0)
-    flaky = again if passed else ()
-    return Outcome(suite.flag or "bin/test", (time.monotonic() - began) / 60, passed, flaky)
+    flaky: tuple[str, ...] = ()
+    if again:
+        code, still = _failed(["pytest", *again], directory / f"failed-again-{suite.name}")
+        flaky = tuple(test for test in again if test not in still) if code in (0, TESTS_FAILED) else ()
+    return Outcome(suite.flag or "bin/test", (time.monotonic() - began) / 60, code == 0, flaky)
+
+
+def _failed(step: Sequence[str], failures: Path) -> tuple[int, Sequence[str]]:
+    """The exit code of pytest, and the tests that failed."""
+    code = _module([*step, "--failures-to", str(failures)])
+    return code, failures.read_text().splitlines() if failures.exists() else ()
 
 
 def _module(step: Sequence[str]) -> int:

@@ -1,9 +1,11 @@
 """``flood.py PORT ADDRESS COUNT``: opens so many connections from one address and says nothing on any.
 
-Keeps those that are not reset, prints how many these are once all have been tried, and ends with its standard input.
+Keeps those that are not reset, and prints how many these are once all have been tried, and again whenever fewer are
+left: who is flooded may need a while to reset the others. Ends with its standard input.
 """
 
 import contextlib
+import select
 import selectors
 import socket
 import sys
@@ -49,12 +51,13 @@ def main(port: int, address: str, count: int) -> None:
         selector.register(opened(port, address), selectors.EVENT_READ)
         if number % AT_ONCE == 0:
             drop_the_lost(selector, 0.01)
-    quiet_since = monotonic()
-    while monotonic() - quiet_since < QUIET_SECONDS:
+    told, quiet_since = False, monotonic()
+    while not select.select([sys.stdin], [], [], 0)[0]:
         if drop_the_lost(selector, 0.1):
-            quiet_since = monotonic()
-    print(sum(stands(key.fileobj) for key in selector.get_map().values()), flush=True)
-    sys.stdin.read()
+            told, quiet_since = False, monotonic()
+        elif not told and monotonic() - quiet_since > QUIET_SECONDS:
+            told = True
+            print(sum(stands(key.fileobj) for key in selector.get_map().values()), flush=True)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ async def test_plain_text_is_refused(caplog):
 
 @pytest.mark.parametrize("first", [b"", b"\x16\x03\x01"], ids=["silence", "half a hello"])
 async def test_a_handshake_that_is_never_finished_is_ended(first):
-    async with running_server(UNUSED, timeouts=Timeouts(handshake=0.1, last_word=0.1)) as server:
+    async with running_server(UNUSED, timeouts=Timeouts(hello=0.1, handshake=0.1, last_word=0.1)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(first)
         with contextlib.suppress(ConnectionError):

@@ -57,4 +57,4 @@ def test_changes_of_state_have_a_limit_of_lines_a_minute_and_the_rest_is_counted
 def test_any_number_of_subjects_takes_bounded_memory(report):
     for index in range(5000):
         report.failed(str(index), Unreachable("a"))
-    assert len(report._suffering) == 1000
+    assert len(report._faults) == 1000

@@ -17,8 +17,9 @@ from deploy.prepare.vm import container_user
 from deploy.render.firewall import FORMATS
 from tests.support.settings import REQUIRED, SECRET
 
-CHECKOUT = Path(__file__).parents[3]
-CLONED = ("appliance", "bin", "templates", "docker-compose.yml", "setenv.sh.template", "requirements-prepare.lock")
+CHECKOUT = Path(__file__).parents[2]
+DIRECTORIES = ("appliance", "deploy", "bin", "templates")
+CLONED = (*DIRECTORIES, "docker-compose.yml", "setenv.sh.template", "requirements-prepare.lock")
 SOURCE, DESTINATION = "prepare_src_config.sh", "prepare_dest_config.sh"
 ADDRESS = "127.78.0.1"
 """Of the tunnel: no outgoing connection of another test has a port of it."""
@@ -90,11 +91,10 @@ class Link:
     def files(self) -> dict[str, str]:
         """All that is in the folder beside the clone's own directories."""
         paths = [path for path in self.folder.rglob("*") if path.is_file()]
-        cloned = ("appliance", "bin", "templates")
         return {
             str(path.relative_to(self.folder)): path.read_text()
             for path in paths
-            if path.relative_to(self.folder).parts[0] not in cloned
+            if path.relative_to(self.folder).parts[0] not in DIRECTORIES
         }
 
 
