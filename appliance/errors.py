@@ -84,7 +84,7 @@ class SshUnreachable(Unreachable):
 
 
 class NoSshServer(PeerError):
-    """What answers in place of the SSH server speaks no SSH, or none of today's algorithms."""
+    """The SSH server's place is taken by something that speaks no SSH, or none of today's algorithms."""
 
 
 class HostKeyDiffers(IdentityRefused):

@@ -65,7 +65,7 @@ def _print(rows: Sequence[Row], measured_on: Mapping[str, str], as_data: bool) -
 
 
 async def _until_signalled(measuring: Coroutine[None, None, list[Row]]) -> list[Row] | int:
-    """What is measured; the exit code, when a signal ends it before. All that was started is gone then."""
+    """Run the benchmark: its rows, or the exit code when a signal ends it; nothing that it started is left then."""
     benchmark = asyncio.create_task(measuring, name="benchmark")
     signalled: list[int] = []
 

@@ -29,7 +29,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the demo; the exit code."""
+    """Run the demo; return the exit code."""
     options = _parser().parse_args(arguments)
     try:
         return asyncio.run(_until_signalled(options))
@@ -99,7 +99,7 @@ def _tell(report: DemoReport, as_json: bool) -> int:
 
 
 async def _keep(link: RunningLink) -> None:
-    """Returns at the first signal, or raises when something ends."""
+    """Wait for the first signal; raise when something ends."""
     print(hints(link), file=sys.stderr, flush=True)
     try:
         await link.watch()

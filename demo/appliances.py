@@ -27,7 +27,7 @@ class Appliances:
         self._processes: dict[str, OwnedProcess] = {}
 
     async def start_gateways(self) -> None:
-        """Returns when both ends of the tunnel listen.
+        """Wait until both ends of the tunnel listen.
 
         Raises:
             ProcessFailed: one ended, or was not ready in time.
@@ -38,7 +38,7 @@ class Appliances:
             await self._processes[command].wait_for_line(r"\bready\b", _READY_SECONDS)
 
     async def start_replicator(self) -> None:
-        """Starts it for the first time, or again; it becomes ready by itself."""
+        """Start it for the first time, or again; it becomes ready by itself."""
         await self._start("replicate")
 
     async def kill_replicator(self) -> None:
@@ -57,7 +57,7 @@ class Appliances:
         return self._processes["replicate"]
 
     def require_running(self) -> None:
-        """Nothing, while all that were started run.
+        """Require that all processes that were started are running.
 
         Raises:
             ProcessFailed: one has ended.
@@ -66,7 +66,7 @@ class Appliances:
             process.require_running()
 
     async def close(self) -> None:
-        """Kills all of them."""
+        """Kill all of them."""
         for process in self._processes.values():
             await process.kill()
 

@@ -1,4 +1,4 @@
-"""How many committed records have arrived at the destination, and when."""
+"""The committed records that have arrived at the destination: their number over time."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ class Arrivals:
             self.count += records
 
     def rate_since(self, begin: float) -> float:
-        """Records per second from the first arrival after ``begin`` to the last one; 0 when all came at once.
+        """Records per second, from the first arrival after ``begin`` to the last one; 0 when all came at once.
 
         The records that had come by the first arrival do not count: how long they took is not known.
         """
@@ -41,7 +41,7 @@ class Arrivals:
 
 
 def follow(client: Mapping[str, str], topics: Iterable[str], arrivals: Arrivals, stopping: threading.Event) -> None:
-    """Counts the records of ``topics``, which need not exist yet, until ``stopping`` is set; blocks.
+    """Count the records of ``topics``, which need not exist yet, until ``stopping`` is set; blocks.
 
     Raises:
         Unreachable: the consumer failed.
@@ -62,7 +62,7 @@ def follow(client: Mapping[str, str], topics: Iterable[str], arrivals: Arrivals,
 
 
 def _begin(consumer: Consumer, awaited: set[str]) -> set[str]:
-    """Begins with those of the awaited topics that exist by now."""
+    """Begin with those of the awaited topics that exist by now."""
     known = consumer.list_topics(timeout=_ADMIN_SECONDS).topics
     new = {topic for topic in awaited if topic in known and known[topic].partitions}
     consumer.incremental_assign(

@@ -1,4 +1,4 @@
-"""What the demo shows on stderr while it works: progress bars on a terminal, plain lines elsewhere."""
+"""The demo's progress on stderr: bars on a terminal, plain lines elsewhere; and hints at its end."""
 
 import contextlib
 import os
@@ -19,16 +19,16 @@ class Display(Protocol):
     """Shows the steps; used as a context manager around all of them."""
 
     def __enter__(self) -> "Display":
-        """Begins to show."""
+        """Begin to show."""
 
     def __exit__(self, *failure: object) -> None:
-        """Leaves what was shown as it is."""
+        """Leave what was shown as it is."""
 
     def say(self, text: str) -> None:
         """A line that stays."""
 
     def step(self, text: str, total: int | None = None) -> contextlib.AbstractContextManager[Reached]:
-        """Something that takes a while, and how much of it there is, where that is known."""
+        """A step that takes a while, with its total, where that is known."""
 
 
 def display(stream: TextIO = sys.stderr) -> Display:
@@ -82,7 +82,7 @@ class Lines:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def say(self, text: str) -> None:
         """The line."""
@@ -90,7 +90,7 @@ class Lines:
 
     @contextlib.contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Reached]:
-        """Says no more in between."""
+        """Say nothing in between."""
         self.say(f"{text} ...")
         begin = time.monotonic()
         yield lambda _count: None

@@ -1,4 +1,4 @@
-"""What the demo produces: a table of topics, and records that follow from nothing but the topic and their number.
+"""The demo's input: a table of topics, and records that follow from the topic and their number alone.
 
 All records differ from one another, so that a comparison can tell which one is missing or there twice.
 """
@@ -21,7 +21,7 @@ NOT_COPIED = ("orders", "reorders.bulk", "payments", f"orders.old.{SUFFIX}")
 """Topics that the regex must not match, not even where a part of the name does, or that carry the suffix already."""
 
 PROBE_RECORDS = 400
-"""How many of all records are kept back to measure the latency with."""
+"""Records that are kept back to measure the latency."""
 RECORDS_MIN = 1000
 
 _SEED = 4711
@@ -32,7 +32,7 @@ _STRIDE = 7919
 
 
 class Batching(enum.Enum):
-    """How large the producer's batches become; NONE sends each record at once."""
+    """The size of a producer's batches; NONE sends each record at once."""
 
     USUAL = "usual"
     TINY = "tiny"
@@ -64,7 +64,7 @@ class InputTopic:
 
     @property
     def copy(self) -> str:
-        """What its copy is called."""
+        """The name of its copy."""
         return f"{self.name}.{SUFFIX}"
 
 
@@ -111,7 +111,7 @@ class Input:
         self._filler = _filler()
 
     def count(self, topic: InputTopic) -> int:
-        """How many records of ``topic`` a consumer will see."""
+        """The number of records of ``topic`` that a consumer will see."""
         if topic is PROBE:
             return PROBE_RECORDS
         if topic is not BULK:
@@ -166,7 +166,7 @@ _SECONDS = 30.0
 
 
 def make_topics(client: Mapping[str, str]) -> None:
-    """Makes all of them, and puts one record into each that is not copied; blocks.
+    """Make all of them, and put one record into each that is not copied; blocks.
 
     Raises:
         Unreachable: the cluster did not do it.

@@ -1,4 +1,4 @@
-"""How long a record takes: from the call that produces it at the source until a consumer at the destination has it.
+"""The latency of a record, from the call that produces it at the source until a consumer at the destination has it.
 
 Everything between is included: the producer, the source's replication, the replicator's fetch, its transaction, and the
 wait of a read_committed consumer for the commit. It is measured at rest: with nothing else to copy, and long after the
@@ -32,7 +32,7 @@ class Latency:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Latency":
-        """That of the measured times, of which there is at least one."""
+        """The latency of the measured times, at least one."""
         ordered = sorted(seconds)
         return cls(_nearest_rank(ordered, 0.50) * 1000, _nearest_rank(ordered, 0.99) * 1000)
 
@@ -40,7 +40,7 @@ class Latency:
 def measure(
     source: Mapping[str, str], destination: Mapping[str, str], reached: Reached, stopping: threading.Event
 ) -> Latency:
-    """Produces the probe's records, 80 a second, and awaits their copies; blocks.
+    """Produce the probe's records, 80 a second, and await their copies; blocks.
 
     The first one only wakes the way up: the others follow when it has come, and it does not count.
 

@@ -54,7 +54,7 @@ class InputProducer:
         self.client.close()
 
     def send(self, topic: InputTopic, record: InputRecord) -> None:
-        """Queues the record; waits while the queue is full."""
+        """Queue the record; waits while the queue is full."""
         while True:
             try:
                 self.client.produce(
@@ -71,7 +71,7 @@ class InputProducer:
                 return
 
     def flush(self, stopping: threading.Event) -> None:
-        """Returns when all are acknowledged, or ``stopping`` is set.
+        """Wait until all are acknowledged, or ``stopping`` is set.
 
         Raises:
             Unreachable: some were not.

@@ -1,4 +1,4 @@
-"""What the demo found out, as a short table or as one JSON object."""
+"""The result of the demo, as a short table or as one JSON object."""
 
 import dataclasses
 import json
@@ -33,11 +33,11 @@ class DemoReport:
 
     @property
     def clean(self) -> bool:
-        """Whether both sides are the same."""
+        """True when both sides are the same."""
         return not self.differences and not self.unasked
 
     def complaints(self) -> list[str]:
-        """What differed, a line each; the first few records only."""
+        """The differences, a line each; the first few records only."""
         lines = [str(example) for example in self.differences.examples]
         return lines + [f"topic {topic} was made, though nothing asks for it" for topic in self.unasked]
 

@@ -74,21 +74,21 @@ class RunningLink:
         return self.directory / "setenv.sh"
 
     def properties_file(self, cluster: Cluster) -> Path:
-        """How a librdkafka client, such as kcat, reaches one of the clusters."""
+        """A file with which a librdkafka client, such as kcat, reaches one of the clusters."""
         return self.directory / f"{cluster.plan.name}.properties"
 
     @property
     def source_client(self) -> dict[str, str]:
-        """How the demo's own clients reach the source; what they have to say about it, they say by raising."""
+        """The configuration with which the demo's own clients reach the source; their errors are raised, not logged."""
         return {**self.source.client_configuration(), **_SILENT}
 
     @property
     def destination_client(self) -> dict[str, str]:
-        """How they reach the destination."""
+        """The same for the destination."""
         return {**self.destination.client_configuration(), **_SILENT}
 
     async def start_clusters(self) -> None:
-        """Returns when both answer, and the source has its topics.
+        """Wait until both answer, and the source has its topics.
 
         Raises:
             ProcessFailed, Unreachable: one of them does not.
@@ -102,7 +102,7 @@ class RunningLink:
         await asyncio.to_thread(make_topics, self.source_client)
 
     async def start_link(self) -> None:
-        """Returns when both ends of the tunnel listen; the replicator has been started by then.
+        """Wait until both ends of the tunnel listen; the replicator has been started by then.
 
         Raises:
             ProcessFailed: an end of the tunnel ended, or was not ready in time.
@@ -123,7 +123,7 @@ class RunningLink:
         await together(gateways=self._appliances.start_gateways(), replicator=self._appliances.start_replicator())
 
     def require_running(self) -> None:
-        """Nothing, while all that was started runs.
+        """Require that all that was started is running.
 
         Raises:
             ProcessFailed: something has ended.
@@ -134,7 +134,7 @@ class RunningLink:
         self.appliances.require_running()
 
     async def watch(self) -> None:
-        """Returns never.
+        """Watch for ever.
 
         Raises:
             ProcessFailed: something has ended.

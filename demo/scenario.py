@@ -25,7 +25,7 @@ from demo.verification import CopyCheck, verify
 from testbed.tasks import Reached, end, failure_of, in_thread, watched
 
 _KILLED_AT = 0.15
-"""Of all records, the share at the destination that lets the replicator be killed: not a third of the first half."""
+"""Share of all records at the destination at which the replicator is killed: less than a third of the first half."""
 _STALLED_SECONDS = 90.0
 _LOOK_SECONDS = 0.02
 
@@ -86,7 +86,7 @@ class Scenario:
         return rate, await self._measure(), await self._verify()
 
     async def _copy(self) -> float:
-        """Copies all but the probe, with a kill in the middle; the rate of the copy after it."""
+        """Copy all but the probe, with a kill in the middle; the rate of the copy after it."""
         whole = self._input.records - PROBE_RECORDS
         producing = asyncio.create_task(self._produce(second_half=False), name="first half")
         try:
@@ -113,7 +113,7 @@ class Scenario:
             await in_thread(functools.partial(produce, client, self._input, second_half, reached))
 
     async def _arrived(self, count: int, reached: Reached) -> None:
-        """Returns when that many records have arrived.
+        """Wait until that many records have arrived.
 
         Raises:
             ProcessFailed: none came for a while; with the tail of the replicator's log.

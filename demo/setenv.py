@@ -16,7 +16,7 @@ from testbed.plan import ApiKey
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """How the appliance is to reach one of the clusters."""
+    """The way in which the appliance reaches one of the clusters."""
 
     cluster_id: str
     bootstrap: tuple[Target, ...]
@@ -26,7 +26,7 @@ class ClusterAccess:
 
 @dataclass(frozen=True, slots=True)
 class LinkAddresses:
-    """Where the parts of the link listen: all on loopback, where two VMs would have addresses of their own."""
+    """The addresses on which the link listens: all on loopback, where two VMs would have addresses of their own."""
 
     tunnel: Target
     shim: Target

@@ -18,7 +18,7 @@ _ADMIN_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class CopyCheck:
-    """How many records and bytes the source has, and how the destination differs from it."""
+    """The result of comparing both sides: the source's records and bytes, and the differences."""
 
     records: int
     bytes: int
@@ -33,7 +33,7 @@ async def verify(
     further: Iterable[str],
     reached: Reached,
 ) -> CopyCheck:
-    """Compares each topic with its copy, partition by partition.
+    """Compare each topic with its copy, partition by partition.
 
     Args:
         source: configuration that reaches the source cluster.
@@ -69,7 +69,7 @@ def _compared(source: Reading, destination: Reading, copies: Mapping[str, str]) 
 
 
 async def _partitions(client: Mapping[str, str]) -> dict[str, int]:
-    """How many partitions each topic of a cluster has."""
+    """The number of partitions of each topic of a cluster."""
     try:
         metadata = await asyncio.to_thread(AdminClient({**client}).list_topics, timeout=_ADMIN_SECONDS)
     except KafkaException as error:

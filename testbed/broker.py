@@ -31,7 +31,7 @@ class Broker:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The broker's name in messages."""
         return f"broker {self.node.hosts[0]}"
 
     @property
@@ -46,7 +46,7 @@ class Broker:
         return self._process
 
     def format(self, cluster_id: str) -> None:
-        """Makes an empty log directory of the cluster, as ``kafka-storage format`` does but without its JVM.
+        """Make an empty log directory of the cluster, as ``kafka-storage format`` does but without its JVM.
 
         A broker on ZooKeeper begins with nothing in it.
         """
@@ -58,7 +58,7 @@ class Broker:
         shutil.copyfile(self._installation.checkpoint, data / "bootstrap.checkpoint")
 
     async def launch(self) -> None:
-        """Starts the process, on whatever its log directory holds."""
+        """Start the process, on whatever its log directory holds."""
         properties = str(self.directory / "server.properties")
         command = self._installation.command(self._plan, self.directory, "kafka.Kafka", properties)
         self._process = await OwnedProcess.start(self.name, command, self.directory / _LOG_NAME)
@@ -70,7 +70,7 @@ class Broker:
             await self._process.kill()
 
     async def wait_until_ready(self, client: dict[str, str], timeout: float) -> None:
-        """Returns when its answer to a metadata request lists every broker of the cluster.
+        """Wait until its answer to a metadata request lists every broker of the cluster.
 
         Args:
             client: configuration of a confluent-kafka client that knows this broker alone.
@@ -91,7 +91,7 @@ class Broker:
 
 
 def _brokers_seen(client: dict[str, str]) -> int:
-    """How many brokers the metadata of a new client's only bootstrap server lists; 0 when it does not answer."""
+    """The number of brokers that the metadata of one bootstrap server list; 0 when it does not answer."""
     admin = AdminClient({**client, "log_level": 0, "reconnect.backoff.max.ms": 100})
     try:
         return len(admin.list_topics(timeout=_METADATA_SECONDS).brokers)
@@ -115,7 +115,7 @@ class ZooKeeper:
         self._process: OwnedProcess | None = None
 
     async def launch(self) -> None:
-        """Returns when it takes connections.
+        """Wait until it takes connections.
 
         Raises:
             ProcessFailed: it ended, or did not take any in time.

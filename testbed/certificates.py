@@ -38,7 +38,7 @@ class CertificateAuthority:
 
     @property
     def certificate_pem(self) -> bytes:
-        """What clients trust."""
+        """The certificate that clients trust."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue(self, hosts: tuple[str, ...]) -> bytes:

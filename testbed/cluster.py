@@ -38,7 +38,7 @@ class Cluster:
         self._undo = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        """Returns when every broker sees all of them. The first start on a machine downloads Kafka.
+        """Wait until every broker sees all of them. The first start on a machine downloads Kafka.
 
         Raises:
             ProcessFailed: a broker ended or was not ready in time; the text ends with the tail of its log.
@@ -55,7 +55,7 @@ class Cluster:
         log.info("cluster ready", extra={"fields": fields})
 
     async def stop(self) -> None:
-        """Kills the brokers and removes their files; harmless when it does not run."""
+        """Kill the brokers and remove their files; harmless when nothing runs."""
         await self._undo.aclose()
         self._brokers.clear()
         self._ports = None
@@ -74,7 +74,7 @@ class Cluster:
         await self.broker(node_id).kill()
 
     async def restart(self, node_id: int) -> None:
-        """Starts a broker that was killed, on its log and its ports, and waits until it sees all of them.
+        """Start a broker that was killed, on its log and its ports, and waits until it sees all of them.
 
         Raises:
             ProcessFailed: it ended or was not ready in time.
@@ -152,7 +152,7 @@ class Cluster:
             await broker.launch()
 
     async def _wait_until_ready(self, brokers: Iterable[Broker]) -> None:
-        """Waits for all at once, so that the first that fails ends the waiting for the others."""
+        """Wait for all at once, so that the first that fails ends the waiting for the others."""
         try:
             async with asyncio.TaskGroup() as waiting:
                 for broker in brokers:

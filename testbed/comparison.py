@@ -26,7 +26,7 @@ Pair = tuple[int, int]
 
 
 class Kind(enum.StrEnum):
-    """What can happen to a record."""
+    """The kinds of differences."""
 
     LOST = "lost"
     DUPLICATED = "duplicated"
@@ -49,7 +49,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What happened to one record; an offset is None on the side that has no such record."""
+    """One record that differs; an offset is None on the side that has no such record."""
 
     kind: Kind
     topic: str
@@ -68,7 +68,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How many records differ, by kind, and the first few of them."""
+    """The number of records that differ, by kind, and the first few of them."""
 
     lost: int = 0
     duplicated: int = 0
@@ -135,7 +135,7 @@ def _explain(source: Sequence[int], destination: Sequence[int]) -> list[tuple[Ki
 
 
 def _longest_common_subsequence(source: Sequence[int], destination: Sequence[int]) -> list[Pair]:
-    """By Hunt and Szymanski (1977), after what both sides begin with."""
+    """The longest common subsequence by Hunt and Szymanski (1977), after the common prefix."""
     shortest = min(len(source), len(destination))
     begin = next((index for index in range(shortest) if source[index] != destination[index]), shortest)
     places: defaultdict[int, list[int]] = defaultdict(list)

@@ -14,7 +14,7 @@ from testbed.plan import ClusterPlan
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """How Kafka's programs are run. ``class_options`` are the JVM's about the archive of classes."""
+    """The command line of Kafka's programs. ``class_options`` are the JVM's options for the archive of classes."""
 
     java: str
     classpath: str
@@ -22,7 +22,7 @@ class Installation:
     class_options: tuple[str, ...]
 
     def command(self, plan: ClusterPlan, directory: Path, program: str, *arguments: str) -> list[str]:
-        """Runs the Java class ``program``; what the JVM keeps as files goes to ``directory``, which must exist.
+        """Run the Java class ``program``; what the JVM keeps as files goes to ``directory``, which must exist.
 
         Log4j without a configuration prints to the standard output; ``-Xlog:disable`` is about the JVM's own remarks.
         ZooKeeper would look for classes of Log4j 1.2 that the bridge does not have.

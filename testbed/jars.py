@@ -48,7 +48,7 @@ class JarSet:
 
     @property
     def directory(self) -> Path:
-        """Where the set is, or will be."""
+        """The directory of the set, which may not exist yet."""
         return cache_directory() / f"kafka-{self.version}-{hashlib.sha256(self.ivy_file.encode()).hexdigest()[:12]}"
 
 
@@ -60,7 +60,7 @@ def broker_jars(version: str = KAFKA_VERSION) -> JarSet:
 
 
 def on_zookeeper(version: str) -> bool:
-    """Whether a cluster of this version has its metadata in ZooKeeper: KRaft is for production since 3.3 (KIP-833)."""
+    """True for versions that keep their metadata in ZooKeeper: KRaft is for production since 3.3 (KIP-833)."""
     return _numbers(version) < (3, 3)
 
 
@@ -109,7 +109,7 @@ def _complete_jars(directory: Path) -> list[Path]:
 
 
 def _fetch_alone(jar_set: JarSet) -> list[Path]:
-    """Fetches the set unless another process does so first; the kernel frees the lock however we end."""
+    """Fetch the set unless another process does so first; the kernel frees the lock however we end."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     with (cache_directory() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -134,7 +134,7 @@ def _fetch(jar_set: JarSet) -> list[Path]:
 
 
 def _run_ivy(ivy_cache: Path, ivy_file: Path, version: str) -> None:
-    """Fetches what ``ivy_file`` names into its directory. An interrupted download goes on where it was."""
+    """Fetch what ``ivy_file`` names into its directory. An interrupted download goes on where it was."""
     pattern = f"{ivy_file.parent}/[artifact]-[revision](-[classifier]).[ext]"
     command = [java(), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(ivy_file)]
     command += ["-retrieve", pattern, "-types", "jar", "bundle", "-confs", "default"]

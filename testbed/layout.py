@@ -34,12 +34,12 @@ def new_cluster_id() -> str:
 
 
 def node_directory(directory: Path, node: Node) -> Path:
-    """Where the node's files are."""
+    """The directory of the node's files."""
     return directory / f"b{node.id}"
 
 
 def make_directory(directory: Path) -> None:
-    """Makes the cluster's directory.
+    """Make the cluster's directory.
 
     Raises:
         SettingsError: it exists.
@@ -51,7 +51,7 @@ def make_directory(directory: Path) -> None:
 
 
 def write_files(plan: ClusterPlan, ports: Ports, directory: Path) -> None:
-    """Writes all that the brokers read at their start into the new ``directory``."""
+    """Write all that the brokers read at their start into the new ``directory``."""
     authority = CertificateAuthority.create(f"{plan.name} demo authority")
     if plan.security.encrypted:
         (directory / "ca.pem").write_bytes(authority.certificate_pem)
@@ -66,7 +66,7 @@ def write_files(plan: ClusterPlan, ports: Ports, directory: Path) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a new file that only its owner can read, from its first moment on."""
+    """Write a new file that only its owner can read, from its first moment on."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as file:
         file.write(content)
@@ -100,7 +100,7 @@ def _hold_requested(held: contextlib.ExitStack, addresses: Sequence[str], port: 
 
 
 def _hold_any(held: contextlib.ExitStack, addresses: Sequence[str]) -> int:
-    """Holds a port that the kernel chose on the first address and that is free on the others too."""
+    """Hold a port that the kernel chose on the first address and that is free on the others too."""
     for _ in range(_ATTEMPTS):
         with contextlib.ExitStack() as attempt:
             first = attempt.enter_context(socket.create_server((addresses[0], 0)))

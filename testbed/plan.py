@@ -1,4 +1,4 @@
-"""What a demo cluster is, decided before anything runs."""
+"""A cluster as a plan, decided before anything runs."""
 
 import ipaddress
 import re
@@ -106,12 +106,12 @@ class ClusterPlan:
 
     @property
     def replicas(self) -> int:
-        """How often topics are stored unless they say otherwise: at most three times."""
+        """The default replication factor: at most three."""
         return min(3, len(self.nodes))
 
     @property
     def on_zookeeper(self) -> bool:
-        """Whether it has a ZooKeeper, since its version is too old to do without."""
+        """True when its version needs a ZooKeeper."""
         return on_zookeeper(self.version)
 
     def home_targets(self, ports: Ports) -> tuple[Target, ...]:

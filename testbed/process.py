@@ -36,7 +36,7 @@ class OwnedProcess:
     async def start(
         cls, name: str, command: Sequence[str], log_file: Path, environment: Mapping[str, str] | None = None
     ) -> "OwnedProcess":
-        """Starts ``command``, whose output is added to ``log_file``; ``environment`` None means ours."""
+        """Start ``command``, whose output is added to ``log_file``; ``environment`` None means ours."""
         with _appending(log_file) as output:
             log_start = output.tell()  # before the process starts: what it prints moves our place in the file too
             process = await asyncio.create_subprocess_exec(
@@ -56,7 +56,7 @@ class OwnedProcess:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """True until it has ended."""
         return self._process.returncode is None
 
     async def wait(self, timeout: float) -> int:
@@ -72,7 +72,7 @@ class OwnedProcess:
             raise self.failure(f"did not end within {timeout:g} s") from error
 
     async def wait_until(self, ready: Callable[[], Awaitable[bool]], timeout: float, what: str) -> None:
-        """Asks ``ready`` until it says yes; ``what`` completes the sentence "<name> did not ... within <timeout> s".
+        """Ask ``ready`` until it says yes; ``what`` completes the sentence "<name> did not ... within <timeout> s".
 
         Raises:
             ProcessFailed: the process ended, or ``timeout`` seconds passed, before that.
@@ -102,7 +102,7 @@ class OwnedProcess:
         return found[0]
 
     async def wait_for_port(self, host: str, port: int, timeout: float) -> None:
-        """Returns when the TCP port accepts connections.
+        """Wait until the TCP port accepts connections.
 
         Raises:
             ProcessFailed: as ``wait_until``.
@@ -119,7 +119,7 @@ class OwnedProcess:
         await self.wait_until(accepts, timeout, f"listen on {host}:{port}")
 
     def require_running(self) -> None:
-        """Nothing, while it runs.
+        """Require that it is running.
 
         Raises:
             ProcessFailed: it has ended.
@@ -160,7 +160,7 @@ class OwnedProcess:
         self._ended = True
 
     def _output(self) -> str:
-        """What this process has printed so far; the log file may hold its predecessors' output too."""
+        """The output of this process so far; the log file may hold its predecessors' output too."""
         with self.log_file.open("rb") as file:
             file.seek(self._log_start)
             return file.read().decode(errors="replace")

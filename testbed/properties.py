@@ -82,7 +82,7 @@ def _topics(replicas: int) -> dict[str, str]:
 
 
 def _pace() -> dict[str, str]:
-    """What a demo needs sooner than production does, and in less memory (the cleaner's buffer is 128 MiB otherwise).
+    """Settings that make things happen sooner than in production, and in less memory (the cleaner's buffer is 128 MiB).
 
     A killed broker is replaced, and let in again, only when its session has ended. A new partition's two index
     files are read ahead at the first append, whole and empty: of 10 MiB each by default, which costs some milliseconds.

@@ -24,7 +24,7 @@ Partition = tuple[str, int]
 
 @dataclass(slots=True)
 class Reading:
-    """What a consumer saw; ``bytes`` are those of keys, values and headers."""
+    """All that a consumer read; ``bytes`` are those of keys, values and headers."""
 
     tracks: dict[Partition, Track] = field(default_factory=dict)
     records: int = 0
@@ -93,7 +93,7 @@ def read(
 
 
 def has_record(message: Message) -> bool:
-    """Whether the consumer's message is a record; otherwise it says that a partition ends here.
+    """True when the consumer's message is a record; otherwise it says that a partition ends here.
 
     Raises:
         Unreachable: it is an error.

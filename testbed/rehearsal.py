@@ -50,7 +50,7 @@ async def kafka_installation(version: str = jars.KAFKA_VERSION) -> Installation:
 
 
 async def _rehearse(version: str, classpath: str, stage: Path, archive: Path, checkpoint: Path) -> None:
-    """Leaves ``archive``, if this JVM can make one, and then ``checkpoint``, which says that the rehearsal is over."""
+    """Leave ``archive``, if this JVM can make one, and then ``checkpoint``, which says that the rehearsal is over."""
     log.info("rehearsing a broker, once", extra={"fields": {"directory": str(stage)}})
     recorded = stage / archive.name
     recording = Installation(java(), classpath, checkpoint, (f"-XX:ArchiveClassesAtExit={recorded}",))
@@ -70,7 +70,7 @@ async def _rehearse(version: str, classpath: str, stage: Path, archive: Path, ch
 
 
 async def _format(installation: Installation, plan: ClusterPlan, directory: Path) -> None:
-    """Runs Kafka's own storage tool on the node's directory."""
+    """Run Kafka's own storage tool on the node's directory."""
     arguments = ["format", f"--cluster-id={new_cluster_id()}", "--config", str(directory / "server.properties")]
     command = installation.command(plan, directory, "kafka.tools.StorageTool", *arguments)
     process = await OwnedProcess.start("kafka-storage", command, directory / "format.log")
@@ -82,7 +82,7 @@ async def _format(installation: Installation, plan: ClusterPlan, directory: Path
 
 
 async def _perform(broker: Broker, client: dict[str, str]) -> None:
-    """Runs the broker until it has answered a client, then ends it in good order."""
+    """Run the broker until it has answered a client, then end it in good order."""
     try:
         await broker.launch()
         await broker.wait_until_ready(client, _DEADLINE)

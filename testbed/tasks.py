@@ -6,13 +6,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 Reached = Callable[[int], None]
-"""What work tells how much of it is done so far, from whatever thread it is in."""
+"""Receives how much of some work is done so far, from whichever thread."""
 
 _Result = TypeVar("_Result")
 
 
 async def in_thread(work: Callable[[threading.Event], _Result]) -> _Result:
-    """Runs blocking ``work`` in a thread; when we are cancelled, sets its event and waits for it to return."""
+    """Run blocking ``work`` in a thread; when we are cancelled, set its event and wait for it to return."""
     stopping = threading.Event()
     task = asyncio.create_task(asyncio.to_thread(work, stopping), name="thread")
     try:
@@ -24,7 +24,7 @@ async def in_thread(work: Callable[[threading.Event], _Result]) -> _Result:
 
 
 async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Runs all of ``work``, even when we are cancelled meanwhile."""
+    """Run all of ``work``, even when we are cancelled meanwhile."""
     task = asyncio.create_task(work, name="to the end")
     try:
         await asyncio.shield(task)
@@ -34,7 +34,7 @@ async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def together(**work: Coroutine[Any, Any, object]) -> None:
-    """Runs all at once, each in a task of that name; the first that fails ends the others, and is raised as it is."""
+    """Run all at once, each in a task of that name; the first that fails ends the others, and is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
             for name, coroutine in work.items():
@@ -44,7 +44,7 @@ async def together(**work: Coroutine[Any, Any, object]) -> None:
 
 
 async def watched(work: Coroutine[Any, Any, _Result], watch: Coroutine[Any, Any, None]) -> _Result:
-    """What ``work`` returns, unless ``watch`` fails before that; neither outlives this call."""
+    """The result of ``work``, unless ``watch`` fails before that; neither outlives this call."""
     working, watching = asyncio.create_task(work, name="work"), asyncio.create_task(watch, name="watch")
     try:
         await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
@@ -57,12 +57,12 @@ async def watched(work: Coroutine[Any, Any, _Result], watch: Coroutine[Any, Any,
 
 
 async def failure_of(task: "asyncio.Task[Any]") -> None:
-    """Waits until the task has ended, and raises what it ended with, if that was a failure."""
+    """Wait until the task has ended, and raise its failure, if it failed."""
     await asyncio.wait((task,))
     task.result()
 
 
 async def end(task: "asyncio.Task[Any]") -> None:
-    """Cancels the task, unless it has ended, and waits until it has, however it ends."""
+    """Cancel the task, unless it has ended, and wait until it has, however it ends."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

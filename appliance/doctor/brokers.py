@@ -1,4 +1,4 @@
-"""The way to every broker of one cluster, step by step: name, TCP, TLS, SASL, API versions."""
+"""The checks of every broker of one cluster, step by step: name, TCP, TLS, SASL, API versions."""
 
 import asyncio
 import ssl
@@ -24,24 +24,24 @@ from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings
 
 METADATA_SECONDS = 15.0
-"""How long the cluster may take to tell its brokers; then it is tried with those that the settings name."""
+"""Seconds that the cluster may take to list its brokers; after that, those of the settings are tried."""
 AT_ONCE = 16
-"""Brokers that are tried side by side."""
+"""Brokers that are checked at the same time."""
 
 _WRONG_NAME = 62
 _NOT_YET_VALID, _EXPIRED = 9, 10
 
 RemoteDial = Callable[[Target], Awaitable[None]]
-"""Has the other end of the tunnel dial a broker; raises what came of it."""
+"""Has the other end of the tunnel dial a broker; raises the error, if it fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerPath:
-    """How the brokers are reached from here.
+    """The path from this VM to the brokers.
 
     ``resolve`` finds their addresses, ``accept`` raises TargetRefused for a name or address that cannot be right,
-    ``knock`` is None where there is no tunnel between. Then what to change when a name, or a connection through the
-    tunnel, or one from here, fails.
+    ``remote_dial`` is None where there is no tunnel between. ``names``, ``near`` and ``beyond`` are the remedies when a
+    name, a connection from here, or one through the tunnel fails.
     """
 
     resolve: Resolve
@@ -53,12 +53,12 @@ class BrokerPath:
 
 
 class BrokerChecks:
-    """Goes to all brokers of a cluster at once, one step after the other.
+    """Checks all brokers of a cluster at once, one step after the other.
 
     Args:
-        cluster: tells its brokers.
-        path: how they are reached.
-        guest: whether this VM only passes connections on, so that what it cannot check is no failure here.
+        cluster: lists its brokers.
+        path: reaches them.
+        relays_only: this VM only passes connections on, so that what it cannot check is no failure here.
     """
 
     def __init__(self, cluster: KafkaCluster, path: BrokerPath, client_id: str, relays_only: bool = False) -> None:
@@ -74,7 +74,7 @@ class BrokerChecks:
 
     @property
     def logs_in(self) -> bool:
-        """Whether this VM can ask the cluster anything."""
+        """True when this VM can log in to the cluster."""
         return bool(self._settings.api_key) or not self._settings.protocol.authenticated
 
     async def close(self) -> None:
@@ -84,19 +84,19 @@ class BrokerChecks:
         await self.cluster.close()
 
     async def names(self) -> Finding:
-        """Whether every broker's name has an address."""
+        """Resolve every broker's name."""
         self.brokers, origin = await self._listed()
         detail = f"{some([str(target) for target in self.brokers])}: {origin}"
         return self._judged(await self._each(self._name), detail, self._path.names)
 
     async def tcp(self) -> Finding:
-        """Whether something answers at every broker."""
+        """Open a TCP connection to every broker."""
         if self._path.remote_dial and (faults := await self._each(self._path.remote_dial)):
             return self._judged(faults, "", self._path.beyond)
         return self._judged(await self._each(self._dial), self._all("answered"), self._path.near)
 
     async def tls(self) -> Finding:
-        """Whether every broker has a certificate in its own name, by an authority that we trust."""
+        """Check every broker's certificate: its names and its authority."""
         settings = self._settings
         if not settings.protocol.encrypted:
             return skipped(f"{settings.variable('SECURITY_PROTOCOL')}={settings.protocol}")
@@ -111,7 +111,7 @@ class BrokerChecks:
         return finding
 
     async def sasl(self) -> Finding:
-        """Whether every broker accepts the API key."""
+        """Log in to every broker with the API key."""
         settings = self._settings
         if not settings.protocol.authenticated:
             return skipped(f"{settings.variable('SECURITY_PROTOCOL')}={settings.protocol}")
@@ -121,14 +121,14 @@ class BrokerChecks:
         return self._judged(await self._each(self._authenticate), detail, self._login_remedies())
 
     async def versions(self) -> Finding:
-        """Whether every broker has the API versions that we speak."""
+        """Ask every broker for its API versions, and compare them with those that we speak."""
         if self._relays_only and not self.logs_in and not self._connections:
             return skipped("no connection to ask on")
         detail = self._all(f"with all {len(NEEDED[self._settings.side])} APIs")
         return self._judged(await self._each(self._agree), detail, self._login_remedies())
 
     async def _listed(self) -> tuple[tuple[Target, ...], str]:
-        """The brokers of live metadata with those of the settings; these alone while the cluster does not tell."""
+        """The brokers of live metadata and of the settings; the latter alone while the cluster does not answer."""
         named = self._settings.bootstrap
         if self.logs_in:
             try:
@@ -167,7 +167,7 @@ class BrokerChecks:
         return self._addresses[host]
 
     async def _each(self, work: Callable[[Target], Awaitable[None]]) -> dict[Target, ApplianceError]:
-        """Do it for every broker; why it failed, for those where it did."""
+        """Do it for every broker, and return the errors of those where it failed."""
         gate = asyncio.Semaphore(AT_ONCE)
         faults: dict[Target, ApplianceError] = {}
 
@@ -220,7 +220,7 @@ def _tls_remedy(error: ApplianceError, settings: ClusterSettings) -> str:
 
 
 def names_remedies(settings: ClusterSettings, resolver: str) -> Remedies:
-    """What to change where a resolver is asked that is not ours."""
+    """Remedies for names that another resolver than ours does not know."""
     return (
         (NameUnresolved, f"check {settings.variable('BROKER_SERVERS')}, and that {resolver} knows the brokers"),
         (Unreachable, f"{resolver} does not answer"),

@@ -1,4 +1,4 @@
-"""Whether this VM's clock can be right: what the kernel, a file and the other VM say of it."""
+"""The check of this VM's clock against the kernel, a file's time and the other VM."""
 
 import ctypes
 import datetime
@@ -11,7 +11,7 @@ from appliance.tls.proof_check import TOLERANCE
 AHEAD_MAX = 120.0
 """Seconds by which the settings may have been written in the future."""
 SKEW_WARNING = 30.0
-"""Seconds between the two VMs' clocks from which somebody should look."""
+"""Seconds between the two VMs' clocks from which there is a warning."""
 SKEW_MAX = 0.75 * TOLERANCE
 """Seconds from which it is a failure: the tunnel would soon be refused."""
 
@@ -22,9 +22,9 @@ _SIZE_OF_TIMEX = 256
 
 
 def examine_clock(settings_file: Path) -> Finding:
-    """The clock as far as it can be judged without asking anybody.
+    """Check the clock as far as this VM alone can tell.
 
-    It fails when the settings were written in its future: a VM that has lost its time wakes up in the past.
+    It fails when the settings were written in its future: a VM that has lost its time starts in the past.
     """
     now = time.time()
     said = f"{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -39,7 +39,7 @@ def examine_clock(settings_file: Path) -> Finding:
 
 
 def judge_skew(seconds: float | None) -> Finding:
-    """What a difference between the two clocks means; positive: the other one is ahead."""
+    """The finding for a difference between the two clocks; positive: the other one is ahead."""
     if seconds is None:
         return passed("the ends believe each other")
     detail = f"the ends believe each other; the source VM's clock is {_how_far(seconds)}"
@@ -51,7 +51,7 @@ def judge_skew(seconds: float | None) -> Finding:
 
 
 def synchronised() -> bool | None:
-    """Whether something keeps the clock, by the kernel (adjtimex(2)); None where it cannot be asked."""
+    """True when the kernel says that the clock is synchronised (adjtimex(2)); None where it cannot be asked."""
     try:
         state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(_SIZE_OF_TIMEX))
     except (AttributeError, OSError):

@@ -1,4 +1,4 @@
-"""``appliance doctor``: walk, print, and say by the exit code whether the path is whole."""
+"""``appliance doctor``: runs the steps of one VM and prints the diagnosis; the exit code says whether a step failed."""
 
 import argparse
 import asyncio
@@ -28,7 +28,7 @@ from appliance.settings.values import LogFormat, LogSettings, Route, Settings, S
 from appliance.tunnel.model.timeouts import Timeouts
 
 _WIDTH = 1000
-"""Of a table that no terminal shows: no line of it is broken."""
+"""Columns of a table that is not shown at a terminal: wide enough that no line is broken."""
 
 
 class _Examined(Protocol):
@@ -63,7 +63,7 @@ async def run_doctor(
 async def examine(
     side: Side, settings_file: Path, process: Mapping[str, str], timeouts: Timeouts | None = None
 ) -> Diagnosis:
-    """Walk the path from one VM; faults of the settings are the first step's."""
+    """Try the path from one VM; faults of the settings are the first step's."""
     began, timeouts = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), timeouts or Timeouts()
 
     def settings() -> Settings:

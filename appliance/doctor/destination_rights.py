@@ -1,4 +1,4 @@
-"""Whether the destination takes the copies: topics made, partitions written, transactions, the positions topic.
+"""The rights at the destination: making topics, writing partitions, transactions, the positions topic.
 
 Nothing is left behind but an abort marker, see ``appliance.doctor``:
 
@@ -36,10 +36,10 @@ from appliance.link.model.topic_configs import missed, new_copies, positions_top
 from appliance.settings.values import Settings
 
 TOPICS_MAX = 1000
-"""Topics that are asked for, at most."""
+"""Topics that are checked, at most."""
 
 _PATIENCE = 15.0
-"""Seconds in which a new cluster has made its transaction topic, and a transaction before is over."""
+"""Seconds in which a new cluster makes its transaction topic, and an earlier transaction ends."""
 _PAUSE = 0.1
 _REQUEST_SECONDS = 15.0
 _POLICY = "cleanup.policy"
@@ -67,7 +67,7 @@ class Destination:
         self._producer: Producer | None = None
 
     async def create(self) -> Finding:
-        """Whether the topics that are missing can be made, and those that exist looked at.
+        """Check that missing topics can be made, and that existing ones can be described.
 
         Raises:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
@@ -91,7 +91,7 @@ class Destination:
         )
 
     async def write(self) -> Finding:
-        """Whether every copy, the positions topic and the registry of links may be written.
+        """Check that every copy, the positions topic and the registry may be written.
 
         Raises:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
@@ -114,7 +114,7 @@ class Destination:
         return passed(f"permitted on {some(names)}{self._unknown}")
 
     async def transactions(self) -> Finding:
-        """Whether a transaction can be begun and aborted.
+        """Begin a transaction, and abort it.
 
         Raises:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
@@ -134,7 +134,7 @@ class Destination:
         return passed(f"begun and aborted as {producer.transactional_id}")
 
     async def positions(self) -> Finding:
-        """Whether the positions topic is as the replicator needs it, or not there yet.
+        """Check that the positions topic is as the replicator needs it, or does not exist yet.
 
         Raises:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
@@ -203,14 +203,14 @@ class Destination:
         return f"permit {self._key} WRITE and DESCRIBE on transactional ids that begin with {prefix}, and on {REGISTRY}"
 
     async def _take(self) -> Producer:
-        """A producer under the doctor's own id; of its own kind alone it fences anybody."""
+        """A producer under the doctor's own id; it fences other doctors only."""
         if self._producer is None:
             name, timeout = self._naming.doctors_id, self._settings.engine.transaction_timeout
             self._producer = await self._at_coordinator(lambda connection: init_producer_id(connection, name, timeout))
         return self._producer
 
     async def _at_coordinator(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
-        """The answer of the transaction coordinator, asked again while it says that it is not ready."""
+        """The answer of the transaction coordinator; it is asked again while it is not ready."""
         loop, name = asyncio.get_running_loop(), self._naming.doctors_id
         deadline = loop.time() + _PATIENCE
         while True:

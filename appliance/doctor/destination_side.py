@@ -32,7 +32,7 @@ _BEYOND = "; run `appliance doctor source` on the source VM"
 
 
 class DestinationVm:
-    """What is examined on the destination VM.
+    """The context of the destination VM's steps.
 
     Raises:
         SettingsError: a file that the settings name is not what it has to be.
@@ -55,36 +55,36 @@ class DestinationVm:
         self.copies = Destination(settings, destination, self.topics)
 
     async def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         await self.source.close()
         await self.destination.close()
         if self._probe:
             await self._probe.close()
 
     async def clock(self) -> Finding:
-        """This VM's clock."""
+        """Check this VM's clock."""
         return examine_clock(self._settings_file)
 
     async def login(self) -> Finding:
-        """The SSH server on the way."""
+        """Check the SSH server that carries the tunnel."""
         assert self.tunnel
         return await self.tunnel.login()
 
     async def forward(self) -> Finding:
-        """What the SSH server lets us reach."""
+        """Reach the tunnel server through the SSH server."""
         assert self.tunnel
         return await self.tunnel.forward()
 
     async def port(self) -> Finding:
-        """The tunnel's port at the source VM."""
+        """Check the tunnel's port at the source VM."""
         return await self.tunnel.port() if self.tunnel else skipped("SOURCE_ROUTE=direct")
 
     async def identity(self) -> Finding:
-        """Both ends of the tunnel."""
+        """Check that both ends of the tunnel authenticate each other."""
         return await self.tunnel.identity() if self.tunnel else skipped("SOURCE_ROUTE=direct")
 
     async def made_up_names(self) -> Finding:
-        """Whether names that nobody gave are dialled too."""
+        """Have the source VM dial made-up names below the pattern."""
         if not self.tunnel:
             return skipped("SOURCE_ROUTE=direct")
         return await examine_through(self._settings, self.tunnel.remote_dial)

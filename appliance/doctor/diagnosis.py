@@ -1,4 +1,4 @@
-"""What the user sees of a diagnosis: a table with what to change below it, or JSON; pure."""
+"""A diagnosis as the user sees it: a table with what to change below it, or JSON."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What came of each step on one VM; ``began`` is ISO 8601 in UTC."""
+    """The results of all steps on one VM; ``began`` is ISO 8601 in UTC."""
 
     side: Side
     began: str
@@ -29,7 +29,7 @@ class Diagnosis:
 
     @property
     def well(self) -> bool:
-        """Whether no step has failed."""
+        """True when no step has failed."""
         return not any(result.finding.verdict.blocks for result in self.results)
 
     def as_json(self) -> str:
@@ -61,7 +61,7 @@ class Diagnosis:
         return table
 
     def remarks(self) -> Iterator[Text]:
-        """What to change, a line for each step that needs it, and how it ends."""
+        """The changes that are needed, a line for each step, and a summary."""
         for result in self.results:
             if result.finding.remedy:
                 line = _printable(f"{result.name}: {result.finding.remedy}")

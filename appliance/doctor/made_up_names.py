@@ -1,4 +1,4 @@
-"""How far SOURCE_BROKER_PATTERN reaches: is a name that nobody gave dialled too?"""
+"""The reach of SOURCE_BROKER_PATTERN: made-up names below it are resolved or dialled."""
 
 from collections.abc import Sequence
 from secrets import token_hex
@@ -18,7 +18,7 @@ def _random_label() -> str:
 
 
 async def examine_here(settings: TunnelSettings, resolve: Resolve) -> Finding:
-    """On the source VM, whose resolver is asked."""
+    """Ask this VM's resolver for made-up names; for the source VM."""
     if not settings.allowed.patterns:
         return NO_PATTERN
     if settings.broker_networks:
@@ -30,7 +30,7 @@ async def examine_here(settings: TunnelSettings, resolve: Resolve) -> Finding:
 
 
 async def examine_through(settings: TunnelSettings, remote_dial: RemoteDial) -> Finding:
-    """On the destination VM: the source VM is told to dial such names; one that it may not dial is as good as none."""
+    """Have the source VM dial made-up names; for the destination VM. A name that it may not dial counts as unknown."""
     if not settings.allowed.patterns:
         return NO_PATTERN
     asked = labels(_random_label(), [settings.server.host])

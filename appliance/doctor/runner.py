@@ -1,4 +1,4 @@
-"""Takes the steps in their order; what stands on a failed one is not tried, and says so."""
+"""The runner of steps, in their order; a step that needs a failed one is not tried, and says so."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from appliance.doctor.step import Context, Finding, Result, Step, Verdict, faile
 from appliance.errors import ApplianceError
 
 STEP_SECONDS = 60.0
-"""How long one step may take; each of its waits has a shorter deadline of its own."""
+"""Seconds that one step may take; each of its waits has a shorter deadline of its own."""
 
 
 async def run_steps(
@@ -17,7 +17,7 @@ async def run_steps(
     clock: Callable[[], float] = time.monotonic,
     step_seconds: float = STEP_SECONDS,
 ) -> tuple[Result, ...]:
-    """What came of each step."""
+    """Run the steps in their order, and return their results."""
     results: dict[str, Result] = {}
     for step in steps:
         if step.applies and not step.applies(context):
@@ -33,12 +33,12 @@ async def run_steps(
 
 
 def blocked(steps: Sequence[Step[Context]], base: Result) -> tuple[Result, ...]:
-    """All of the steps that always apply, none of them tried since ``base`` has failed."""
+    """All steps that always apply, none of them tried, since ``base`` has failed."""
     return tuple(Result(step.name, _not_reached(base)) for step in steps if step.applies is None)
 
 
 def _not_reached(base: Result) -> Finding:
-    """Not tried, because of ``base``, or of that for which it was not tried itself."""
+    """A finding that names the step that failed: ``base``, or the one that ``base`` was not tried for."""
     verdict, detail = base.finding.verdict, base.finding.detail
     return Finding(Verdict.NOT_REACHED, detail if verdict is Verdict.NOT_REACHED else f"behind: {base.name}")
 

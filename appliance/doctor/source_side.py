@@ -30,7 +30,7 @@ from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 
 class SourceVm:
-    """What is examined on the source VM.
+    """The context of the source VM's steps.
 
     Raises:
         SettingsError: a file that the settings name is not what it has to be.
@@ -52,17 +52,17 @@ class SourceVm:
         self._topics = SourceTopics(cluster, Naming.of(settings))
 
     async def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         await self.source.close()
         if self._probe:
             await self._probe.close()
 
     async def clock(self) -> Finding:
-        """This VM's clock."""
+        """Check this VM's clock."""
         return examine_clock(self._settings_file)
 
     async def port(self) -> Finding:
-        """Whether the tunnel's server is at its port of this VM."""
+        """Check that the tunnel server listens at its port of this VM."""
         if self._trial:
             return await self._trial.port()
         channel = await dial((self._server.host,), self._server.port, self._timeouts.dial, TcpChannel)
@@ -70,17 +70,17 @@ class SourceVm:
         return passed(f"something listens at {self._server}")
 
     async def identity(self) -> Finding:
-        """Whether the server believes an end that knows the secret."""
+        """Check that the server accepts an end that knows the secret."""
         if self._trial:
             return await self._trial.identity()
         return skipped("the other end's key is on the destination VM: run `appliance doctor destination` there")
 
     async def made_up_names(self) -> Finding:
-        """Whether names that nobody gave are dialled too."""
+        """Resolve made-up names below the pattern."""
         return await examine_here(self._settings.tunnel, broker_resolver(self._settings.tunnel))
 
     async def read_access(self) -> Finding:
-        """The topics, where this VM can ask for them."""
+        """Check the topics, where this VM can list them."""
         if not self.source.logs_in or not self._settings.topics.regex:
             return skipped("SOURCE_API_KEY or REPLICA_TOPICS_SOURCE_REGEX is not set on this VM, which needs neither")
         return await self._topics.examine()
@@ -91,7 +91,7 @@ def _probe(tunnel: TunnelSettings, timeouts: Timeouts) -> TlsProbe:
 
 
 def _from_here(listen: Target) -> Target:
-    """Where a server that listens there is reached on the VM itself."""
+    """The address at which a server that listens there is reached on the VM itself."""
     address = ipaddress.ip_address(listen.host)
     if not address.is_unspecified:
         return listen

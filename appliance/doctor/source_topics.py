@@ -1,4 +1,4 @@
-"""Which topics of the source are to be copied, and whether we may read them.
+"""The source's topics that are to be copied, and the right to read them.
 
 That is asked by a Fetch of an offset that no log has: nothing is read.
 """
@@ -26,7 +26,7 @@ _REFUSED = (
 
 
 class SourceTopics:
-    """The topics that are to be copied, once they have been looked at.
+    """The topics that are to be copied, known once they are examined.
 
     ``matching`` is empty as long as they are not known, ``configs`` is what was set on each.
     """
@@ -38,7 +38,7 @@ class SourceTopics:
         self.configs: Mapping[str, Mapping[str, str]] = {}
 
     async def examine(self) -> Finding:
-        """Whether there are any, and whether we may read all of them with their configuration.
+        """Find the matching topics, and check that all of them and their settings may be read.
 
         Raises:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
@@ -81,7 +81,7 @@ async def unreadable(cluster: KafkaCluster, metadata: Metadata, topics: Collecti
 
 
 def _whom(cluster: KafkaCluster) -> str:
-    """Who needs a permission."""
+    """The principal that needs a permission."""
     settings = cluster.settings
     if settings.protocol.authenticated:
         return f"{settings.variable('API_KEY')}={settings.api_key}"

@@ -1,4 +1,4 @@
-"""One step of a diagnosis, and what comes of it; pure."""
+"""One step of a diagnosis, and its result."""
 
 import enum
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 from appliance.errors import ApplianceError
 
 Context = TypeVar("Context")
-"""What is examined; each step may leave there what later ones need."""
+"""The state that the steps of a VM share: each may leave there what later ones need."""
 
 SETTINGS = "settings"
-"""The step before all others: without settings there is no patient."""
+"""The step before all others: without settings nothing can be checked."""
 
 
 class Verdict(enum.StrEnum):
-    """What came of a step."""
+    """The outcome of a step."""
 
     PASSED = "passed"
     WARNING = "warning"
@@ -25,13 +25,13 @@ class Verdict(enum.StrEnum):
 
     @property
     def blocks(self) -> bool:
-        """Whether the steps that stand on this one are not tried."""
+        """True when the steps that need this one are not tried."""
         return self in (Verdict.FAILED, Verdict.NOT_REACHED)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A verdict, what was seen in a few words, and what to change where something has to be."""
+    """A verdict, its detail in a few words, and the remedy, if something has to change."""
 
     verdict: Verdict
     detail: str
@@ -40,10 +40,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Context]):
-    """One thing to try.
+    """One check.
 
-    ``after`` is the step that it stands on, ``remedy`` what to change when it raises an error of ours. ``applies`` says
-    whether there is such a thing at all; None: always.
+    ``after`` is the step that it needs, ``remedy`` what to change when it raises an error of ours. ``applies`` says
+    whether the context has such a thing at all; None: always.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Step(Generic[Context]):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of the step ``name``, after so many seconds."""
+    """The finding of the step ``name``, and the seconds it took."""
 
     name: str
     finding: Finding
@@ -63,31 +63,31 @@ class Result:
 
 
 Remedies = Sequence[tuple[type[ApplianceError], str]]
-"""What to change, by error: that of the first class that it is an instance of."""
+"""Remedies by class of error; the first class that fits counts."""
 
 
 def passed(detail: str) -> Finding:
-    """All is well."""
+    """A finding without fault."""
     return Finding(Verdict.PASSED, detail)
 
 
 def warning(detail: str, remedy: str) -> Finding:
-    """It works, but somebody should look."""
+    """A finding that works, but needs attention."""
     return Finding(Verdict.WARNING, detail, remedy)
 
 
 def failed(detail: str, remedy: str) -> Finding:
-    """The path breaks here."""
+    """A finding that says where the path breaks."""
     return Finding(Verdict.FAILED, detail, remedy)
 
 
 def skipped(detail: str) -> Finding:
-    """There is nothing to try here."""
+    """A finding of a step that does not apply."""
     return Finding(Verdict.SKIPPED, detail)
 
 
 def remedy_of(error: ApplianceError, remedies: Remedies) -> str:
-    """What to change."""
+    """The remedy of an error."""
     return next((remedy for kind, remedy in remedies if isinstance(error, kind)), "see the text of the error")
 
 

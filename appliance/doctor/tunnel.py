@@ -1,4 +1,4 @@
-"""The tunnel, tried as the destination VM's end: who is at the port, and do the two ends believe each other."""
+"""The checks of the tunnel, as the destination VM's end: its port, and mutual authentication."""
 
 import errno
 import ssl
@@ -42,7 +42,7 @@ class TunnelChecks:
         self._refused: IdentityRefused | None = None
 
     async def login(self) -> Finding:
-        """Whether the SSH server on the way is who it has to be, and lets us in."""
+        """Check the SSH server's host key, and log in."""
         try:
             await self._probe.login()
         except ApplianceError as error:
@@ -50,7 +50,7 @@ class TunnelChecks:
         return passed("logged in; its host key is a pinned one")
 
     async def forward(self) -> Finding:
-        """Whether the SSH server lets us reach the tunnel server, and reaches it."""
+        """Check that the SSH server permits forwarding to the tunnel server, and reaches it."""
         try:
             await self._probe.dial()
         except ForwardRefused as error:
@@ -60,7 +60,7 @@ class TunnelChecks:
         return passed(f"the SSH server reaches {self._settings.server}")
 
     async def port(self) -> Finding:
-        """Whether the tunnel's server is at its port: closed, filtered and somebody else are told apart."""
+        """Check that the tunnel server listens at its port; tell closed, filtered and another server apart."""
         try:
             await self._probe.dial()
         except ApplianceError as error:
@@ -76,7 +76,7 @@ class TunnelChecks:
         return passed(f"the tunnel server answers at {self._settings.server}")
 
     async def identity(self) -> Finding:
-        """Whether both ends believe each other, and how far their clocks are apart."""
+        """Check that both ends authenticate each other, and how far their clocks are apart."""
         if self._refused:
             return await self._unbelieved(self._refused)
         try:
@@ -89,7 +89,7 @@ class TunnelChecks:
         return (self._soon() or finding) if finding.verdict is Verdict.PASSED else finding
 
     def _soon(self) -> Finding | None:
-        """Both ends believe each other now; what somebody has to do so that it stays so."""
+        """Warn of a certificate that expires soon, and of a previous secret that is still set."""
         for side, days in self._probe.days_left().items():
             if days < DAYS_WARNING:
                 return warning(f"the certificate of the {side} VM ends in {days:.0f} days", RENEWAL_REMEDY)
@@ -130,7 +130,7 @@ class TunnelChecks:
         )
 
     def _unforwarded(self) -> str:
-        """What to change where the SSH server does not reach the tunnel server."""
+        """The remedy when the SSH server does not reach the tunnel server."""
         server = self._settings.server
         if self._settings.by_own_sshd:
             return (
@@ -143,7 +143,7 @@ class TunnelChecks:
         )
 
     async def _stranger(self) -> Finding:
-        """Somebody whom we do not believe, or who does not believe us: ``identity`` finds out more."""
+        """A peer that failed authentication, or that refused ours; ``identity`` finds out more."""
         if isinstance(self._refused, HelloUnanswered):
             return passed(f"somebody at {self._settings.server} hangs up on us without a word, as our server can")
         return passed(f"a tunnel server answers at {self._settings.server}")
@@ -173,7 +173,7 @@ class TunnelChecks:
         return failed(str(error), REMEDY)
 
     async def _unanswered(self, error: HelloUnanswered) -> Finding:
-        """No word at all: is it the time, or something else that the first flight is made from?"""
+        """The finding when the server stays silent: the clock, or another input of the first flight's proof."""
         try:
             skew = await self._probe.skew()
         except ApplianceError:

@@ -24,7 +24,7 @@ log = logging.getLogger("appliance.replicator")
 
 _CONFIGS_FOLLOWED_IN = 5
 _CONFIGS_A_LOOK = 50
-"""Of few topics each one's configuration is followed every five looks, of many so many at each look."""
+"""Most topics whose configuration is read in one look; of few, a fifth of them."""
 
 _SHOWN_PATIENCE = 2.0
 _SHOWN_PAUSE = 0.005
@@ -212,5 +212,5 @@ class TopicDiscovery:
 
 
 def _led(topic: Topic | None) -> int:
-    """How many of its partitions have a leader."""
+    """Number of its partitions that have a leader."""
     return sum(leader >= 0 for leader in topic.leaders) if topic else 0

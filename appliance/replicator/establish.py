@@ -136,7 +136,7 @@ class Establishing:
             log.warning(f"{error}: a start of the replicator reads less after `--add-config {command}`")
 
     async def fault(self, topic: PositionsTopic) -> str:
-        """Why the link must not go on; empty when it may."""
+        """The reason that the link must not go on; empty when it may."""
         registry = Registry(self.destination, self.settings.replicator)
         await registry.refresh()
         if fault := policy_fault(REGISTRY, await registry.policy()):

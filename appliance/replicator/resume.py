@@ -31,7 +31,7 @@ _BOUNDS = {"earliest": Bound.START, "latest": Bound.STABLE_END}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which partitions go on, and where: ``start`` is ``retry``, ``earliest``, ``latest`` or an offset.
+    """The partitions that go on, and where: ``start`` is ``retry``, ``earliest``, ``latest`` or an offset.
 
     With ``take_over`` a copy that belongs to another link becomes this link's.
     """
@@ -51,7 +51,7 @@ class Change:
     after: Position
 
     def __str__(self) -> str:
-        """What it does, in one line."""
+        """Say in one line what it does."""
         where = f"{self.replica.name} goes on from offset {self.after.next_offset}"
         if self.before == UNKNOWN:
             return f"{where} behind what {self.replica.destination_topic}-{self.replica.partition} holds"
@@ -147,7 +147,7 @@ async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choic
 
 
 async def _starts(source: KafkaCluster, replicas: Sequence[Replica], choice: Choice) -> dict[Replica, int]:
-    """Where each partition goes on by the choice; nothing where it is tried again where it stopped."""
+    """The offset at which each partition goes on by the choice; none where it is tried again where it stopped."""
     if choice.start == RETRY:
         return {}
     metadata = await source.metadata([choice.topic])
@@ -170,7 +170,7 @@ async def _starts(source: KafkaCluster, replicas: Sequence[Replica], choice: Cho
 def _changes(
     replicas: Iterable[Replica], positions: Mapping[Partition, Position], starts: Mapping[Replica, int], choice: Choice
 ) -> list[Change]:
-    """What the choice changes: partitions that are stopped, the one that is named, all of a copy that is taken over."""
+    """The changes by the choice: of stopped partitions, of the named one, of all of a copy that is taken over."""
     changes = []
     for replica in replicas:
         held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, UNKNOWN)
@@ -212,7 +212,7 @@ def _gap(replica: Replica, held: Position, start: int) -> Gap:
 
 
 def _loss(replica: Replica, held: Position) -> Gap:
-    """What a copy has lost is a gap of it, though of which source offsets nobody says."""
+    """The gap of a copy that has lost records, though of which source offsets nobody says."""
     return Gap(replica.source, held.source_id, held.next_offset, held.next_offset, held.stopped, _now())
 
 

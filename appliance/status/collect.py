@@ -1,4 +1,4 @@
-"""One look at each cluster: a few requests to each broker, however many partitions there are."""
+"""The facts of each cluster, collected by a few requests to each broker, however many partitions there are."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ _BROKER_SECONDS = 5.0
 
 
 class SourceFactsCollector:
-    """Where the source's logs begin and end."""
+    """Collects where the source's logs begin and end."""
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
         self._cluster = cluster
@@ -31,10 +31,10 @@ class SourceFactsCollector:
         self._open_transactions = OpenTransactionWatch(cluster)
 
     async def collect(self, positions: Mapping[Partition, Position]) -> SourceFacts:
-        """Look; ``positions`` are those of the look before, which save questions about what stands still.
+        """Collect the facts. ``positions`` are those of the last time: what is copied to its end is not asked about.
 
         Raises:
-            ApplianceError: no broker tells which topics there are. One that is silent about its own partitions
+            ApplianceError: no broker lists the topics. One that does not answer for its own partitions
             does not keep the others from being known.
         """
         metadata = await self._cluster.metadata(None)
@@ -48,7 +48,7 @@ class SourceFactsCollector:
         asking = [self._ask(metadata, leader, led, positions) for leader, led in by_leader.items()]
         answers = await asyncio.gather(*asking)
         if any(isinstance(answer, TimedOut) for answer in answers):
-            await self._cluster.close()  # on a connection that misses an answer the next one would be missed too
+            await self._cluster.close()  # an answer that is missing on a connection would delay all that follow it
         for led, answer in zip(by_leader.values(), answers, strict=True):
             if isinstance(answer, ApplianceError):
                 unanswered |= dict.fromkeys(led, str(answer))
@@ -71,7 +71,7 @@ class SourceFactsCollector:
         self, metadata: Metadata, led: Collection[Partition], positions: Mapping[Partition, Position]
     ) -> dict[Partition, Log]:
         ends = await list_offsets(self._cluster, metadata, led, Bound.END)
-        # Who has copied up to the end has passed the last stable offset too.
+        # Where a partition is copied to its end, its last stable offset is that end.
         moving = {key for key in led if key not in positions or positions[key].next_offset != ends[key]}
         stable_ends = await list_offsets(self._cluster, metadata, moving, Bound.STABLE_END)
         starts = await list_offsets(self._cluster, metadata, moving - positions.keys(), Bound.START)
@@ -83,7 +83,7 @@ class SourceFactsCollector:
 
 
 class DestinationFactsCollector:
-    """What the destination remembers."""
+    """Collects what the destination remembers."""
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
         self._cluster = cluster
@@ -93,14 +93,14 @@ class DestinationFactsCollector:
         self._open_transactions = OpenTransactionWatch(cluster)
 
     async def collect(self) -> DestinationFacts:
-        """Look.
+        """Collect the facts.
 
         Raises:
             ApplianceError: it cannot be known.
         """
         metadata = await self._cluster.metadata(None)
         await self._tail.advance(metadata)
-        with contextlib.suppress(BrokerRefused):  # a key that must not see whose the copies are may see all the rest
+        with contextlib.suppress(BrokerRefused):  # without the right to read the registry, all else is still known
             await self._registry.refresh()
         stable_ends = self._tail.stable_ends
         ends = await list_offsets(self._cluster, metadata, stable_ends, Bound.END)
@@ -118,7 +118,7 @@ class DestinationFactsCollector:
         return DestinationFacts(metadata, topic, dict(self._registry.claims), positions, gaps, owners, held)
 
     async def _policy(self) -> str:
-        """The positions topic's; empty where it is not told."""
+        """The cleanup policy of the positions topic; empty when the cluster does not say."""
         described, _ = await try_describe(self._cluster, [self._name], (POLICY,))
         policy = described.get(self._name, {}).get(POLICY)
         return (policy and policy.value) or ""

@@ -20,10 +20,10 @@ from appliance.status.model.table import rendered
 from appliance.status.watcher import Watcher
 
 _BETWEEN_TWO = 1.0
-"""Seconds from the first look to the second: rates and standstills show only from two."""
+"""Seconds between the first two collections: rates and held partitions show only from two."""
 _AGAIN = 2.0
 _WIDTH = 1000
-"""Of a table that no terminal shows: no line of it is broken."""
+"""Columns of a table that is not shown at a terminal: wide enough that no line is broken."""
 
 Show = Callable[[Snapshot], None]
 
@@ -83,7 +83,7 @@ def _exit_code(snapshot: Snapshot) -> int:
 
 
 def _shower(as_json: bool, watching: contextlib.ExitStack | None = None) -> Show:
-    """How a snapshot is shown: to whom it is shown again and again, JSON in lines, and a table in its place."""
+    """A function that shows a snapshot; while watching, JSON goes in lines, and a table replaces the one before."""
     if as_json:
         indent = 2 if watching is None else None
         return lambda snapshot: print(json.dumps(document(snapshot), indent=indent), flush=True)

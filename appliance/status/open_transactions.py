@@ -1,4 +1,4 @@
-"""Which partitions stand still below an open transaction, found by looking twice."""
+"""Partitions that an open transaction holds up, found by comparing two collections."""
 
 import asyncio
 import contextlib
@@ -16,10 +16,10 @@ _NAMING_SECONDS = 3.0
 
 @dataclass(slots=True)
 class OpenTransactionWatch:
-    """Remembers one cluster's last stable offsets from look to look.
+    """One cluster's last stable offsets, kept from one collection to the next.
 
-    Producers that write in transactions keep a transaction open at most times, but each time another one: only an
-    offset that has not moved since the look before is worth a question.
+    Producers that write in transactions have one open most of the time, but each time another one. So only a last
+    stable offset that has not moved since the last collection is worth a request.
     """
 
     cluster: KafkaCluster
@@ -29,9 +29,9 @@ class OpenTransactionWatch:
     async def collect(
         self, metadata: Metadata, logs: Mapping[Partition, Log], now: int
     ) -> dict[Partition, OpenTransaction]:
-        """The transactions that held these logs at the look before, and still do; ``now`` in milliseconds.
+        """The transactions that held these logs the last time, and still do; ``now`` in milliseconds.
 
-        Where nobody tells since when a transaction is open, it is since it was seen first.
+        Where the cluster does not say since when a transaction is open, it is since it was seen first.
         """
         before = self._waiting
         self._waiting = {
@@ -45,7 +45,7 @@ class OpenTransactionWatch:
         return {key: _described(waiting, self._named.get(key)) for key, waiting in held.items()}
 
     async def _name(self, metadata: Metadata, nameless: Set[Partition]) -> None:
-        """Ask whose they are; a question that fails is asked again at the next look."""
+        """Ask for their producers; a request that fails is made again the next time."""
         if not nameless:
             return
         with contextlib.suppress(ApplianceError, TimeoutError):

@@ -1,7 +1,7 @@
-"""The console beside the replicator: health, metrics and the snapshot over HTTP, on CONSOLE_LISTEN.
+"""The replicator's pages: health, metrics and the snapshot over HTTP, on CONSOLE_LISTEN.
 
-Law: whatever goes wrong here, the replicator does not feel it. A port that is taken and a defect of ours are said once
-and tried again; a cluster that is silent is part of the snapshot, and the replicator says it itself.
+Whatever goes wrong here does not disturb the replicator. A port that is taken, or a defect of ours, is logged once and
+tried again. A cluster that does not answer is part of the snapshot, and the replicator logs it itself.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _JSON = "application/json"
 _PAUSE = 3.0
 _PAUSE_MAX = 15.0
 _PARTITIONS_A_SECOND = 700
-"""What may be looked at within a second of pause: some 30 microseconds of work for each partition."""
+"""Partitions for each second of pause: collecting takes some 30 microseconds of processor for each partition."""
 
 
 @contextlib.asynccontextmanager
@@ -54,7 +54,7 @@ async def _watch(watcher: Watcher) -> None:
 
 
 class Pages:
-    """What is read from the newest snapshot. It is made into text by another thread: that can take a while."""
+    """The pages of the newest snapshot. Another thread makes them into text, since that can take a while."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher

@@ -1,7 +1,7 @@
-"""The positions topic, read on from look to look: one Fetch to each leader, and nothing decoded that is outdated.
+"""The positions topic, read on from where the last collection ended, by one Fetch to each leader.
 
-Nobody is fenced by it. Of a key only the newest record holds, so that of thousands of records that a busy link writes
-between two looks only the last of each partition is decoded.
+It fences nobody. Only the newest record of a key counts, so of the thousands of records that a busy link writes between
+two collections only the last of each partition is decoded.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,9 @@ from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.client.partition_reader import committed_records
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
-from appliance.kafka.records import batch
-from appliance.kafka.records.committed import visible
-from appliance.kafka.records.records import Record, unpack
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import newest
 
@@ -23,7 +21,7 @@ _LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
 
 
 class PositionsTail:
-    """What the destination remembers of every lane, as far as it has been read."""
+    """The checkpoint of every lane, as far as the positions topic has been read."""
 
     def __init__(self, cluster: KafkaCluster, topic: str) -> None:
         self.checkpoints: tuple[LaneCheckpoint, ...] = ()
@@ -33,7 +31,7 @@ class PositionsTail:
 
     @property
     def stable_ends(self) -> Mapping[Partition, int]:
-        """Up to where each lane's partition is decided, as of the last ``advance``."""
+        """The last stable offset of each lane's partition, as of the last ``advance``."""
         return {(self._topic, lane): checkpoint.read_to for lane, checkpoint in enumerate(self.checkpoints)}
 
     async def advance(self, metadata: Metadata) -> None:
@@ -60,7 +58,7 @@ class PositionsTail:
                 await self._catch_up(topic, leader, led)
         except BrokerRefused as error:
             if not error.retriable:
-                self._forget()  # the log does not hold any more what comes next: the newest of each key is still there
+                self._forget()  # the log no longer holds the next offset, but still the newest record of each key
             raise
 
     def _forget(self) -> None:
@@ -78,15 +76,11 @@ class PositionsTail:
             behind -= {fetched.partition[1] for fetched in everything if self._take(fetched)}
 
     def _take(self, fetched: Fetched) -> bool:
-        """Take in what came of a lane; whether that was all there is."""
+        """Add what was fetched of a lane; true when that was all there is."""
         topic, lane = fetched.partition
         checkpoint = self.checkpoints[lane]
         check(fetched.error, f"fetch {topic}-{lane}")
-        batches, following = visible(fetched.records, fetched.aborted, checkpoint.read_to)
-        records: list[Record] = []
-        for data in batches:
-            batch.verify(data)
-            records += unpack(data, checkpoint.read_to)
+        records, following = committed_records(fetched, checkpoint.read_to)
         for remembered in newest(records):
             checkpoint.add(remembered)
         checkpoint.read_to = following

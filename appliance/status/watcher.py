@@ -1,4 +1,4 @@
-"""Looks at both clusters at once, again and again, and draws the snapshot; a silent cluster is a fact like others."""
+"""The watcher: collects the facts of both clusters and composes the snapshot; a cluster may fail to answer."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -17,7 +17,7 @@ from appliance.status.model.snapshot import Snapshot
 
 _SOURCE_SECONDS = 10.0
 _DESTINATION_SECONDS = 30.0
-"""The first look reads all of the positions topic."""
+"""The first collection reads all of the positions topic."""
 
 _Facts = TypeVar("_Facts")
 
@@ -28,7 +28,7 @@ class Watcher:
     def __init__(
         self, settings: Settings, source: KafkaCluster, destination: KafkaCluster, bound: Bound | None = None
     ) -> None:
-        """``bound`` is the running replicator's; None: what the settings say."""
+        """``bound`` is the running replicator's; None: the settings' own."""
         naming = Naming.of(settings)
         self.snapshot: Snapshot | None = None
         self._settings = settings
@@ -41,7 +41,7 @@ class Watcher:
         self._destination_observed: Observation[DestinationFacts] = Observation()
 
     async def collect(self) -> Snapshot:
-        """Look, and keep the snapshot. Both at once: a lag is the difference of what both say at one moment."""
+        """Collect, and keep the snapshot. Both clusters at once: a lag is the difference at one moment."""
         known = self._destination_observed.facts
         async with asyncio.TaskGroup() as group:
             source = group.create_task(
@@ -81,6 +81,6 @@ async def _observe(
         problem = str(error)
     except TimeoutError:
         problem = f"the {cluster.settings.side} cluster did not answer within {timeout:g} s"
-    # A connection on which an answer is missing would be asked again, and be silent again.
+    # A connection that owes an answer would be used again, and would not answer again.
     await cluster.close()
     return Observation(before.facts, problem)

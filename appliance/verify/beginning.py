@@ -1,4 +1,4 @@
-"""Where the comparison of a partition can begin.
+"""The search for the first offset at which the comparison of a partition can begin.
 
 Usually both logs begin with the same record. Otherwise one of the two has lost its beginning: the source to its
 retention, the destination to its own, or to REPLICA_TOPICS_START=latest, which did not ask for it.
@@ -12,7 +12,7 @@ from appliance.verify.side import Side
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What the beginnings of both logs say.
+    """The result of comparing the beginnings of both logs.
 
     ``state`` is the partition's when all that follows is equal; where it is no good one, there is nothing to follow.
     """

@@ -20,13 +20,13 @@ from appliance.verify import verification
 from appliance.verify.model.report import VerificationReport
 
 _WIDTH = 1000
-"""Of a table that no terminal shows: no line of it is broken."""
+"""Columns of a table that is not shown at a terminal: wide enough that no line is broken."""
 
 
 async def run_verify(
     settings: Settings, topics: Collection[str], as_json: bool, wait: float, stopping: asyncio.Event
 ) -> int:
-    """Verify and print; the exit code: 0 when nobody needs to look at anything.
+    """Verify and print; the exit code is 0 when every partition is equal.
 
     Raises:
         ApplianceError: it was stopped before its end, or as ``Verification.run``.
@@ -52,7 +52,7 @@ async def _verify(settings: Settings, topics: Collection[str], wait: float) -> V
 async def unless_stopped(
     stopping: asyncio.Event, work: Coroutine[None, None, VerificationReport]
 ) -> VerificationReport:
-    """What the work makes.
+    """The result of the work, unless ``stopping`` is set first.
 
     Raises:
         ApplianceError: it was to stop first, and has; or what the work raises.

@@ -67,7 +67,7 @@ async def _compare(
 
 
 async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], reached: Reached) -> None:
-    """Up to the end that the first answer shows."""
+    """Read up to the end that the first answer shows."""
     start, end = reader.position, None
     while end is None or reader.position < end:
         for batch in await reader.read():

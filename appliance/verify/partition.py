@@ -10,15 +10,15 @@ from appliance.verify.model.result import CopyState, PartitionResult, Span, coun
 from appliance.verify.side import Side
 
 Reached = Callable[[int], None]
-"""Told up to which source offset a partition has been compared."""
+"""Receives the source offset up to which a partition has been compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for all partitions.
+    """The terms of a verification, for all its partitions.
 
-    ``latest`` is whether the link was to start at the end of what topics held then; ``deadline``, in time.monotonic(),
-    is until when the destination may catch up with what the source held when the verification began.
+    ``latest`` is true when the link began at the end of the topics. Until ``deadline``, in time.monotonic(), the
+    destination may catch up with what the source held when the verification began.
     """
 
     latest: bool

@@ -1,23 +1,22 @@
-"""Reading the committed batches of one partition, Fetch by Fetch, with patience for a cluster that is moving."""
+"""Reads the committed batches of one partition, Fetch by Fetch, and waits for leaders that move."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from kio.schema.errors import ErrorCode
-
-from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, Unreachable
+from appliance.errors import ApplianceError, BatchCorrupt, BrokerRefused, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.offsets import offset_at
-from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition
+from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
 
 _FETCH_BYTES = 4 * 1024 * 1024
+_DELETED = "OFFSET_OUT_OF_RANGE"
 _BACKOFF = 0.2
 _PATIENCE = 30.0
 
@@ -41,7 +40,7 @@ class Reader:
         return Reader(self._cluster, self.partition, self._purpose, position)
 
     async def read(self, wait: float = 0.0) -> list[Batch]:
-        """What one Fetch brings; the position moves past it, and past what is no committed record.
+        """The batches of one Fetch; the position moves past them, and past whatever is no committed record.
 
         Nothing comes, and the position stays, when all that is stable has been read; ``wait`` is for how many seconds
         the broker may wait for more then.
@@ -54,7 +53,7 @@ class Reader:
         return await self._patiently(lambda metadata: self._read(metadata, wait))
 
     async def offset_at(self, timestamp: int) -> int | None:
-        """Where the first committed record stands that is not older than ``timestamp``, in milliseconds; None: nowhere.
+        """The offset of the first committed record from ``timestamp`` on, in milliseconds; None: there is none.
 
         A negative time, which is that of a record without one, is older than all: it stands at the position.
 
@@ -81,25 +80,19 @@ class Reader:
             await asyncio.sleep(_BACKOFF)
 
     async def _read(self, metadata: Metadata, wait: float) -> list[Batch]:
-        connection = await self._cluster.broker(metadata.leader(*self.partition), self._purpose)
-        limits = FetchLimits(_FETCH_BYTES, wait)
-        topic = metadata.topics.get(self.partition[0])
-        topic_id, epoch = topic.id if topic else NOWHERE, metadata.leader_epoch(*self.partition)
-        wanted = Wanted(self.partition, topic_id, self.position, _FETCH_BYTES, leader_epoch=epoch)
-        (answer,) = await fetch(connection, [wanted], limits)
-        self._check(answer)
+        limits, where = FetchLimits(_FETCH_BYTES, wait), f"{self} of the {self._cluster.settings.side} cluster"
         try:
-            return self._batches(answer)
-        except (BatchCorrupt, PartitionStopped) as error:
-            raise type(error)(f"{self} of the {self._cluster.settings.side} cluster: {error}") from error
-
-    def _check(self, answer: Fetched) -> None:
-        if answer.error is ErrorCode.offset_out_of_range:
-            raise PartitionStopped(
-                f"{self} of the {self._cluster.settings.side} cluster holds no offset {self.position} any more, "
-                "retention was faster: verify again"
+            fetched = await fetch_partition(
+                self._cluster, metadata, self.partition, self.position, self._purpose, limits
             )
-        check(answer.error, f"fetch {self} from offset {self.position}")
+            return self._batches(fetched)
+        except BrokerRefused as error:
+            if error.code != _DELETED:
+                raise
+            text = f"{where} holds no offset {self.position} any more, retention was faster: verify again"
+            raise PartitionStopped(text) from error
+        except (BatchCorrupt, PartitionStopped) as error:
+            raise type(error)(f"{where}: {error}") from error
 
     def _batches(self, answer: Fetched) -> list[Batch]:
         batches = [each for each in batch.split(answer.records) if each.header.last_offset >= self.position]

@@ -13,14 +13,14 @@ from appliance.verify.reader import Reader
 
 _WAIT = 0.5
 _ANCHOR_BYTES = 16 * 1024 * 1024
-"""Of a log that has one time alone, so much is read for its anchor."""
+"""Bytes that are read for the anchor of a log whose records have one timestamp."""
 _SEARCHED_BYTES = 64 * 1024 * 1024
 """An anchor is searched in this much, from its own time on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where an anchor begins: the whole of it, and a beginning of it at the very end of the log; None is nowhere."""
+    """The offsets at which an anchor begins: all of it, or a prefix of it at the log's end; None: not found."""
 
     whole: int | None = None
     begun: int | None = None
@@ -41,11 +41,11 @@ class Side:
 
     @property
     def position(self) -> int:
-        """Up to where it has been read."""
+        """The offset up to which the log has been read."""
         return self._reader.position
 
     async def more(self) -> bool:
-        """Whether there is a record to compare, after reading on when there was none.
+        """True when there is a record to compare; reads on when there is none yet.
 
         Raises:
             PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -66,7 +66,7 @@ class Side:
         return self._reader.position > before
 
     async def count(self) -> int:
-        """How many records are left up to the log's end, those of the stream among them; all of them are given up.
+        """The number of records left up to the log's end, those of the stream included; all of them are discarded.
 
         Raises:
             PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -97,7 +97,7 @@ class Side:
         return await self._reader.at(self.log.start).offset_at(timestamp)
 
     async def find(self, sought: Anchor) -> Found:
-        """Where the other side's anchor is.
+        """Search for the other side's anchor.
 
         Raises:
             PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.

@@ -1,4 +1,4 @@
-"""What it costs to make ready what is written out of what was read, in one thread and without a broker.
+"""The processor time from fetched bytes to the bytes of a Produce, in one thread and without a broker.
 
 Records in batches of four become large ones: their rate through the rebuild alone, and with all that goes before it
 (splitting, checksums, leaving out what was aborted). Batches of 128 KiB go raw, from a Fetch's bytes to a Produce's:
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(_: argparse.Namespace) -> list[Row]:
-    """Measures."""
+    """Run the benchmark, and return its rows."""
     tiny, large = _log(_TINY, 0), _log(_LARGE, _LZ4)
     whole, ours, plain = _seconds(
         lambda: _drain(outgoing(committed(split(tiny), ()), 0)),

@@ -1,4 +1,4 @@
-"""How long a record takes from its sender to a consumer of its copy: by our replicator and MirrorMaker 2, in turn.
+"""The latency of a record, from its sender to a consumer of its copy: our replicator and MirrorMaker 2, in turn.
 
 Keyed records of 500 bytes are sent at an even pace to four partitions, with a producer's usual linger, by one program;
 and received by another, at ``read_committed``, which for MirrorMaker 2's copies, at least once, means at once. In the
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Measures.
+    """Run the benchmark, and return its rows.
 
     Raises:
         ProcessFailed, ToolMissing: something did not run, or records did not arrive.
@@ -88,7 +88,7 @@ class _Trial:
         self._name = name
 
     async def run(self, warming: float, seconds: float) -> Figures:
-        """Lets them flow and be copied for ``warming`` seconds, and then for ``seconds`` that count."""
+        """Let them flow and be copied for ``warming`` seconds, and then for ``seconds`` that count."""
         load = Load(0, f"measured{self._name}", _PARTITIONS)
         await make_topic(self._pair.source, load.topic, load.partitions)
         async with self._copier(self._pair, load, self._name) as copying:
@@ -103,7 +103,7 @@ class _Trial:
         return figures
 
     async def _flow(self, load: Load, copying: Copying, count: int) -> bytes:
-        """Sends and receives so many records; what the receiver has noted."""
+        """Send and receive so many records; return what the receiver has noted."""
         directory = self._pair.directory
         file = directory / f"{load.topic}.times"
         options = ["--partitions", str(load.partitions), "--count", str(count)]
@@ -138,7 +138,7 @@ async def _succeeds(process: OwnedProcess, timeout: float) -> None:
 
 
 async def _wake(cluster: Cluster, topic: str) -> None:
-    """Writes a record that the receiver passes over: whoever has copied it has started."""
+    """Write a record that the receiver passes over: whoever has copied it has started."""
     failures: list[KafkaError] = []
     producer = Producer(cluster.client_configuration())
     producer.produce(topic, None, partition=0, on_delivery=lambda e, _: failures.extend([e] if e else []))

@@ -1,4 +1,4 @@
-"""How soon our replicator copies again after SIGKILL: to all of it, and to one of Spark's Python workers.
+"""The time to recover after SIGKILL of our whole replicator, and of one of Spark's Python workers.
 
 Both clusters live, and records trickle into each partition of the source without a pause. The time runs from the kill
 until of *every* partition a record that was written after the kill can be read at the destination by a consumer at
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Measures.
+    """Run the benchmark, and return its rows.
 
     Raises:
         ProcessFailed, ToolMissing: something did not run, or did not recover.

@@ -1,4 +1,4 @@
-"""How fast our replicator and others copy one topic, in turn, and what ours costs.
+"""The rate at which our replicator and others copy one topic, in turn, and the cost of ours.
 
 Whoever copies is started anew for each run, onto a link that knows nothing, between the same two clusters, which are
 new for each workload; ``watching`` says what is timed, ``limit`` what is timed of who does not copy. Before
@@ -47,7 +47,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Whose copy comes next, ``run`` names it; one that does not count only warms the brokers."""
+    """The next copy: its contender, and ``run``, its name; one that does not count only warms the brokers."""
 
     name: str
     run: str
@@ -56,7 +56,7 @@ class Turn:
 
 
 Trials = Mapping[str, Sequence[Trial]]
-"""By who copied."""
+"""Trials by contender."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +86,7 @@ def _names(table: Mapping[str, object]) -> str:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Measures.
+    """Run the benchmark, and return its rows.
 
     Raises:
         ProcessFailed, ToolMissing: ours or a cluster did not run, or our copy was not whole.
@@ -105,7 +105,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 def turns(copying: Sequence[str], runs: int, warming: int, idle_seconds: float) -> list[Turn]:
-    """Who copies when: first what warms the brokers, the last of it by ours."""
+    """The order of the copies: first those that warm the brokers, the last of which is ours."""
     before = [*copying[1:], *[OURS] * warming] if warming else []
     unwatched = [Turn(name, f"warming{number}") for number, name in enumerate(before)]
     return unwatched + [Turn(name, str(run), idle_seconds, counts=True) for run in range(runs) for name in copying]

@@ -1,4 +1,4 @@
-"""How fast 1, 2 and 4 Spark tasks copy one topic in local mode, and two tasks on a Spark cluster, in turn.
+"""The rate of 1, 2 and 4 Spark tasks in local mode, and of two tasks on a Spark cluster, in turn.
 
 Every copy is a link of its own with four lanes, between the same two clusters; ``watching`` says what is timed.
 The first copies by each are not counted: they make the brokers compile what they run. All are compared with two tasks
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Measures.
+    """Run the benchmark, and return its rows.
 
     Raises:
         ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
@@ -96,7 +96,7 @@ WORKERS = 2
 
 @contextlib.asynccontextmanager
 async def on_a_cluster(pair: Pair, load: Load, run: str, settings: Mapping[str, str]) -> AsyncIterator[Copying]:
-    """Copies the load; see ``bench.lib.copying.Copier``. Each worker has as many cores as its share of TASKS."""
+    """Copy the load; see ``bench.lib.copying.Copier``. Each worker has as many cores as its share of TASKS."""
     both = {**settings, **_cluster_settings()}
     cores = int(settings["TASKS"]) // WORKERS
     file = pair.directory / f"cluster{run}.sh"

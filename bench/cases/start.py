@@ -52,7 +52,7 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What something took: seconds, and seconds of this process's processor time."""
+    """Seconds that something took, and seconds of this process's processor time."""
 
     seconds: float
     processor: float
@@ -90,7 +90,7 @@ def _many(text: str) -> int:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Measures.
+    """Run the benchmark, and return its rows.
 
     Raises:
         ProcessFailed, ToolMissing: something did not run, or was not cleaned in time.
@@ -170,7 +170,7 @@ def _topic(trial: Trial) -> NewTopic:
 
 
 async def _clean(cluster: Cluster, trials: Sequence[Trial]) -> None:
-    """Returns when the cleaner has gone through all closed segments of the topics, from the first one on.
+    """Wait until the cleaner has gone through all closed segments of the topics, from the first one on.
 
     Raises:
         ProcessFailed: it did not in time.
@@ -191,7 +191,7 @@ async def _clean(cluster: Cluster, trials: Sequence[Trial]) -> None:
 
 
 async def _stop(cluster: Cluster) -> None:
-    """In good order: a broker that was killed reads all its logs when it starts, which takes minutes here."""
+    """Stop the broker in good order: one that was killed reads all its logs at its start, which takes minutes here."""
     await cluster.broker(0).process.stop(_STOP_SECONDS)
 
 

@@ -78,7 +78,7 @@ def _tens(text: str) -> int:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Measures.
+    """Run the benchmark, and return its rows.
 
     Raises:
         ProcessFailed, ToolMissing: something did not run, or did not copy.
@@ -90,7 +90,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _load() -> Load:
-    """As both contenders know it: the pattern of the topics' names."""
+    """The load as both contenders know it, by the pattern of the topics' names."""
     return Load(0, PATTERN, PARTITIONS)
 
 

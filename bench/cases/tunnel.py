@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Measures.
+    """Run the benchmark, and return its rows.
 
     Raises:
         ProcessFailed, ToolMissing: something did not run, or lost bytes.
@@ -95,7 +95,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _allow_files() -> None:
-    """As many open files as may be: each idle connection is two to each end of a tunnel, and is one to us."""
+    """Raise the limit of open files: an idle connection is two at each end of a tunnel, and one here."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

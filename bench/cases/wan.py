@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Measures.
+    """Run the benchmark, and return its rows.
 
     Raises:
         ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
@@ -129,7 +129,7 @@ async def _trial(sites: Sites, load: Load, copier: Copier, run: str) -> Trial:
 
 
 def _log_bytes(cluster: Cluster, load: Load) -> int:
-    """What the load's records take on the only broker's disk: the same bytes as in the answers to a Fetch."""
+    """The bytes of the load on the only broker's disk, the same as in the answers to a Fetch."""
     segments = (cluster.broker(0).directory / "data").glob(f"{load.topic}-*/*.log")
     return sum(segment.stat().st_size for segment in segments)
 

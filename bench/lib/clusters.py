@@ -38,7 +38,7 @@ class Pair:
 
 @contextlib.asynccontextmanager
 async def plain_pair(heap_megabytes: int = HEAP_MEGABYTES) -> AsyncIterator[Pair]:
-    """Starts both; they and all their files are gone afterwards.
+    """Start both; they and all their files are gone afterwards.
 
     Raises:
         ProcessFailed, ToolMissing: as ``Cluster.start``.

@@ -33,17 +33,17 @@ def keys(records: int, distinct: int) -> Iterator[int]:
 
 
 def visible(records: int, distinct: int, partitions: int) -> int:
-    """How many of so many are left: one for each key that was drawn, and the last one of each partition."""
+    """The number of records left after compaction: one for each key that was drawn, and each partition's last."""
     return len(set(keys(records, distinct))) + partitions
 
 
 async def segments_may_roll() -> None:
-    """Returns when the next record begins a segment: only those before it are cleaned."""
+    """Wait until the next record begins a segment: only those before it are cleaned."""
     await asyncio.sleep(2 * _SEGMENT_SECONDS)
 
 
 async def clean(cluster: Cluster, topic: str, left: int) -> None:
-    """Returns when the topic holds ``left`` records, with holes between them; it is not cleaned any more then.
+    """Wait until the topic holds ``left`` records, with holes between them; it is not cleaned any more then.
 
     Raises:
         ProcessFailed: the cleaner did not get there in time, or left no holes.

@@ -1,4 +1,4 @@
-"""Somebody who copies the load from one cluster to the other: what each contender is to a benchmark."""
+"""The interface of a contender: it copies the load from one cluster to the other."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager

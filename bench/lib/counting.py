@@ -17,7 +17,7 @@ _WAIT_SECONDS = 0.1
 
 
 async def count(cluster: Cluster, topic: str, partitions: int) -> int:
-    """How many committed records the topic holds, from its first offset to its present end.
+    """Count the committed records of the topic, from its first offset to its present end.
 
     Transaction markers and aborted records are not among them: no consumer at ``read_committed`` is given any.
 
@@ -55,7 +55,7 @@ async def _count_to_the_ends(consumer: Consumer, partitions: int) -> int:
 
 
 def _is_ending(message: Message) -> bool:
-    """Whether this is no record but the word that a partition's end is reached.
+    """True when this is no record, but says that a partition's end is reached.
 
     Raises:
         KafkaException: it is the word that something failed.
@@ -67,7 +67,7 @@ def _is_ending(message: Message) -> bool:
 
 
 async def require_complete(pair: Pair, copying: Copying, load: Load) -> None:
-    """Nothing, when the copy holds as many records as a consumer is given of the load.
+    """Require that the copy holds as many records as a consumer sees of the load.
 
     Raises:
         ProcessFailed: it holds more or less, or cannot be read.

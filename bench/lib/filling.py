@@ -30,7 +30,7 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is to be copied: ``records`` keyed ones, dealt to the partitions by their keys; their values are ``events``.
+    """The load: ``records`` keyed ones, dealt to the partitions by their keys; their values are ``events``.
 
     A batch of the producer that writes them holds at most ``batch_bytes``, uncompressed, and ``batch_records``. Where
     they are ``transactional``, transactions overlap and every fifth is aborted. Where there are ``keys``, so many
@@ -49,14 +49,14 @@ class Load:
 
     @property
     def visible(self) -> int:
-        """How many of the records a consumer at ``read_committed`` is given."""
+        """The number of records that a consumer at ``read_committed`` sees."""
         if self.transactional:
             return interleaving.visible(self.records)
         return compacting.visible(self.records, self.keys, self.partitions) if self.keys else self.records
 
 
 async def fill(cluster: Cluster, load: Load) -> None:
-    """Makes the topic and writes all of ``load`` to it.
+    """Make the topic, and write all of ``load`` to it.
 
     Raises:
         ProcessFailed: the cluster refused something, or did not take it all in time.
@@ -130,7 +130,7 @@ async def _write_all(producer: Producer, load: Load, records: Iterable[Record]) 
 
 
 async def _drain(producer: Producer, down_to: int) -> None:
-    """Returns when no more than ``down_to`` records wait to be written."""
+    """Wait until no more than ``down_to`` records wait to be written."""
     while len(producer) > down_to:
         producer.poll(_POLL_SECONDS)
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What a running program costs, its Java machine apart from all the rest of it."""
+"""The cost of a running program, its JVM apart from its other processes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ class Footprint:
 
     @property
     def whole(self) -> Cost:
-        """Of all of them."""
+        """The cost of all of them."""
         return self.java + self.others
 
 
 async def footprint(pid: int, seconds: float) -> Footprint:
-    """Of the process and all that it has started, over the next ``seconds``."""
+    """Measure the process and all that it has started, over the next ``seconds``."""
     clock = asyncio.get_running_loop().time
     before, begun = family(pid, processes()), clock()
     await asyncio.sleep(seconds)

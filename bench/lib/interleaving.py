@@ -17,7 +17,7 @@ _CALL_SECONDS = 60.0
 
 
 def visible(records: int) -> int:
-    """How many of so many are committed: every fifth transaction is aborted."""
+    """The number of committed records: every fifth transaction is aborted."""
     return sum(number // _A_TRANSACTION % _ABORTED_OF != _ABORTED_OF - 1 for number in range(records))
 
 

@@ -31,7 +31,7 @@ class Figures:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], slice_ends: Sequence[float]) -> "Figures":
-        """Of the samples, at least one. Near is what was sent within half a second before or after."""
+        """The figures of the samples, at least one. Near means sent within half a second before or after."""
         taken = [sample.taken for sample in samples]
         near = [
             sample.taken for sample in samples if any(abs(sample.sent - end) <= _NEAR_SECONDS for end in slice_ends)
@@ -46,7 +46,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def samples_of(times: bytes, warming_seconds: float) -> list[Sample]:
-    """What a receiver has noted, less what was sent in the first seconds."""
+    """A receiver's samples, without those that were sent in the first seconds."""
     noted = array("q", times)
     sent, received = noted[::2], noted[1::2]
     begun = sent[0] / 1e9 + warming_seconds
@@ -63,7 +63,7 @@ _HEAD = struct.Struct(">qq")
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a record says: its number, from 0 on, and the sender's ``time.perf_counter_ns``.
+    """The contents of a record: its number, from 0 on, and the sender's ``time.perf_counter_ns``.
 
     On Linux that is the machine's monotonic clock, the same one for all its processes.
     """
@@ -77,5 +77,5 @@ class Stamp:
 
     @classmethod
     def of(cls, value: bytes) -> "Stamp":
-        """What a value says."""
+        """The stamp in a value."""
         return cls(*_HEAD.unpack_from(value))

@@ -21,7 +21,7 @@ _PATIENCE = 60.0
 
 
 class Received:
-    """When each of ``count`` records was sent and received, and how many are ``missing``."""
+    """The times at which each of ``count`` records was sent and received, and how many are ``missing``."""
 
     def __init__(self, count: int) -> None:
         self.times = array("q", bytes(16 * count))

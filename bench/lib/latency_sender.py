@@ -20,7 +20,7 @@ _HEAD_START = 0.1
 
 
 def send(producer: Producer, topic: str, partitions: int, rate: float, count: int) -> list[float]:
-    """Sends so many, so many a second; how late each was, in milliseconds.
+    """Send so many, so many a second; how late each was, in milliseconds.
 
     Raises:
         KafkaException: one of them was refused.

@@ -37,12 +37,12 @@ class Alone:
 
     @property
     def seconds(self) -> float:
-        """Of one after the other."""
+        """Seconds of fetching and producing, one after the other."""
         return self.fetch + self.produce
 
 
 async def fetch_and_produce(pair: Pair, load: Load, copy: str) -> Alone:
-    """Measures, and leaves the records in the topic ``copy`` of the destination.
+    """Measure, and leave the records in the topic ``copy`` of the destination.
 
     Raises:
         ProcessFailed: a cluster refused something.

@@ -31,7 +31,7 @@ _JAVA_OPTIONS = ("-Xms256M", "-Xmx2G", "-server", "-XX:+UseParallelGC", "-XX:-Us
 async def mirror_maker(
     pair: Pair, load: Load, run: str, settings: Mapping[str, str] = _DEFAULTS, exactly_once: bool = False
 ) -> AsyncIterator[Copying]:
-    """Copies the load; see ``bench.lib.copying.Copier``. ``settings`` are entries beyond the tuned ones."""
+    """Copy the load; see ``bench.lib.copying.Copier``. ``settings`` are entries beyond the tuned ones."""
     alias = f"exactly{run}" if exactly_once else f"mirrored{run}"
     file = pair.directory / f"{alias}.properties"
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap

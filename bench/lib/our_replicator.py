@@ -22,7 +22,7 @@ _DEFAULTS: Mapping[str, str] = {}
 async def our_replicator(
     pair: Pair, load: Load, run: str, settings: Mapping[str, str] = _DEFAULTS
 ) -> AsyncIterator[Copying]:
-    """Copies the load; see ``bench.lib.copying.Copier``. ``settings`` are variables that differ from a new link's."""
+    """Copy the load; see ``bench.lib.copying.Copier``. ``settings`` are variables that differ from a new link's."""
     link = f"ours{run}"
     env_file = pair.directory / f"{link}.sh"
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap

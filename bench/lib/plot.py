@@ -57,7 +57,7 @@ def _read(path: Path) -> list[Row]:
 
 
 def require(path: Path) -> None:
-    """Nothing, when a picture can be drawn into that file: asked before anything is measured.
+    """Require that a picture can be drawn into that file, before anything is measured.
 
     Raises:
         ToolMissing: there is no matplotlib.

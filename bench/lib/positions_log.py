@@ -50,7 +50,7 @@ def write(directory: Path, commits: int, whole: int) -> None:
 
 
 def is_made(directory: Path) -> bool:
-    """Whether the broker has made a partition's log: the file comes last."""
+    """True when the broker has made a partition's log: this file comes last."""
     return (directory / "partition.metadata").exists()
 
 

@@ -22,7 +22,7 @@ class Process:
 
     @property
     def is_java(self) -> bool:
-        """Whether it is a Java machine."""
+        """True for a JVM."""
         return self.command == "java"
 
 
@@ -34,7 +34,7 @@ def processes() -> list[Process]:
 
 
 def parse_stat(stat: str, ticks_a_second: int) -> Process:
-    """What ``/proc/<pid>/stat`` says. The command's name is in brackets, and may itself hold any of them."""
+    """Parse ``/proc/<pid>/stat``. The command's name is in brackets, and may itself hold any."""
     pid, _, rest = stat.partition(" (")
     command, _, fields = rest.rpartition(") ")
     values = fields.split()
@@ -72,7 +72,7 @@ class Memory:
 
 
 def memory(pid: int) -> Memory:
-    """Of a process of ours; all 0 when it has ended."""
+    """The memory of a process of ours; all 0 when it has ended."""
     sizes = parse_sizes(_text(_PROC / str(pid) / "status") + _text(_PROC / str(pid) / "smaps_rollup"))
     return Memory(*(sizes.get(name, 0) for name in ("VmRSS", "VmHWM", "Pss")))
 

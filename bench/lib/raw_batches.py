@@ -73,7 +73,7 @@ async def _read_to(connection: BrokerConnection, wanted: Wanted, end: int, take:
 
 
 class Shape(NamedTuple):
-    """How many records a topic holds, on how many offsets, in how many batches; markers of transactions apart."""
+    """The number of a topic's records, of their offsets and of their batches, without transaction markers."""
 
     records: int
     offsets: int
@@ -93,7 +93,7 @@ async def shape(cluster: KafkaCluster, topic: str) -> Shape:
 
 
 def without_producer(batch: Batch) -> bytes:
-    """The same records as a batch that no producer of a transaction has written."""
+    """The same records in a batch without a producer id."""
     header = batch.header
     data = bytearray(batch.data)
     raw = header._replace(base_offset=0, leader_epoch=-1, attributes=header.attributes & CODEC_MASK, **_NOBODY)

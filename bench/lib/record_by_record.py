@@ -14,7 +14,7 @@ from testbed.process import OwnedProcess
 
 @contextlib.asynccontextmanager
 async def record_by_record(pair: Pair, load: Load, run: str) -> AsyncIterator[Copying]:
-    """Copies the load; see ``bench.lib.copying.Copier``."""
+    """Copy the load; see ``bench.lib.copying.Copier``."""
     copy = f"{load.topic}.records{run}"
     await make_topic(pair.destination, copy, load.partitions)
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap

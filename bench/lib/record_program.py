@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _positions(keeper: Consumer, copy: str) -> list[TopicPartition]:
-    """Where to read on, in each partition."""
+    """The offset from which each partition is read."""
     partitions = keeper.list_topics(copy, _CALL_SECONDS).topics[copy].partitions
     kept = keeper.committed([TopicPartition(copy, number) for number in partitions], _CALL_SECONDS)
     return [
@@ -49,7 +49,7 @@ def _positions(keeper: Consumer, copy: str) -> list[TopicPartition]:
 
 
 def _keeper(bootstrap: str, copy: str) -> Consumer:
-    """Whose group's offsets are the positions; it reads nothing."""
+    """A consumer that reads nothing: its group's offsets are the positions."""
     return Consumer({"bootstrap.servers": bootstrap, "group.id": f"{_GROUP}.{copy}"})
 
 

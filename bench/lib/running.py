@@ -15,7 +15,7 @@ _READY_SECONDS = 20.0
 
 @contextlib.asynccontextmanager
 async def running(name: str, command: Sequence[str], directory: Path, ready: str) -> AsyncIterator[OwnedProcess]:
-    """Runs a program whose output has a line with the regular expression ``ready`` once it is."""
+    """Run a program whose output has a line with the regular expression ``ready`` once it is."""
     log_file = directory / f"{name.replace(' ', '-')}.log"
     process = await OwnedProcess.start(name, command, log_file, environment(os.environ, directory))
     try:

@@ -31,7 +31,7 @@ class Course:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], begin: float, end: float) -> "Course":
-        """Of those from ``begin`` to ``end``.
+        """The course of the samples from ``begin`` to ``end``.
 
         Raises:
             ValueError: there are none.
@@ -45,7 +45,7 @@ class Course:
 
 @contextlib.asynccontextmanager
 async def sampled(pid: int) -> AsyncIterator[list[Sample]]:
-    """Takes a sample of the process and its descendants every half second, while the block runs."""
+    """Take a sample of the process and its descendants every half second, while the block runs."""
     samples: list[Sample] = []
     sampling = asyncio.create_task(_sample(pid, samples), name="sampling")
     try:

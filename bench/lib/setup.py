@@ -1,4 +1,4 @@
-"""On what was measured: the machine, and the versions of all that takes part."""
+"""The setup of a measurement: options, the machine, and the versions of all that takes part."""
 
 import argparse
 import os
@@ -19,7 +19,7 @@ _PACKAGES = ("pyspark", "confluent-kafka", "aiokafka")
 
 
 def setup(arguments: Sequence[str], heap_megabytes: int = HEAP_MEGABYTES) -> Mapping[str, str]:
-    """What a stranger needs in order to repeat it and to compare, by what it is about; the heap is the brokers'."""
+    """All that is needed to repeat a measurement and to compare it, by subject; the heap is the brokers'."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIGABYTE
     cores = len(os.sched_getaffinity(0))
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]

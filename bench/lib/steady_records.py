@@ -48,7 +48,7 @@ class SteadyRecords:
             await asyncio.sleep(_INTERVAL)
 
     async def arrives(self, copying: OwnedProcess, timeout: float) -> None:
-        """Returns when of each partition a record has been seen that was written after this call.
+        """Wait until a record of each partition was seen that was written after this call.
 
         Raises:
             ProcessFailed: the process that copies ended, or it did not come to pass within ``timeout`` seconds.
@@ -67,7 +67,7 @@ class SteadyRecords:
 
 @contextlib.asynccontextmanager
 async def steady_records(pair: Pair, topic: str, copy: str) -> AsyncIterator[SteadyRecords]:
-    """Makes ``topic`` and the topic of its ``copy``, and keeps the trickle flowing while the block runs.
+    """Make ``topic`` and the topic of its ``copy``, and keep records flowing while the block runs.
 
     Raises:
         ProcessFailed, Unreachable: a cluster does not answer.

@@ -20,7 +20,7 @@ from testbed.process import OwnedProcess
 PARTITIONS = 10
 PATTERN = "many-.*"
 RECORDS_A_SECOND = 10
-"""Of each topic: one a second of each partition."""
+"""Records for each topic: one a second in each partition."""
 
 _DEADLINE = 300.0
 _METADATA_SECONDS = 10.0
@@ -38,7 +38,7 @@ def named(numbers: Collection[int]) -> list[str]:
 
 
 async def make(cluster: Cluster, topics: Collection[str]) -> None:
-    """Makes the topics, and writes one record to each of their partitions.
+    """Make the topics, and write one record to each of their partitions.
 
     Raises:
         ProcessFailed, Unreachable, BrokerRefused: the cluster did not take them.
@@ -75,7 +75,7 @@ async def _write_each(producer: Producer, partitions: Collection[Partition]) -> 
 
 
 async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProcess) -> float:
-    """Returns, with the time of ``perf_counter``, when each partition of the copies holds a committed record.
+    """Return, with the time of ``perf_counter``, when each partition of the copies holds a committed record.
 
     Raises:
         ProcessFailed: the process that copies ended, or it did not come to pass in time.
@@ -93,7 +93,7 @@ async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProce
 
 
 def _interval(partitions: int) -> float:
-    """How long to wait between two looks at so many: to look costs the brokers time, too."""
+    """Seconds between two questions about so many partitions: each costs the brokers time, too."""
     return _TURN if partitions <= PARTITIONS else _INTERVAL
 
 
@@ -116,7 +116,7 @@ def _all_led(known: Metadata, partitions: Iterable[Partition]) -> bool:
 
 @contextlib.asynccontextmanager
 async def load(pair: Pair, copies: Mapping[str, str]) -> AsyncIterator[list[float]]:
-    """Writes a record to each partition, and then ten a second to each topic while the block runs.
+    """Write a record to each partition, and then ten a second to each topic while the block runs.
 
     ``copies`` are by topic. Gives, in seconds, how long after it was written each record of a sample was seen at the
     destination.

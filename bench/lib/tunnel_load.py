@@ -1,4 +1,4 @@
-"""What is done to a tunnel, and to none, through the address at which it begins; what it leads to is ``tunnel_target``.
+"""The load on a tunnel, or on none, through the address at which it begins; it leads to ``tunnel_target``.
 
 All of it blocks, and is cheap beside any tunnel: a stream is sent in blocks that are made once.
 """
@@ -26,7 +26,7 @@ _BLOCK = bytes(READ_SIZE)
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Of one byte there and back, in microseconds."""
+    """The round trip of one byte, in microseconds."""
 
     median: float
     p99: float
@@ -56,7 +56,7 @@ def streamed(entrance: Entrance, streams: int, seconds: float) -> float:
 
 
 def _send(connection: socket.socket, until: float) -> int:
-    """Sends blocks, and then our end; how many bytes."""
+    """Send blocks, and then our end; how many bytes."""
     sent = 0
     while time.perf_counter() < until:
         connection.sendall(_BLOCK)
@@ -66,7 +66,7 @@ def _send(connection: socket.socket, until: float) -> int:
 
 
 def latency(entrance: Entrance, seconds: float) -> Latency:
-    """Of single bytes, one after the other, on one connection."""
+    """Measure the round trip of single bytes, one after the other, on one connection."""
     taken = []
     with _translated(entrance), _connected(entrance, ECHO) as connection:
         until = time.perf_counter() + seconds

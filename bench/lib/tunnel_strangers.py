@@ -11,7 +11,7 @@ import sys
 import time
 
 STRANGER = "127.0.0.9"
-"""Where it comes from; the tunnels' own connections come from elsewhere."""
+"""The stranger's own address; the tunnels' connections come from others."""
 _DEADLINE = 5.0
 
 

@@ -27,7 +27,7 @@ class End:
 
 
 def stunnel_program() -> str:
-    """Where stunnel is.
+    """The path of stunnel.
 
     Raises:
         ToolMissing: nowhere.

@@ -1,4 +1,4 @@
-"""What the tunnels of the benchmark lead to: a program of its own that prints the port on which it listens.
+"""The target of the benchmark's tunnels: a program of its own that prints the port on which it listens.
 
 Every byte of a connection is sent back, until the first is ``COUNT``: that one is sent back too, all that follows is
 only counted, and after the peer's end the count is sent, as 8 bytes, the first the highest.
@@ -17,7 +17,7 @@ _BACKLOG = 1024
 
 
 def main() -> None:
-    """Serves until it is killed."""
+    """Serve until it is killed."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
@@ -37,7 +37,7 @@ def _accept(listener: socket.socket) -> socket.socket:
 
 
 def _echoed(connection: socket.socket) -> bool:
-    """Whether this connection remains one whose bytes are sent back."""
+    """Send one byte back; true while this connection remains one whose bytes are sent back."""
     try:
         data = connection.recv(1)
         connection.sendall(data)
@@ -51,7 +51,7 @@ def _echoed(connection: socket.socket) -> bool:
 
 
 def _count(connection: socket.socket) -> None:
-    """In a thread, because a read that waits for a whole block costs this process nearly nothing a byte."""
+    """Count in a thread, where a read that waits for a whole block costs nearly nothing a byte."""
     block, total = bytearray(READ_SIZE), 0
     with connection, contextlib.suppress(ConnectionError):
         while size := connection.recv_into(block, READ_SIZE, socket.MSG_WAITALL):

@@ -30,7 +30,7 @@ class Cipher:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where it begins; its two processes, first the one that is dialled, and the other one's port, if it has any."""
+    """One way to the target: its address, its two processes (the dialled one first), and the other's port."""
 
     entrance: Entrance
     processes: tuple[OwnedProcess, ...] = ()
@@ -39,14 +39,14 @@ class Way:
 
 @contextlib.asynccontextmanager
 async def target(directory: Path) -> AsyncIterator[int]:
-    """Runs the target; its port."""
+    """Run the target; yield its port."""
     command = [sys.executable, "-m", "bench.lib.tunnel_target"]
     async with running("the target", command, directory, r"^port \d+$") as process:
         yield int(process.log_file.read_text().split()[-1])
 
 
 def ours() -> Cipher:
-    """What our two ends agree on: their TLS without sockets, since our server answers nobody but our client."""
+    """The TLS that our two ends negotiate, without sockets, since our server answers our client only."""
     key, there, back = secrets.token_bytes(32), ssl.MemoryBIO(), ssl.MemoryBIO()
     client = _context(key, Side.DESTINATION).wrap_bio(back, there)
     server = _context(key, Side.SOURCE).wrap_bio(there, back, server_side=True)
@@ -67,7 +67,7 @@ def _cipher(tls: ssl.SSLObject | ssl.SSLSocket) -> Cipher:
 
 
 def negotiated(port: int, credentials: Credentials) -> Cipher:
-    """What a server agrees on with a client that has these credentials, and the TLS of our client.
+    """The TLS that a server negotiates with a client that has these credentials and our client's settings.
 
     Raises:
         ProcessFailed: on nothing.

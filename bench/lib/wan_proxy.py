@@ -20,7 +20,7 @@ _QUEUE_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the proxy listens, and where that leads."""
+    """One route of the proxy: the address on which it listens, and its target."""
 
     listen: Target
     target: Target
@@ -52,7 +52,7 @@ class Line:
     _free_at: float = 0.0
 
     def enter(self, now: float, size: int) -> float:
-        """When the last of these bytes comes out, which are in the queue from ``now`` on.
+        """Queue these bytes at ``now``; return when the last of them comes out.
 
         Later bytes come out later than earlier ones: each time is greater than the one before.
         """
@@ -107,7 +107,7 @@ class _End(asyncio.Protocol):
             self.peer.release()
 
     def hear(self, data: bytes) -> None:
-        """What the peer has said comes out here."""
+        """Write what the peer has sent."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
@@ -184,7 +184,7 @@ async def _serve(routes: list[Route], there: Line, back: Line) -> None:
 
 
 def main() -> None:
-    """Carries until it is killed."""
+    """Carry until it is killed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--round-trip", type=float, required=True)
     parser.add_argument("--bandwidth", type=float, required=True)

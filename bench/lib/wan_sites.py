@@ -64,7 +64,7 @@ class Sites:
 
 @contextlib.asynccontextmanager
 async def far_sites(round_trip: float, bandwidth: float) -> AsyncIterator[Sites]:
-    """Starts all of it; it is gone afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second.
+    """Start all of it; it is gone afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second.
 
     Raises:
         ProcessFailed, ToolMissing: something did not start.

@@ -35,7 +35,7 @@ _SETTLED_SECONDS = 1.5
 
 
 class Look(NamedTuple):
-    """When, in seconds of one clock, so many offsets of the copy were seen."""
+    """The number of offsets of the copy that were seen at one time, in seconds of one clock."""
 
     at: float
     offsets: int
@@ -43,7 +43,7 @@ class Look(NamedTuple):
 
 @dataclass(slots=True)
 class Timeline:
-    """How a copy of ``records`` came to be seen, watched since ``since``.
+    """The progress of a copy of ``records``, watched since ``since``.
 
     ``looks`` are the last that saw nothing, and each that saw more.
     """
@@ -63,36 +63,36 @@ class Timeline:
             self.looks.append(Look(now, offsets))
 
     def settled(self, now: float) -> bool:
-        """Whether all the records may be there, and nothing has come for a while."""
+        """True when all the records may be there, and nothing has come for a while."""
         return self.offsets >= self.records and now - self.ended > _SETTLED_SECONDS
 
     def stalled(self, now: float) -> bool:
-        """Whether nothing of the copy, or no more of it, was seen for so long that no more will come."""
+        """True when nothing new of the copy was seen for so long that no more will come."""
         newest = self.ended if self.offsets else self.since
         return self.offsets < self.records and now - newest > self.patience
 
     @property
     def patience(self) -> float:
-        """How long nothing may come: longer as long as the copy has not begun."""
+        """Seconds without progress before a copy counts as stalled: more before it has begun."""
         return _STALLED_SECONDS if self.offsets else UNBEGUN_SECONDS
 
     @property
     def offsets(self) -> int:
-        """How many are there."""
+        """The number of offsets seen."""
         return self.looks[-1].offsets
 
     @property
     def begun(self) -> float:
-        """When nothing was seen for the last time."""
+        """The last time at which nothing was seen."""
         return self.looks[0].at
 
     @property
     def ended(self) -> float:
-        """When the last of it was seen."""
+        """The time at which the last of it was seen."""
         return self.looks[-1].at
 
     def rate(self, whole: float, after: float = 0.0) -> float:
-        """What came a second, where ``whole`` is all of the copy, once a share ``after`` of it had been seen.
+        """The rate, where ``whole`` is all of the copy, from when a share ``after`` of it had been seen.
 
         A copy that one look saw whole took the time since the look before.
         """
@@ -102,7 +102,7 @@ class Timeline:
 
 
 async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProcess) -> Timeline:
-    """Looks at ``topic``, which need not exist yet, until it is settled; begin before the first record comes.
+    """Look at ``topic``, which need not exist yet, until it is settled; begin before the first record comes.
 
     Raises:
         ProcessFailed: the process that copies ended, did not begin, copied no more, or was not done in time.
@@ -120,7 +120,7 @@ async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProces
 
 
 async def until_begun(cluster: Cluster, topic: str, copying: OwnedProcess, timeout: float) -> None:
-    """Returns when some of ``topic``, which need not exist yet, is seen.
+    """Wait until some of ``topic``, which need not exist yet, is seen.
 
     Raises:
         ProcessFailed: the process that copies ended, or ``timeout`` seconds passed, before that.
@@ -135,7 +135,7 @@ async def until_begun(cluster: Cluster, topic: str, copying: OwnedProcess, timeo
 
 
 class _View:
-    """What can be seen of a topic that may not exist yet."""
+    """The visible end of a topic that may not exist yet."""
 
     def __init__(self, cluster: KafkaCluster, topic: str) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""Who copies what: our replicator and its peers, each by the name of its row, and the loads they copy."""
+"""The contenders, each by the name of its row, and the loads that they copy."""
 
 import functools
 from collections.abc import Mapping

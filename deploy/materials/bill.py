@@ -25,7 +25,7 @@ class Materials:
 
 
 def bill(materials: Materials) -> str:
-    """It as JSON."""
+    """The bill as JSON."""
     appliance = Component(
         name="kafka-cloud-replicator",
         version=VERSION,
@@ -42,11 +42,11 @@ def bill(materials: Materials) -> str:
 
 
 DPKG_FORMAT = "${Package}\\t${Version}\\t${Architecture}\\n"
-"""How ``dpkg-query --show`` lists them for this."""
+"""The format in which ``dpkg-query --show`` lists them for this."""
 
 
 def debian_packages(listed: str, release: str) -> list[Component]:
-    """What ``dpkg-query`` has listed on the Debian ``release``, such as ``12``."""
+    """The packages that ``dpkg-query`` has listed on the Debian ``release``, such as ``12``."""
     return [_component(line, release) for line in listed.splitlines()]
 
 

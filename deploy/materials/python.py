@@ -17,7 +17,7 @@ _NOT_A_LICENCE = "OSI Approved"
 
 
 def python_packages(site: Path, wheels: Path, lock: str) -> list[Component]:
-    """What is installed in ``site`` from the files in ``wheels``, by the text of ``lock``.
+    """The packages in ``site`` that were installed from the files in ``wheels``, by the text of ``lock``.
 
     Raises:
         KeyError: a package that the lock does not list.
@@ -29,7 +29,7 @@ def python_packages(site: Path, wheels: Path, lock: str) -> list[Component]:
 
 
 def licences(metadata: PackageMetadata) -> Iterator[License]:
-    """What a package says of its licence: in SPDX's words, or in its own, or as Python's index classifies it."""
+    """The licence that a package states: in SPDX's words, in its own, or by its classifiers."""
     said = [text.strip() for field in ("License-Expression", "License") for text in metadata.get_all(field) or []]
     named = [text for text in said if text and "\n" not in text][:1] or _classified(metadata)
     for name in named:
@@ -55,7 +55,7 @@ def _classified(metadata: PackageMetadata) -> list[str]:
 
 
 def _digest(locked: Iterable[str], installed: set[str]) -> str:
-    """That of the wheel which was installed, or of the source which it was built from: the lock has no other then."""
+    """The hash of the wheel that was installed, or of the source that it was built from: then the lock has no other."""
     of_wheels = [digest for digest in locked if digest in installed]
     [digest] = of_wheels or locked
     return digest
@@ -68,5 +68,5 @@ def _locked(lock: str) -> Mapping[tuple[str, str], list[str]]:
 
 
 def _plain(name: str) -> str:
-    """As PEP 503 spells it."""
+    """The name in the spelling of PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -21,7 +21,7 @@ _IN_CONTAINERS = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127
 
 
 def container_faults(settings: Settings, role: Role, vm: Vm) -> list[str]:
-    """What would not work in containers on this VM."""
+    """Faults of the settings that only show in containers on this VM."""
     if settings.route is Route.DIRECT:
         return ["SOURCE_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance replicate"]
     faults = list(_resolvers(settings, role, vm))
@@ -71,7 +71,7 @@ def _why_unreadable(file: Path, mounted: Path, vm: Vm) -> str | None:
 
 
 def _may(others: int, status: os.stat_result, vm: Vm) -> bool:
-    """Whether the containers' user has the permission that is ``others`` for everybody else."""
+    """True when the containers' user has the permission that is ``others`` for everybody else."""
     shift = 6 if status.st_uid == vm.user else 3 if status.st_gid == vm.group else 0
     return bool(status.st_mode & others << shift)
 

@@ -30,7 +30,7 @@ def port_conflicts(folder: Path, wanted: Sequence[PortMapping]) -> list[str]:
 
 
 def _published_in(folder: Path) -> set[Target]:
-    """What its docker-compose.yml publishes; nothing, if it has none that we may read."""
+    """The ports that a folder's docker-compose.yml publishes; none if it cannot be read."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return set(_targets((folder / COMPOSE_FILE).read_text("utf-8")))
     return set()
@@ -43,7 +43,7 @@ def _targets(text: str) -> Iterator[Target]:
 
 
 def _is_taken(at: Target) -> bool:
-    """Whether somebody listens there; an address that this VM does not have is nobody's, and Docker will say so."""
+    """True when a program listens there. An address that this VM does not have is free; Docker will refuse it."""
     family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -47,7 +47,7 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
 
 
 def _salt(folder: Path, role: Role) -> str:
-    """That of the files that are there, so that they stay the same; else a new one."""
+    """The salt of the existing files, so that they stay the same; else a new one."""
     path = folder / SERVICES[role][0].path
     try:
         found = re.search(rf"^{SALT}([0-9a-f]+)$", path.read_text("utf-8"), re.MULTILINE)

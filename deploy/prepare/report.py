@@ -1,4 +1,4 @@
-"""What the user is told, as plain text."""
+"""The output of the prepare scripts, as plain text."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ def heading(settings: Settings, machine: Side) -> str:
 
 
 def warnings(lines: Sequence[str]) -> str:
-    """What works, and should be looked at; nothing where there is none."""
+    """The section of warnings; empty when there are none."""
     return _section("Warnings", lines) + "\n" if lines else ""
 
 

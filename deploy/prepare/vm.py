@@ -1,4 +1,4 @@
-"""What is so on this VM: who prepares, its cores, its DNS server, and whether Docker is there."""
+"""Facts of this VM: the user who prepares, its cores, its DNS server, and its Docker."""
 
 import ipaddress
 import os
@@ -40,7 +40,7 @@ def _is_ipv6(server: Target) -> bool:
 
 
 def nameservers(text: str) -> Iterator[Target]:
-    """Those of a resolv.conf that are not on the VM's own loopback."""
+    """The name servers of a resolv.conf that are not on the VM's own loopback."""
     for line in text.splitlines():
         words = line.split()
         if len(words) < 2 or words[0] != "nameserver" or "%" in words[1]:
@@ -54,14 +54,14 @@ def nameservers(text: str) -> Iterator[Target]:
 
 
 def compose_command() -> str:
-    """How Compose is called here."""
+    """The command of Compose on this VM."""
     if shutil.which("docker-compose") is None and shutil.which("docker") and _has_compose_plugin():
         return "docker compose"
     return "docker-compose"
 
 
 def notes() -> list[str]:
-    """What the next command is going to lack."""
+    """Requirements of the next command that are missing."""
     missing = [f"{program} is not installed" for program in ("docker", "docker-compose") if _lacks(program)]
     if missing:
         return [f"{' and '.join(missing)}: on Debian, apt-get install docker.io docker-compose"]

@@ -15,12 +15,12 @@ from deploy.render.compose import RenderedFile
 from deploy.render.differences import differences
 
 _NEW_FILES = "prepared"
-"""Where a file is written before it takes its place: a folder that only its owner enters, and that Git ignores."""
+"""Folder in which a file is written before it is moved: only its owner may enter it, and Git ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a file: ``new``, ``replaced``, ``changed`` or ``unchanged``; ``lines`` show what has changed."""
+    """The outcome of a file: ``new``, ``replaced``, ``changed`` or ``unchanged``; ``lines`` show the changes."""
 
     path: str
     mode: int
@@ -29,7 +29,7 @@ class Outcome:
 
     @property
     def changed(self) -> bool:
-        """Whether there was anything to do."""
+        """True when the file was written."""
         return self.state != "unchanged"
 
 

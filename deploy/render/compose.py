@@ -75,7 +75,7 @@ def _units(settings: Settings, role: Role, vm: Vm) -> Iterator[RenderedFile]:
 
 
 def unit_file(link: str) -> str:
-    """Where the systemd unit of a link is, below its folder; its name is the unit's."""
+    """The path of a link's systemd unit, below its folder; its name is the unit's."""
     return f"prepared/kafka-cloud-replicator-{link}.service"
 
 

@@ -75,7 +75,7 @@ def settings_text(values: Mapping[str, str], vm: Vm) -> str:
 
 
 def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
-    """What docker-compose.yml says of the file, so that Compose makes a container anew when its settings change.
+    """A digest of the file for docker-compose.yml, so that Compose recreates a container when its settings change.
 
     The secrets that are in files of their own belong to it: they are read at the start. What a container reads again
     while it runs is no reason to.
@@ -107,12 +107,12 @@ _LEAVE_A_LOST_NETWORK = "import os; 'eth0' in os.listdir('/sys/class/net') or os
 
 
 def healthcheck(port: int) -> str:
-    """Fails unless the container's ``/health`` answers."""
+    """Fail unless the container's ``/health`` answers."""
     return _ASK.format(port=port)
 
 
 def healthcheck_in_shared_network(port: int) -> str:
-    """The same for a container in the network namespace of another, which it ends when that namespace is lost.
+    """The healthcheck of a container in another's network namespace; it ends the container when that namespace is lost.
 
     When the other container starts again it gets a new namespace, and Docker leaves this one in the old, where only
     loopback is left. Its end makes Docker start it again, in the new one.

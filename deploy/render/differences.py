@@ -1,4 +1,4 @@
-"""What a file's new text changes in its old one, fit to be shown: without a secret."""
+"""The difference between a file's old and new text, fit to be shown: without secrets."""
 
 import difflib
 import re

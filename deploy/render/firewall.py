@@ -17,7 +17,7 @@ from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSet
 from deploy.render.template import filled
 
 FORMATS = ("gcloud", "aws", "nftables", "terraform")
-"""What ``ready`` can write."""
+"""The forms that ``ready`` can write."""
 
 _NAME_MAX = 28
 """Letters of a link within the name of a Google Cloud rule, which has 63 at most: its own and a hash."""
@@ -29,7 +29,7 @@ _WORDS = {
     4: {"family": "ip", "ranges": "IpRanges", "cidr": "CidrIp", "attribute": "cidr_ipv4"},
     6: {"family": "ip6", "ranges": "Ipv6Ranges", "cidr": "CidrIpv6", "attribute": "cidr_ipv6"},
 }
-"""What nftables, aws and Terraform call an address, by the version of IP."""
+"""The word of nftables, aws and Terraform for an address, by the version of IP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Rule:
 
     @property
     def ports(self) -> str:
-        """As every firewall writes one port, or a range of them."""
+        """The port or range, as every firewall writes it."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 

@@ -1,4 +1,4 @@
-"""What a container may take: memory, in MiB, past which the kernel ends it, and processes and threads."""
+"""The limits of a container: memory in MiB, past which the kernel ends it, and processes with threads."""
 
 import math
 
@@ -12,14 +12,14 @@ _CONNECTIONS_OF_A_MEBIBYTE = 25
 _TUNNEL_LEAST = 512
 
 _SSH_WINDOWS, _SSH_CONNECTIONS_OF_A_MEBIBYTE = 128, 16
-"""What may wait in the windows of an SSH connection (``tunnel.ssh.windows``): TOTAL, and LEAST of each connection."""
+"""Bytes in the windows of an SSH connection (``tunnel.ssh.windows``): TOTAL, and LEAST of each connection."""
 
 _BESIDE_THE_HEAP = 640
 _TASK_MEMORY = 192
 
 
 def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
-    """What an end of the tunnel takes with so many connections, whatever a peer does with them.
+    """The memory of an end of the tunnel with so many connections, whatever a peer does with them.
 
     ``by_ssh``: it is the one that carries them through an SSH server.
     """

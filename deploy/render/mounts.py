@@ -14,7 +14,7 @@ from appliance.settings.values import SecretFile, Settings
 from appliance.settings.variables import BY_NAME, TABLE
 
 DIRECTORY = "/etc/appliance"
-"""Where a container works, and finds its settings and these files."""
+"""A container's working directory, with its settings and these files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Mount:
 
 
 def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
-    """Those that a service of this role needs."""
+    """The mounts that a service of this role needs."""
     return (
         *_certificates(settings, role),
         *_ssh_keys(settings, role),
@@ -58,7 +58,7 @@ def _folder(variable: str, file: Path) -> Mount:
 
 
 def secret_files(settings: Settings, role: Role) -> Iterator[SecretFile]:
-    """Those of the secrets that a service of this role needs."""
+    """The files of the secrets that a service of this role needs."""
     needed = {variable.name for variable in TABLE if variable.roles & role}
     return (file for file in settings.secret_files if file.variable in needed)
 

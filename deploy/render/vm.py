@@ -1,4 +1,4 @@
-"""What the rendering has to know of the VM itself."""
+"""The VM as the rendering sees it, and the ports that containers have on it."""
 
 import hashlib
 import ipaddress
@@ -37,7 +37,7 @@ CONSOLE_PORT = 8080
 STATUS_PORT = 8081
 
 _NETWORK = ipaddress.IPv4Network("127.160.0.0/11")
-"""Of loopback, beside TUNNEL_ENDPOINT_NETWORK: a link has an address in it, so that every link has the same ports."""
+"""Loopback network beside TUNNEL_ENDPOINT_NETWORK: each link has an address in it, and all links the same ports."""
 
 _ANY = ("0.0.0.0", "::")
 
@@ -51,14 +51,14 @@ class PortMapping:
     container_port: int
 
     def clashes_with(self, other: Target) -> bool:
-        """Whether both cannot listen at once: the same port, on one address or on every address."""
+        """True when both cannot listen at once: the same port, on one address or on every address."""
         return self.at.port == other.port and (
             self.at.host == other.host or not {self.at.host, other.host}.isdisjoint(_ANY)
         )
 
 
 def port_mappings(environment: Mapping[str, str], settings: Settings, role: Role) -> tuple[PortMapping, ...]:
-    """What the containers of a VM publish: the tunnel's port, and pages on loopback unless the settings say where."""
+    """The ports that a VM's containers publish: the tunnel's, and pages on loopback unless the settings say where."""
     own = str(link_address(settings.tunnel.link, role))
     status = _page("TUNNEL_STATUS_LISTEN", environment, settings.tunnel.status, Target(own, STATUS_PORT))
     if role & Role.SOURCE:

@@ -26,10 +26,10 @@ log = logging.getLogger("appliance.kafka")
 
 _TRANSACTION_KEY = i8(1)
 _ANOTHER_EVERY = 20
-"""How often, in questions to any broker, one is asked that no connection is open to."""
+"""Interval, in questions to any broker, of one that goes to a broker without an open connection."""
 
 _AVOIDED_SECONDS = 60.0
-"""For so long a broker that was not reached is only asked when no other one answers."""
+"""Seconds for which a broker that was not reached is asked only when no other answers."""
 
 
 class KafkaCluster:
@@ -189,9 +189,9 @@ class KafkaCluster:
             return connection
 
     def _doubt(self, since: float) -> None:
-        """What broke one connection without a word may have broken others, and to find out takes as long for each.
+        """Drop the connections of which nothing was heard since then, and that nobody waits for.
 
-        So those of which nothing was heard since then, and that nobody waits for, are opened anew when they are needed.
+        What broke one connection without a word may have broken others, and to find that out takes as long for each.
         """
         for connection in self._connections.values():
             if connection.open and connection.idle_since(since):

@@ -22,7 +22,7 @@ _BY_DEFAULT = -1
 Value = TypeVar("Value", str, str | None)
 
 Change = Mapping[str, str | None]
-"""What to set on a topic, or with None to unset."""
+"""Settings to set on a topic; None unsets one."""
 
 Refusal = Callable[[Collection[str]], Awaitable[str]]
 """Asks whether settings are taken together; why not, or nothing."""
@@ -30,7 +30,7 @@ Refusal = Callable[[Collection[str]], Awaitable[str]]
 
 @dataclass(slots=True)
 class Made:
-    """What came of topics that were to be made.
+    """The outcome of making topics.
 
     ``topics`` were made (or can be) as they stand here, ``there`` are those that exist already, ``failures`` says why
     not, by name; ``left_out`` tells by topic and setting why it was made without.
@@ -44,7 +44,7 @@ class Made:
 
 @dataclass(slots=True)
 class Changed:
-    """What came of changes: what was ``made``, why not, and by topic and setting why it was left out."""
+    """The outcome of changes: those ``made``, the errors, and by topic and setting the reason that it was left out."""
 
     made: dict[str, Change] = field(default_factory=dict)
     failures: dict[str, ApplianceError] = field(default_factory=dict)
@@ -235,7 +235,7 @@ def _about_settings(failures: Mapping[str, ApplianceError]) -> dict[str, BrokerR
 
 
 def _words(error: ApplianceError | None) -> str:
-    """Why the cluster refused settings; nothing when it did not.
+    """The cluster's refusals of settings; empty where it took them.
 
     Raises:
         ApplianceError: it refused for another reason.
@@ -248,7 +248,7 @@ def _words(error: ApplianceError | None) -> str:
 
 
 def _hopeless(topic: NewTopic, error: BrokerRefused) -> BrokerRefused:
-    """Why a topic cannot be made, with what to do about it."""
+    """The error for a topic that cannot be made, with the remedy."""
     if not topic.configs:
         return error
     has_to = ", ".join(f"{key}={value}" for key, value in topic.configs.items())

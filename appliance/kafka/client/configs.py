@@ -24,7 +24,7 @@ _TOPIC_RESOURCE = i8(2)
 _SET_ON_TOPIC = 1
 _SET, _DELETE = i8(0), i8(1)
 _TOPICS_AT_ONCE = 100
-"""Of each topic some forty entries are told: what is read at once must not keep the event loop for long."""
+"""Most topics described at once: each has some forty entries, and the event loop must not be kept for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ Settings = Mapping[str, Setting]
 
 @dataclass(frozen=True, slots=True)
 class WriteLimits:
-    """What a topic takes: batches of at most so many bytes, while at least so many replicas are in sync."""
+    """Limits of a topic: the largest batch in bytes, and the least number of replicas in sync."""
 
     batch_bytes: int
     in_sync: int
@@ -51,7 +51,7 @@ class WriteLimits:
 async def write_limits(
     cluster: Cluster, topics: Collection[str]
 ) -> tuple[dict[str, WriteLimits], dict[str, ApplianceError]]:
-    """What each topic takes, by settings of its own or by default; and why others don't tell.
+    """Read the limits of each topic, its own or by default; with the errors of those that don't tell.
 
     Raises:
         Unreachable: no broker answers.
@@ -65,7 +65,7 @@ async def write_limits(
 
 
 async def configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
-    """What was set on each topic itself, by topic and key; the broker's defaults are left out.
+    """The settings of each topic itself, by topic and key; the broker's defaults are left out.
 
     Raises:
         BrokerRefused, BrokerBusy, Unreachable: as everywhere.
@@ -74,7 +74,7 @@ async def configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[s
 
 
 def set_on(settings: Settings) -> dict[str, str]:
-    """What of these is set on the topic itself."""
+    """Those of these settings that are set on the topic itself."""
     return {key: entry.value for key, entry in settings.items() if entry.own and entry.value is not None}
 
 

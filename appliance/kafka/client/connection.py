@@ -23,7 +23,7 @@ from appliance.kafka.protocol.wire import FRAME_MAX, SIZE, Answer, Exchange, Res
 from appliance.settings.target import Target
 
 _TOGETHER_BYTES = 64 * 1024
-"""Up to so many are read at once before it is known what they are."""
+"""Read size until the frame's length is known, in bytes."""
 
 _MANY = 8
 _REST = 0.002
@@ -87,15 +87,15 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @property
     def open(self) -> bool:
-        """Whether requests can still be sent."""
+        """True while requests can still be sent."""
         return self._broken is None and self._transport is not None
 
     def idle_since(self, moment: float) -> bool:
-        """Whether nothing was sent and nothing has come since then, by the event loop's clock."""
+        """True when nothing was sent and nothing has come since then, by the event loop's clock."""
         return self.newest.ended < moment and not self._pending
 
     def offers(self, api_key: int, version: int) -> bool:
-        """Whether the broker has said that it speaks this version of an API."""
+        """True when the broker offers this version of an API."""
         low, high = self.offered.get(api_key, (0, -1))
         return low <= version <= high
 
@@ -162,7 +162,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         keep_alive(transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Where the next bytes go: into the frame that has begun, so that they need not be copied, or all together."""
+        """The buffer for the next bytes: the frame that has begun, so that they need no copy, or the shared one."""
         return memoryview(self._together if self._frame is None else self._frame)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:

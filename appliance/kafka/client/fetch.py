@@ -63,7 +63,7 @@ class Wanted(NamedTuple):
 
 
 class Session(NamedTuple):
-    """Which session a request belongs to, and its place in it."""
+    """The session of a request, and the request's place in it."""
 
     id: int
     epoch: int
@@ -74,7 +74,7 @@ NO_SESSION = Session(0, -1)
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How much one Fetch may bring, in bytes, and how long it waits at the broker for the first byte, in seconds."""
+    """The bounds of one Fetch: its size in bytes, and the seconds that the broker waits for the first byte."""
 
     response_bytes: int
     wait: float
@@ -105,7 +105,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
-    """What came of each partition, and the session's id, 0 where there is none.
+    """The answer of each partition, and the session's id, 0 where there is none.
 
     In a session, only of those partitions that have news.
     """
@@ -116,7 +116,7 @@ class FetchAnswer:
 
 
 async def fetch(connection: Connection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
-    """What the broker has of these partitions; what comes first is served first when the response is full.
+    """Fetch these partitions; the first are served first when the response is full.
 
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
@@ -128,7 +128,7 @@ async def fetch(connection: Connection, wanted: Iterable[Wanted], limits: FetchL
 
 
 def offers_ids(connection: Connection) -> bool:
-    """Whether the broker lets topics be named by their ids."""
+    """True when the broker lets topics be named by their ids."""
     return connection.offers(API_KEY, VERSION_BY_ID)
 
 

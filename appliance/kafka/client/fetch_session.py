@@ -18,7 +18,7 @@ _EPOCH_MAX = 2**31 - 1
 
 
 class FetchSession:
-    """What is wanted of one broker, and what it believes to be; one Fetch at a time."""
+    """The partitions wanted of one broker, and those of which it knows; one Fetch at a time."""
 
     def __init__(self) -> None:
         self._wanted: dict[Partition, Wanted] = {}
@@ -32,7 +32,7 @@ class FetchSession:
         self._heard = True
 
     def __len__(self) -> int:
-        """How many partitions are wanted."""
+        """Number of partitions wanted."""
         return len(self._wanted)
 
     def want(self, wanted: Wanted) -> None:
@@ -55,7 +55,7 @@ class FetchSession:
 
     @property
     def full(self) -> bool:
-        """Whether the Fetch that is out names everything."""
+        """True when the Fetch that is out names everything."""
         return self._epoch == _FULL
 
     def ask(self, limits: FetchLimits, offers_ids: bool) -> FetchExchange:

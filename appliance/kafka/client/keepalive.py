@@ -1,4 +1,4 @@
-"""How the system finds out that the peer of a connection is gone, as far as it has the options (tcp(7))."""
+"""TCP options by which the system finds that a connection's peer is gone, as far as it has them (tcp(7))."""
 
 import asyncio
 import socket

@@ -19,7 +19,7 @@ _CONSUMER = BrokerId(-1)
 async def epoch_ends(
     cluster: Cluster, metadata: Metadata, epochs: Mapping[Partition, int]
 ) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
-    """Where each partition's log ends that was written up to a leader epoch; and why others are not known.
+    """Find where each partition's log ends that was written up to a leader epoch; with the errors of the others.
 
     That is the log's end, its last markers included, when no later leader has written anything. It is -1 where the log
     knows of no epoch as old as that. A broker that has no such request answers nothing.

@@ -22,7 +22,7 @@ _CODE = struct.Struct(">h")
 
 
 def tls_context(cluster: ClusterSettings) -> ssl.SSLContext | None:
-    """What the cluster's certificates are checked with; None without TLS.
+    """The TLS context that checks the cluster's certificates; None without TLS.
 
     Raises:
         SettingsError: the CA file cannot be read as certificates.

@@ -22,7 +22,7 @@ _READ_COMMITTED = 1
 
 
 class Bound(enum.Enum):
-    """Which offset; the value is the request's timestamp and isolation level."""
+    """A kind of offset; the value is the request's timestamp and isolation level."""
 
     START = (-2, 0)
     STABLE_END = (-1, 1)

@@ -1,4 +1,4 @@
-"""Who keeps a partition's last stable offset where it is: DescribeProducers, ListTransactions, DescribeTransactions.
+"""The transactions that hold a last stable offset: DescribeProducers, ListTransactions, DescribeTransactions.
 
 KIP-664. Brokers before 2.8 know none of the three, brokers before 3.0 only the first: what a broker cannot tell, or
 the API key may not see, stays empty.
@@ -114,7 +114,7 @@ async def _named(coordinator: Connection, producer_ids: Collection[int]) -> dict
 
 
 async def _offers(connection: Connection, *requests: type[RequestPayload]) -> bool:
-    """Whether a broker has these APIs; one that has not closes the connection when it is asked."""
+    """True when a broker has these APIs; one that has not closes the connection when it is asked."""
     question = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
     answer = await connection.call(question, ApiVersionsResponse)
     offered = {int(key.api_key): (key.min_version, key.max_version) for key in answer.api_keys}

@@ -143,7 +143,7 @@ class ProduceExchange:
 
 @dataclass(slots=True)
 class _Pieces:
-    """What a frame is made of, in order, and its size so far."""
+    """The pieces of a frame, in order, and its size so far."""
 
     pieces: list[Buffer] = field(default_factory=list)
     size: int = 0

@@ -20,7 +20,7 @@ class Sending:
 
     @property
     def free(self) -> bool:
-        """Whether something may be sent now."""
+        """True when something may be sent now."""
         return self._free.is_set()
 
     async def until_free(self, patience: float) -> bool:

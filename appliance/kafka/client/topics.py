@@ -40,7 +40,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What came of topics that were to be made: ``made``, ``there`` already, or why not, by name.
+    """The outcome of making topics: ``made``, ``there`` already, or the error, by name.
 
     ``made`` tells the replication factor of each, -1 where the cluster doesn't say it (KIP-525).
     """
@@ -106,7 +106,7 @@ async def grow_topics(cluster: Cluster, partitions: Mapping[str, int]) -> dict[s
 
 
 def pieces(wanted: Iterable[tuple[Wanted, int]], limit: int = _RECORDS_AT_ONCE) -> Iterator[list[Wanted]]:
-    """What is wanted, each with its number of records, in order, as requests of at most ``limit`` records.
+    """Split into requests of at most ``limit`` records, in order; each entry comes with its number of records.
 
     One that is larger than that is a request of its own.
     """

@@ -24,12 +24,12 @@ from appliance.kafka.protocol.metadata import Partition
 _OF_THE_PARTITION = frozenset(
     {ErrorCode.topic_authorization_failed, ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception}
 )
-"""What a coordinator says of the partitions that keep it from adding any; of the others it says "not attempted"."""
+"""A coordinator's codes for the partitions that keep it from adding any; the others are "not attempted"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Who writes: a transactional id with the producer id and epoch that the coordinator gave it."""
+    """A transactional producer: its transactional id, and the producer id and epoch that the coordinator gave it."""
 
     transactional_id: str
     id: int

@@ -1,4 +1,4 @@
-"""Which of a topic's settings a cluster takes: the next question, from the answers so far. Pure.
+"""The search for the topic settings that a cluster takes: the next question, from the answers so far. Pure.
 
 A policy of the brokers (KIP-108), like their own check of values, refuses a topic as a whole, with a text for people.
 So all settings are asked for together first, then the required ones alone, and then the others one by one, each with

@@ -44,7 +44,7 @@ def plain_text(value: str) -> bytes:
 
 
 class Form(NamedTuple):
-    """How a version writes lengths and strings, and what stands for no tagged fields."""
+    """The form of lengths and strings in a version, and of no tagged fields."""
 
     array_size: Callable[[int], bytes]
     text: Callable[[str], bytes]
@@ -84,7 +84,7 @@ def tags(data: memoryview, at: int) -> tuple[Mapping[int, memoryview], int]:
 
 
 def skip_tags(data: Buffer, at: int) -> int:
-    """Where what follows the tagged fields at ``at`` begins.
+    """The index behind the tagged fields at ``at``.
 
     Raises:
         IndexError, BatchCorrupt: as above.

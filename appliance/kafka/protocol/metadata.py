@@ -1,4 +1,4 @@
-"""What a cluster says of itself: brokers, topics, leaders; as frozen values."""
+"""Metadata of a cluster, as frozen values: brokers, topics, leaders."""
 
 import datetime
 import uuid
@@ -90,7 +90,7 @@ def request(topics: Sequence[str] | None) -> MetadataRequest:
 
 @dataclass(slots=True)
 class Everything:
-    """What a cluster said the last time when it was asked about all topics.
+    """The cluster's newest answer to a question about all topics.
 
     An answer whose bytes are those of the one before is not read anew, and is the same object: of thousands of
     topics that have not changed, a look costs next to nothing.

@@ -96,7 +96,7 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
 
 
 def _absent(hint: Any) -> Any:
-    """What stands for a field that the other version does not have, and for which the protocol names no default."""
+    """The value of a field that the other version does not have, and for which the protocol names no default."""
     if types.NoneType in _kinds(hint):
         return None
     return False if hint is bool else ()

@@ -48,7 +48,7 @@ NEEDED: Mapping[Side, tuple[type[RequestPayload], ...]] = {
     Side.SOURCE: _READ,
     Side.DESTINATION: tuple(request for request in OLDEST if request is not IncrementalAlterConfigsRequest),
 }
-"""What a cluster is used for. Of the rest, DescribeConfigs at the source and IncrementalAlterConfigs at the
+"""Requests that each cluster has to take. Of the rest, DescribeConfigs at the source and IncrementalAlterConfigs at the
 destination are used where they are: without, copies do not follow their sources' settings."""
 
 
@@ -61,14 +61,14 @@ def version(offered: Offered, request: type[RequestPayload]) -> int:
 
 
 def offers(offered: Offered, request: type[RequestPayload]) -> bool:
-    """Whether a broker has a version of this API that does."""
+    """True when a broker has a version of this API that the appliance speaks."""
     newest = int(request.__version__)
     low, high = offered.get(int(request.__api_key__), (0, -1))
     return low <= newest and OLDEST.get(request, newest) <= high
 
 
 def missing(offered: Offered, side: Side) -> list[str]:
-    """What a broker of that side lacks, one entry an API, with the versions that would do and those that it has."""
+    """List what a broker of that side lacks, one entry an API, with the versions that would do and those it has."""
     return list(_missing(offered, side))
 
 

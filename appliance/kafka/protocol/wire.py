@@ -36,7 +36,7 @@ class Exchange(Protocol[Answer]):
 
     @property
     def name(self) -> str:
-        """What is asked, for people."""
+        """The request's name, for people."""
         ...
 
     def frame(self, correlation: int, client_id: str) -> bytes | bytearray:
@@ -57,12 +57,12 @@ class Throttled(Protocol):
 
     @property
     def throttle_time(self) -> datetime.timedelta:
-        """How long."""
+        """The time."""
         ...
 
 
 def throttle_seconds(answer: object) -> float:
-    """For how long the broker reads nothing more from the connection (KIP-219), as its answer has it; 0: it goes on."""
+    """Time for which the broker reads nothing more from the connection (KIP-219); 0: it reads on."""
     return cast("Throttled", answer).throttle_time.total_seconds() if hasattr(answer, "throttle_time") else 0.0
 
 

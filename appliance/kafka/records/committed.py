@@ -1,4 +1,4 @@
-"""What a read_committed reader may see of what a Fetch brought (KIP-98, "Consumer").
+"""The part of a Fetch that a read_committed reader may see (KIP-98, "Consumer").
 
 The broker sends nothing past the last stable offset, and with it the transactions that were aborted in between, each
 by its producer id and first offset. A producer's batches are dropped from there until its abort marker.

@@ -18,7 +18,7 @@ from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, ve
 from appliance.kafka.records.rebuild import rebuild, within
 
 TINY_RECORDS = 32
-"""Up to this many records, rebuilding costs less than a Produce of its own."""
+"""Number of records up to which rebuilding costs less than a Produce of its own."""
 
 UNLIMITED = 2**31 - 1
 
@@ -42,7 +42,7 @@ class Outgoing:
 
 
 def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) -> Iterator[Outgoing]:
-    """What to write for the committed batches of one partition, from offset ``position`` on, in order.
+    """Turn the committed batches of one partition, from offset ``position`` on, into those to write, in order.
 
     ``limit`` is the destination topic's max.message.bytes.
 

@@ -3,19 +3,16 @@
 import asyncio
 
 from appliance.errors import Fenced, PartitionStopped, Unreachable
-from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.protocol.answer import check
+from appliance.kafka.client.partition_reader import committed_records, fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
-from appliance.kafka.records import batch
-from appliance.kafka.records.committed import visible
-from appliance.kafka.records.records import Record, unpack
+from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint import LaneCheckpoint, Mark
 from appliance.link.model.checkpoint_records import newest
 
-_FETCH_BYTES = 4 * 1024 * 1024
-_LIMITS = FetchLimits(_FETCH_BYTES, wait=0.1)
+_LIMITS = FetchLimits(4 * 1024 * 1024, wait=0.1)
 _SEEN_TIMEOUT = 30.0
 """Seconds within which something more is read, up to what was committed."""
 
@@ -69,7 +66,7 @@ async def peek_checkpoint(cluster: Cluster, topic: str, lane: int, checkpoint: L
 
 
 async def peek_checkpoints(cluster: Cluster, topic: str, lanes: int) -> list[LaneCheckpoint]:
-    """What is remembered of every lane now, without fencing anybody.
+    """Read the checkpoint of every lane, without fencing anybody.
 
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
@@ -88,18 +85,7 @@ async def read_records(
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
-    topic, number = partition
-    connection = await cluster.broker(metadata.leader(topic, number), "positions")
-    epoch = metadata.leader_epoch(topic, number)
-    wanted = Wanted(partition, metadata.topics[topic].id, offset, _FETCH_BYTES, leader_epoch=epoch)
-    (answer,) = await fetch(connection, [wanted], _LIMITS)
-    check(answer.error, f"fetch {topic}-{number}")
-    batches, following = visible(answer.records, answer.aborted, offset)
-    records: list[Record] = []
-    for data in batches:
-        batch.verify(data)
-        records += unpack(data, offset)
-    return records, following
+    return committed_records(await fetch_partition(cluster, metadata, partition, offset, "positions", _LIMITS), offset)
 
 
 async def _read_some(cluster: Cluster, metadata: Metadata, partition: Partition, checkpoint: LaneCheckpoint) -> None:
@@ -112,7 +98,7 @@ async def _read_some(cluster: Cluster, metadata: Metadata, partition: Partition,
 
 
 async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped | Unreachable:
-    """Why a mark that was committed cannot be read."""
+    """The reason that a mark cannot be read which was committed."""
     metadata = await cluster.metadata([partition[0]])
     stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
     end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]

@@ -1,4 +1,4 @@
-"""How the replicator reaches both clusters: the source through the shim and the tunnel, and no other way."""
+"""The link's two clusters: the source is reached through the shim and the tunnel, and no other way."""
 
 from appliance.dns.stub import StubResolver, system_addresses
 from appliance.kafka.client.cluster import KafkaCluster

@@ -1,4 +1,4 @@
-"""Whose a copy is: the registry of a destination cluster, in which all of its links look (invariant I).
+"""The registry of a destination cluster: the link to which each copy belongs, for all links (invariant I).
 
 A compacted topic of one partition, ``replicator-registry``. A record says that a link claims a copy, known by name and
 topic id. Whoever wants to write one takes the transactional id of the same name first, which fences all others that
@@ -208,7 +208,7 @@ class Registry:
 
 
 Changes = dict[tuple[Copy, str], Claim | None]
-"""What to write, by copy and link; None takes a claim back."""
+"""Claims to write, by copy and link; None takes one back."""
 
 
 def _now() -> int:

@@ -12,7 +12,7 @@ _PATIENCE = 30.0
 _PAUSE = 0.003
 _PAUSE_MAX = 0.025
 _GROWTH = 1.25
-"""It is free for a fifth longer than it had to be waited for, at most: a record waits that long too."""
+"""Growth of the pause: a coordinator is free for at most a fifth longer than it is waited for."""
 
 
 async def retry_while_busy(ask: Callable[[], Awaitable[Answer]], passing: Collection[str]) -> Answer:

@@ -1,4 +1,4 @@
-"""What a lane writes with from one new epoch to the next: a producer, its sequence numbers, the ends of its copies.
+"""The transactional writer of a lane's epoch: its producer, its sequence numbers, the ends of its copies.
 
 One transaction after the other, none of its steps ever tried again: after any doubtful answer the lane begins anew with
 a new epoch, and so with a new writer.
@@ -25,7 +25,7 @@ from appliance.link.model.checkpoint_records import packed
 
 COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 LOADING = COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
-"""What a coordinator says while it has something else to finish first: to an epoch's transaction, to a new epoch."""
+"""Codes of a coordinator that has something else to finish first, when an epoch writes and when one begins."""
 
 _MARKER = 1
 """A transaction ends with one marker in each partition that it wrote to, which takes an offset."""
@@ -34,7 +34,7 @@ Round = Sequence[tuple[Partition, Outgoing]]
 """One batch for each of some copies."""
 
 Remember = Callable[[Mapping[Partition, int]], Sequence[Record]]
-"""What is to be remembered, given where the copies that the transaction writes to end after it."""
+"""Gives the checkpoint's records for where the copies end after the transaction."""
 
 
 class Writer:
@@ -46,7 +46,7 @@ class Writer:
         self.producer = producer
         self.metadata = metadata
         self.ends: dict[Partition, int] = {}
-        """Where the next batch for a copy will lie, as nobody else writes there."""
+        """The offset of the next batch for each copy, as nobody else writes there."""
         self.epochs: dict[Partition, int] = {}
         """The leader epochs of the copies when their ends were looked at."""
         self.sequences: dict[Partition, int] = {}
@@ -187,7 +187,7 @@ async def _all_written(sent: Collection[_Sent]) -> dict[Partition, _Shift]:
 
 
 async def _offsets(sent: _Sent) -> dict[Partition, int]:
-    """Where the batches lie that were taken."""
+    """Return the offsets of the batches that were taken."""
     try:
         offsets = check_produced(await sent.answer)
     except CopyRefused as error:

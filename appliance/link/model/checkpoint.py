@@ -1,4 +1,4 @@
-"""What the destination remembers of a lane, as values; ``checkpoint_records`` has them as bytes."""
+"""The checkpoint of a lane, as values; ``checkpoint_records`` has them as bytes."""
 
 import uuid
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who took a lane: a run of the replicator and one of its workers, or the operator; ``since`` in milliseconds.
+    """The owner of a lane: a run of the replicator and one of its workers, or the operator; ``since`` in milliseconds.
 
     ``generation`` counts the link's runs: one is greater than that of every run which had left its name before.
     """
@@ -43,7 +43,7 @@ class Owner:
         return f"{self.run} on {self.host}"
 
     def is_newer_than(self, other: "Owner") -> bool:
-        """Which of two runs stays: of the same generation are those that started at once, and any order will do."""
+        """True when this run stays: of the same generation are those that started at once, and any order will do."""
         return (self.generation, self.run) > (other.generation, other.run)
 
 
@@ -59,13 +59,13 @@ class Mark:
     epoch: int
 
     def is_newer_than(self, other: "Mark") -> bool:
-        """Whether it was made by a later epoch of the same producer id."""
+        """True when it was made by a later epoch of the same producer id."""
         return self.producer_id == other.producer_id and self.epoch > other.epoch
 
 
 @dataclass(frozen=True, slots=True)
 class LinkRecord:
-    """How the link was made; in partition 0, once and for ever.
+    """The link as it was made; in partition 0, once and for ever.
 
     ``source_cluster`` is the id that the source cluster gives itself, empty when it gives none. ``partitions`` is the
     size of the positions topic: that of ``lanes``, unless an operator has adopted a topic that was grown. ``made`` is
@@ -80,7 +80,7 @@ class LinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class StartOffsets:
-    """Where the partitions of a topic begin that was there when the link was made with REPLICA_TOPICS_START=latest.
+    """The first offsets of a topic that was there when the link was made with REPLICA_TOPICS_START=latest.
 
     One offset for each partition of that time; -1: at its first record.
     """
@@ -98,7 +98,7 @@ class Forgotten:
 
 
 Remembered = tuple[Partition, Position] | Gap | tuple[int, Owner] | Mark | LinkRecord | StartOffsets | Forgotten
-"""What one record says."""
+"""The meaning of one record."""
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class LaneCheckpoint:
 def start_offset(
     topic: str, partition: int, source_id: uuid.UUID | None, starts: Mapping[str, StartOffsets]
 ) -> int | None:
-    """Where a partition begins that was there when the link was made, by REPLICA_TOPICS_START=latest (invariant K).
+    """The first offset of a partition that was there when the link was made, by its start at latest (invariant K).
 
     None: at its first record.
     """

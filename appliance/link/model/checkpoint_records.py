@@ -1,4 +1,4 @@
-"""What the destination remembers of a lane, as records of its partition of the positions topic.
+"""The checkpoint of a lane, as records of its partition of the positions topic.
 
 The topic is compacted: of each key the newest record holds. Keys and values are JSON, so that any consumer can read
 them. The kinds of key::
@@ -86,7 +86,7 @@ def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
 
 
 def decode(record: Record) -> Remembered:
-    """What a record remembers.
+    """Decode a record.
 
     Raises:
         PeerError: somebody else has written to the positions topic, or a newer appliance has.
@@ -108,7 +108,7 @@ def decode(record: Record) -> Remembered:
 
 
 def newest(records: Iterable[Record]) -> Iterator[Remembered]:
-    """What the newest record of each key remembers; none of the others is decoded.
+    """Decode the newest record of each key, and none of the others.
 
     Raises:
         PeerError: as ``decode``.

@@ -29,7 +29,7 @@ class Claim:
 
 
 def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
-    """Which link claims which copy; None by a tombstone: it does no more.
+    """Decode the claim of a link on a copy; None by a tombstone, which takes it back.
 
     Raises:
         PeerError: somebody else has written to the registry, or a newer appliance has.
@@ -60,7 +60,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
 
 
 def belongs_to_another(copy: str, claim: Claim) -> str:
-    """Why nothing is copied to a topic."""
+    """The reason that nothing is copied to a topic."""
     return (
         f"destination topic {copy} belongs to link {claim.link}: choose another REPLICA_TOPICS_DEST_SUFFIX; when that "
         "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"

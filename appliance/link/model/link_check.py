@@ -1,4 +1,4 @@
-"""Whether a link may go on as its positions topic is now (invariant H). Pure."""
+"""The check of a link against its positions topic as it is now (invariant H). Pure."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class PositionsTopic:
 
     @property
     def link(self) -> LinkRecord | None:
-        """How the link was made; None when nobody has written it down."""
+        """The link as it was made; None when nobody has written it down."""
         return self.checkpoints[0].link if self.checkpoints else None
 
     @property
@@ -35,12 +35,12 @@ class PositionsTopic:
 
     @property
     def generation(self) -> int:
-        """Which of the link's runs the next one is: after all that have left their names in a lane; the first is 1."""
+        """The generation of the link's next run: after all that have left their names in a lane; the first is 1."""
         return 1 + max((checkpoint.owner.generation for checkpoint in self.checkpoints if checkpoint.owner), default=0)
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing has ever been remembered in it but names."""
+        """True when nothing but names has ever been written to it."""
         return not any(checkpoint.positions or checkpoint.gaps or checkpoint.link for checkpoint in self.checkpoints)
 
     def misplaced(self, lanes: int) -> Iterator[tuple[int, Partition]]:
@@ -50,7 +50,7 @@ class PositionsTopic:
 
 
 def policy_fault(topic: str, policy: str) -> str:
-    """Why a topic of ours cannot be trusted with what it remembers; empty when it is compacted, or nobody tells."""
+    """The fault of a topic of ours that may lose its records; empty when it is compacted, or nobody tells."""
     if policy in ("", _COMPACT):
         return ""
     change = f"{CHANGE} --topic {topic} --add-config cleanup.policy={_COMPACT}"
@@ -58,7 +58,7 @@ def policy_fault(topic: str, policy: str) -> str:
 
 
 def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[str]) -> str:
-    """Why the link must not go on, and the command that helps; empty when it may.
+    """The reason that the link must not go on, with the command that helps; empty when it may.
 
     ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the copies that the registry
     gives to the link.

@@ -1,4 +1,4 @@
-"""What things are called: copies, positions, transactional ids; and which topics are copied at all."""
+"""Names of copies, positions and transactional ids; and the choice of the topics that are copied."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Naming:
 
     @property
     def positions_topic(self) -> str:
-        """Where the destination remembers how far each source partition is copied."""
+        """The topic in which the destination keeps the position of each source partition."""
         return self.replicator + _POSITIONS
 
     def transactional_id(self, lane: int) -> str:
@@ -46,7 +46,7 @@ class Naming:
         return f"{topic}.{self.suffix}"
 
     def copies(self, topic: str, internal: bool) -> bool:
-        """Whether a source topic is copied.
+        """True when a source topic is copied.
 
         Never Kafka's own topics, a replicator's, or what carries the suffix already: with one suffix for both
         directions, no record travels in circles.

@@ -1,4 +1,4 @@
-"""How far a source partition is copied, as the destination remembers it."""
+"""The position of a source partition: how far it is copied, as the destination has it."""
 
 import uuid
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ UNACCOUNTED = "that no position accounts for"
 
 @dataclass(frozen=True, slots=True)
 class CopyEnd:
-    """Where a copy ends that has lost nothing (invariant J), after the transaction that wrote to it last.
+    """The end of a copy that has lost nothing (invariant J), after the newest transaction that wrote to it.
 
     ``offset`` is the destination's, past that transaction's commit marker. It was written by a producer under a leader
     epoch of at least ``leader_epoch``, -1 when that is not known.

@@ -42,7 +42,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredTopics:
-    """What one look at both clusters says.
+    """The outcome of one look at both clusters.
 
     ``missing`` are source topics whose copy has to be made first, ``smaller`` those whose copy has fewer partitions,
     ``unfit`` source topics that cannot be copied as things are, with the reason in one line; of none of these is
@@ -97,7 +97,7 @@ def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
 
 
 def too_small(topic: Topic, copy: Topic) -> str:
-    """Why a topic is not copied to one that was there before it and has fewer partitions."""
+    """The reason that a topic is not copied to one that was there before it and has fewer partitions."""
     return (
         f"destination topic {copy.name} has {len(copy.leaders)} partitions and {topic.name} has {len(topic.leaders)}: "
         f"give {copy.name} {len(topic.leaders)} partitions, or delete it and it will be made anew"

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 
 class LaneState(enum.Enum):
-    """Where a lane is in its life."""
+    """The states of a lane."""
 
     COLD = "cold"
     FENCING = "fencing"
@@ -21,7 +21,7 @@ class LaneState(enum.Enum):
 
 
 class LaneEvent(enum.Enum):
-    """What happens to a lane."""
+    """The events of a lane."""
 
     START = "start"
     EPOCH_GRANTED = "epoch granted"

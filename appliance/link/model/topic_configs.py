@@ -8,7 +8,7 @@ from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.naming import REGISTRY, Naming
 
 NOT_KNOWN = "not known there"
-"""Why a setting is left out that the destination does not have, or does not let be set."""
+"""The reason that a setting is left out which the destination does not have, or does not let be set."""
 
 # What does not carry over to another cluster, as MirrorMaker 2 has it, and the throttles of the source's own moves.
 _NOT_COPIED = (
@@ -51,7 +51,7 @@ def registry_topic(replication_factor: int) -> NewTopic:
 
 
 def positions_changes(held: Settings) -> dict[str, str | None]:
-    """What to change of a positions topic that an older release made: markers of commits were kept for a day."""
+    """Changes to a positions topic that an older release made: markers of commits were kept for a day."""
     kept = held.get(_MARKERS_KEPT)
     return {_MARKERS_KEPT: _POSITIONS[_MARKERS_KEPT]} if kept is not None and not kept.own else {}
 
@@ -90,13 +90,13 @@ def copied_configs(set_at_source: Mapping[str, str], known: Collection[str] | No
 
 
 def unknown(set_at_source: Mapping[str, str], known: Collection[str] | None) -> dict[str, str]:
-    """What was set on a source topic and does not go with its copy, as the destination does not know it; with why."""
+    """Settings of a source topic that its copy does not have, as the destination does not know them; with why."""
     wanted = (key for key in set_at_source if key not in _NOT_COPIED)
     return {} if known is None else {key: NOT_KNOWN for key in wanted if key not in known}
 
 
 def missed(refused: Mapping[str, str], kept: Collection[str]) -> dict[str, str]:
-    """What is missed of the settings that were refused: not the old words for record times where the new are kept."""
+    """The refused settings that are missed: not the old names for record times where the new ones are kept."""
     needless: set[str] = set()
     if _SINCE_3_6.keys() & set(kept):
         needless |= _BEFORE_3_6.keys()
@@ -108,7 +108,7 @@ def missed(refused: Mapping[str, str], kept: Collection[str]) -> dict[str, str]:
 def config_changes(
     wanted: Mapping[str, str], held: Mapping[str, str], before: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """What to set (or with None to unset) on a copy that holds ``held``, so that it follows its source.
+    """Settings to set (or with None to unset) on a copy that holds ``held``, so that it follows its source.
 
     ``before`` is what was wanted at the last look. What the operator has set on the copy alone stays, and so does a
     larger max.message.bytes: it is how a record that was too large is let through.

@@ -1,4 +1,4 @@
-"""What a lane takes from its reader and gives to the destination."""
+"""Chunks of records, as a lane takes them from its reader and gives them to the destination."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class Chunk:
 
     @property
     def records(self) -> int:
-        """How many records it copies."""
+        """Number of records that it copies."""
         return sum(batch.records for batch in self.batches)
 
     @property

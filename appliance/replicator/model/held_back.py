@@ -34,11 +34,11 @@ class HeldBack:
         return max(0.0, min(self._due.values(), default=math.inf) - now)
 
     def tried(self, replica: Replica) -> None:
-        """It is being tried again; should it fail, it waits for longer."""
+        """Count a new try; should it fail, the partition waits for longer."""
         self._due.pop(replica, None)
 
     def went_well(self, replica: Replica) -> bool:
-        """It can be copied again; whether it was held back."""
+        """Forget a partition that can be copied again; True when it was held back."""
         self._due.pop(replica, None)
         return self._pauses.pop(replica, None) is not None
 

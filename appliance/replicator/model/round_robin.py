@@ -1,4 +1,4 @@
-"""Whose turn it is, where of many only a few can be looked at each time."""
+"""Round-robin over names of which only a few can be looked at each time."""
 
 from collections import deque
 from collections.abc import Collection
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class RoundRobin:
-    """Of few, each has its turn once in ``rounds``; of many, ``at_most`` have theirs at once, and it takes longer."""
+    """Visits each of few names once in ``rounds``; of many, ``at_most`` at once, and it takes longer."""
 
     rounds: int
     at_most: int
@@ -15,7 +15,7 @@ class RoundRobin:
     _share: int = 0
 
     def next(self, everybody: Collection[str]) -> list[str]:
-        """Whose turn it is now; who has come meanwhile waits for the next time around, and who has gone is left out."""
+        """The next names; one that has come meanwhile waits for the next round, and one that has gone is left out."""
         if not self._due:
             self._due.extend(everybody)
             self._share = min(self.at_most, -(-len(everybody) // self.rounds))

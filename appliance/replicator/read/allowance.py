@@ -1,4 +1,4 @@
-"""How many bytes of records a task may read from the source now: a token bucket, which a bound of 0 leaves open.
+"""The bytes of records that a task may read from the source now: a token bucket, which a bound of 0 leaves open.
 
 It fills up to a second's worth. An answer is paid for once it has come, since nobody knows before how large it is: what
 it brings beyond the bucket is a debt, and nothing is asked for until it is paid.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 _SECONDS = 1.0
 _MOMENT = 0.001
 _WORTH_ASKING = 64 * 1024
-"""It is not worth a Fetch to ask for fewer bytes than this, where a second brings more."""
+"""Least bytes worth a Fetch, where a second brings more."""
 
 
 def _clock() -> float:
@@ -57,7 +57,7 @@ class Allowance:
         return min(wanted, max(1, int(self._held))) if self._rate else wanted
 
     def spend(self, size: int) -> None:
-        """So many bytes have come."""
+        """Count bytes that have come."""
         self._fill()
         if self._rate:
             self._held -= size
@@ -69,5 +69,5 @@ class Allowance:
 
 
 def share(bytes_per_second: int, tasks: int) -> int:
-    """What each of the tasks gets of a link's bound; something, where there is a bound at all."""
+    """Share of a link's bound for each of its tasks; never 0 where there is a bound."""
     return max(1, bytes_per_second // max(1, tasks)) if bytes_per_second else 0

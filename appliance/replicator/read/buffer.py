@@ -1,4 +1,4 @@
-"""What was read of a partition and waits to be taken, and the queue of those that have something for their lane."""
+"""The buffer of a partition's chunks, and the queue of the buffers that have something for their lane."""
 
 import asyncio
 from collections import deque
@@ -18,7 +18,7 @@ from appliance.replicator.model.chunk import Chunk
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far a partition may be read: batches of at most so many bytes, and not to the offset of a refused one."""
+    """Limits on reading a partition: the largest batch in bytes, and the offset of a batch that was refused."""
 
     batch_bytes: int = UNLIMITED
     refused_at: int | None = None
@@ -26,7 +26,7 @@ class Limits:
 
 
 class ReadyQueue(asyncio.Event):
-    """What has arrived for a lane: set whenever there is something to be taken, or a partition stops.
+    """The buffers that are ready for a lane: set whenever there is something to be taken, or a partition stops.
 
     What it costs to look is by the partitions that have something, however many have nothing.
     """
@@ -42,7 +42,7 @@ class ReadyQueue(asyncio.Event):
         return self._filled.keys()
 
     def take(self, limit: int) -> list[Chunk]:
-        """What is there now, up to about ``limit`` bytes, of each partition in turn."""
+        """Take what is there now, up to about ``limit`` bytes, of each partition in turn."""
         taken: list[Chunk] = []
         size = 0
         while size < limit and self._filled:
@@ -70,7 +70,7 @@ class ReadyQueue(asyncio.Event):
         self.set()
 
     def forget(self, buffer: "Buffer") -> None:
-        """What a buffer holds is not wanted any more."""
+        """Forget a buffer that is not wanted any more."""
         self._filled.pop(buffer, None)
         self._stopped.pop(buffer, None)
 
@@ -102,7 +102,7 @@ class Buffer:
         return f"{self.replica.source_topic}-{self.replica.partition}"
 
     def wanted(self, size: int) -> Wanted:
-        """What to ask of the leader next."""
+        """The next request to the leader."""
         return Wanted(self.key, self.replica.source_id, self.position, size, self.epoch, self.leader_epoch)
 
     def absorb(self, fetched: Fetched) -> int:
@@ -138,7 +138,7 @@ class Buffer:
             self.ready.stops(self, reason)
 
     def _chunk(self, fetched: Fetched) -> Chunk | None:
-        """What a partition's share of an answer brings; None when that is nothing new."""
+        """The chunk of a partition's share of an answer; None when that is nothing new."""
         batches = list(batch.split(fetched.records, convert))
         while batches and batches[0].header.last_offset < self.position:
             batches.pop(0)

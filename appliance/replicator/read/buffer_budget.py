@@ -1,4 +1,4 @@
-"""How far reading runs ahead of writing: what the buffers of a process may hold together, and one alone of it."""
+"""The budget of read-ahead: bytes that the buffers of a process may hold together, and one alone of it."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ _ANSWERS = 5
 """When a partition's answer has come, there is room for another one of that size, that will come meanwhile."""
 
 LEAST = 64 * 1024
-"""It is not worth a Fetch to ask for fewer bytes of a partition than this."""
+"""Least bytes of a partition worth a Fetch."""
 
 
 @dataclass(slots=True)
@@ -27,11 +27,11 @@ class BufferBudget:
 
     @property
     def left(self) -> int:
-        """How many bytes the next answer may bring."""
+        """Bytes that the next answer may bring."""
         return max(self.limit - self.bytes, LEAST)
 
     def room(self, buffer: Buffer) -> int:
-        """How many bytes may be fetched into a buffer; 0 when it is full.
+        """Bytes that may be fetched into a buffer; 0 when it is full.
 
         One buffer may hold half of what is left of the whole (the dynamic threshold of shared-memory switches,
         Choudhury and Hahne 1998): a partition alone gets much, many get their shares, and what one lane cannot get rid

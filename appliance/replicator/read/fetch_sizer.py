@@ -1,4 +1,4 @@
-"""How much to ask of one leader at once: what keeps the line to it busy while nothing else is on its way."""
+"""The size of a Fetch: enough to keep the line to a leader busy, as no other is on its way meanwhile."""
 
 from dataclasses import dataclass
 
@@ -6,18 +6,18 @@ from appliance.kafka.client.interface import Transfer
 
 _NEAR_RESPONSE = 8 * 1024 * 1024
 _NEAR_PARTITION = 2 * 1024 * 1024
-"""Nearby, larger answers are no faster, and take memory."""
+"""Largest answer and partition of a leader nearby, in bytes: larger ones are no faster, and take memory."""
 
 _NEAR = 0.02
 _SURE = 5
-"""How many answers it takes to tell a long way from a broker that was busy or had just started."""
+"""Number of answers that tell a long way from a broker that was busy or had just started."""
 
 _FAR_RESPONSE = 32 * 1024 * 1024
 _TIMES = 8
-"""How many times as long an answer should be on its way as the line is idle before its first byte comes."""
+"""Time of an answer's transfer, as a multiple of the latency."""
 
 _SLOW = 1.0
-"""How long an answer may take to come that is no larger than nearby: nothing else of this leader comes meanwhile."""
+"""Longest transfer of an answer of the nearby size, in seconds: nothing else of this leader comes meanwhile."""
 
 _TELLING = 256 * 1024
 """An answer of fewer bytes does not tell how fast they come."""
@@ -25,7 +25,7 @@ _TELLING = 256 * 1024
 
 @dataclass(slots=True)
 class FetchSizer:
-    """What the answers of one connection have told: the least latency, in seconds, and the newest bytes a second."""
+    """Sizes the Fetches of one connection by its answers: least latency in seconds, newest rate in bytes a second."""
 
     _latency: float = 0.0
     _rate: float = 1024 * 1024
@@ -44,16 +44,16 @@ class FetchSizer:
 
     @property
     def far(self) -> bool:
-        """Whether the leader is so far away that waiting for it takes a good part of the time."""
+        """True when waiting for the leader takes a good part of the time."""
         return self._answers >= _SURE and self._latency > _NEAR
 
     @property
     def response_bytes(self) -> int:
-        """How much to ask for."""
+        """Bytes to ask for."""
         enough = _TIMES * self._latency * self._rate if self.far else 0.0
         return int(min(_FAR_RESPONSE, max(enough, min(_NEAR_RESPONSE, _SLOW * self._rate))))
 
     @property
     def partition_bytes(self) -> int:
-        """How much of it to ask for of one partition: all, when only one has anything."""
+        """Bytes to ask for of one partition: all, when only one has anything."""
         return max(_NEAR_PARTITION, self.response_bytes // self._active) if self.far else _NEAR_PARTITION

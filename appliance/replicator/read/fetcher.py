@@ -1,4 +1,4 @@
-"""What reads from one leader: one Fetch in flight, in a session, into the buffers of the partitions that it leads.
+"""The fetcher of one leader: one Fetch in flight, in a session, into the buffers of the partitions that it leads.
 
 A Fetch costs by the partitions that have news: the session knows the others, and nobody looks at them.
 """
@@ -23,13 +23,13 @@ from appliance.replicator.read.truncation import at_divergence
 
 _IDLE_WAIT = 0.5
 _HURRIED_WAIT = 0.01
-"""How long a Fetch waits while a full buffer is left out, which may have room long before new records come to others;
+"""Wait of a Fetch, in seconds, while a full buffer is left out, which may have room long before others have records;
 twice as long each time, as long as nothing is taken."""
 
 _SMALL = 64 * 1024
 _COLLECTING = 0.005
-"""How long at least one Fetch is sent after the other while they bring little: what comes in one answer is written in
-one batch. The first record after a silence does not wait."""
+"""Minimum spacing of Fetches that bring little, in seconds: what comes in one answer is written in one batch. The first
+record after a silence does not wait."""
 
 
 class Keeper(Protocol):

@@ -1,4 +1,4 @@
-"""What a Spark task reads from the source: a Fetch in flight to every leader, and a bounded buffer a partition.
+"""The source's reader in a Spark task: a Fetch in flight to every leader, and a bounded buffer a partition.
 
 Reading runs ahead of writing by the buffers' size, so that fetching and committing overlap. The buffers and the
 Fetches outlive a slice: nothing is read twice because Spark took a breath.
@@ -25,14 +25,14 @@ _BACKOFF, _BACKOFF_MAX, _IN_VAIN = 0.2, 1.0, 0.05
 """Seconds between two looks for leaders; more, as a part of the time for which none was found."""
 
 _SHARE = 0.2
-"""How much of the time may go into looking for leaders while there are none: metadata of many topics take long."""
+"""Most of the time that may go into looking for leaders while there are none: metadata of many topics take long."""
 
 _AGE_MIN, _AGE_MAX, _AGE_SHARE = 10.0, 300.0, 0.005
-"""How old metadata may grow, in seconds, and how much of the time may go into it. A leader says when it leads no more;
-all topics are looked at to find those that were made anew, and the leaders that do not know or cannot say."""
+"""Age to which metadata may grow, in seconds, and their share of the time. A leader says when it leads
+no more; all topics are looked at to find those that were made anew, and the leaders that do not know or cannot say."""
 
 _JUDGES = 8
-"""How many partitions are judged at once: retention that was faster than we are may have overtaken thousands."""
+"""Partitions judged at once, at most: retention that was faster than we are may have overtaken thousands."""
 
 
 class SourceReader:
@@ -86,7 +86,7 @@ class SourceReader:
         self._look_again()
 
     def take(self, ready: ReadyQueue, limit: int) -> list[Chunk]:
-        """What is there for a lane now, up to about ``limit`` bytes, of each partition in turn."""
+        """Take what is there for a lane now, up to about ``limit`` bytes, of each partition in turn."""
         taken = ready.take(limit)
         self._budget.bytes -= sum(chunk.bytes for chunk in taken)
         if taken:
@@ -94,11 +94,11 @@ class SourceReader:
         return taken
 
     def full(self, ready: ReadyQueue) -> bool:
-        """Whether so much of one of a lane's partitions waits to be taken that it is not fetched until then."""
+        """True when one of a lane's partitions holds so much that it is not fetched until that is taken."""
         return not all(map(self._budget.room, ready.filled))
 
     def stopped(self, ready: ReadyQueue) -> list[tuple[Replica, PartitionStopped]]:
-        """Of a lane's partitions the ones that can be read no further, all that was read before taken; each once."""
+        """A lane's partitions that can be read no further, once all that was read before is taken; each once."""
         told = ready.stopped()
         self.forget(replica for replica, _ in told)
         return told

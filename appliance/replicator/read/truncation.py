@@ -14,7 +14,7 @@ from appliance.replicator.read.leaders import Leaders
 
 
 def at_divergence(buffer: Buffer, end: EpochEnd) -> PartitionStopped | None:
-    """Why a partition stops whose leader has less of the epoch that was read last; None: it holds all that was copied.
+    """The stop of a partition whose leader has less of the newest epoch read; None: it holds all that was copied.
 
     Raises:
         BrokerBusy: it was no leader to believe.
@@ -24,7 +24,7 @@ def at_divergence(buffer: Buffer, end: EpochEnd) -> PartitionStopped | None:
 
 
 async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> PartitionStopped | None:
-    """Why a partition stops of which a broker does not have the position; None: its newest leader does, read on.
+    """The stop of a partition whose position a broker does not have; None: its newest leader does, read on.
 
     Raises:
         BrokerBusy: the leader is not known, or does not know yet where its log ends; ask again.

@@ -1,4 +1,4 @@
-"""What a lane has to know, and to remember, of partitions before it reads the first record of them.
+"""Admission of partitions to a lane: what has to be known and remembered of them before the first record is read.
 
 Each is looked at alone: one whose leader does not answer, or whose copy must not be written, keeps no other waiting.
 """
@@ -22,7 +22,7 @@ from appliance.replicator.write.lane import Lane
 
 @dataclass(slots=True)
 class Admission:
-    """What came of it.
+    """The outcome of an admission.
 
     ``positions`` have to be remembered before anything is read; ``stops`` are partitions that must not be read,
     ``waiting`` those of which something is not known, or whose copies take nothing now. ``ends`` says where the copies
@@ -78,7 +78,7 @@ async def admit(
 
 
 def made_anew_since(replica: Replica, metadata: Metadata) -> ApplianceError | None:
-    """Why a copy waits that is another topic by now than the one that was found: the next look at topics finds it."""
+    """The error of a copy that is another topic by now than the one found: the next look at topics finds it."""
     topic = metadata.topics.get(replica.destination_topic)
     if topic is None or not is_another(topic.id, replica.destination_id):
         return None
@@ -86,7 +86,7 @@ def made_anew_since(replica: Replica, metadata: Metadata) -> ApplianceError | No
 
 
 def too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, WriteLimits]) -> ApplianceError | None:
-    """Why a copy takes nothing, found before it is tried.
+    """The error of a copy that takes nothing, found before it is tried.
 
     A transaction that has touched such a copy cannot end, not even by being aborted, before its marker can be written;
     and as long as it has not ended the whole lane waits.
@@ -105,7 +105,7 @@ async def _copies(
     replicas: Collection[Replica],
     known: Mapping[Replica, Position],
 ) -> CopyEnds:
-    """Where the copies end; one that was written to in this epoch of the lane need not be asked about."""
+    """Find where the copies end; one that was written to in this epoch of the lane need not be asked about."""
     remembered: dict[Partition, CopyEnd | None] = {}
     for replica in replicas:
         held = known.get(replica)
@@ -118,7 +118,7 @@ async def _copies(
 def _admit_known(admission: Admission, replica: Replica, held: Position, copies: CopyEnds) -> None:
     refusal = copies.refused.get(replica.copy)
     if fault := identity_fault(replica, held):
-        _admit_another(admission, replica, fault, held, refusal)
+        _admit_another(admission, replica, fault, refusal)
     elif isinstance(refusal, PartitionStopped):
         admission.stops[replica] = refusal
     elif refusal is not None:
@@ -127,11 +127,9 @@ def _admit_known(admission: Admission, replica: Replica, held: Position, copies:
         admission.positions[replica] = replace(held, source_id=replica.source_id, destination_id=replica.destination_id)
 
 
-def _admit_another(
-    admission: Admission, replica: Replica, fault: GapFound, held: Position, refusal: ApplianceError | None
-) -> None:
-    """Stop at a topic that was made anew; no gap explains what a copy made anew holds already (invariants G and H)."""
-    if refusal is None or not is_another(held.destination_id, replica.destination_id):
+def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refusal: ApplianceError | None) -> None:
+    """Stop at a topic that was made anew; no gap explains what its copy has lost, or holds already (G, H and J)."""
+    if refusal is None:
         admission.stops[replica] = fault
     elif isinstance(refusal, PartitionStopped):
         admission.stops[replica] = PartitionStopped(f"{fault}; {refusal}")
@@ -161,7 +159,7 @@ def _admit_new(admission: Admission, replica: Replica, begin: int, held: Positio
 
 
 def identity_fault(replica: Replica, position: Position) -> GapFound | None:
-    """Why a position does not belong to the topics of today (invariant G).
+    """The fault of a position that does not belong to the topics of today (invariant G).
 
     A cluster that had no topic ids when the position was written has made no topic anew by giving it one.
     """

@@ -1,4 +1,4 @@
-"""Where the copies of a lane end, and whether they hold what was written to them, and no more (invariants H and J).
+"""The ends of a lane's copies: do they hold what was written to them, and no more (invariants H and J)?
 
 A copy that an unclean election, or a lost disk, has shortened ends below the end that is remembered; but by the time
 it is looked at markers, or records of a transaction that was aborted, may have filled the hole. So the leader is asked
@@ -14,11 +14,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, PartitionStopped
-from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.leader_epochs import epoch_ends
 from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets, undecided
-from appliance.kafka.protocol.answer import check
+from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
@@ -31,8 +31,7 @@ ANYBODY = -2
 NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
 """The end of a copy that was made anew: whatever it holds is not what was written to the one before (invariant H)."""
 
-_BATCH_BYTES = 1024 * 1024
-_LIMITS = FetchLimits(_BATCH_BYTES, wait=0)
+_LIMITS = FetchLimits(1024 * 1024, wait=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class CopyEnds:
 async def examine_copies(
     cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
 ) -> CopyEnds:
-    """Where each copy ends, given where it is remembered to; refused are those that hold less, or more.
+    """Find where each copy ends, given its remembered end; refused are those that hold less, or more.
 
     The caller, whose producer has that id, has fenced whoever wrote there before, so nothing is under way.
     """
@@ -85,7 +84,7 @@ class _Examined:
     found: int
 
     async def is_whole(self, held: int | None) -> bool:
-        """Whether the last batch that was written is there, and committed; one that was deleted by now counts as there.
+        """True when the last batch that was written is there, and committed; one that was deleted counts as there.
 
         ``held`` is how far the leader holds what was written up to that epoch, None where it is not known.
         """
@@ -119,16 +118,11 @@ class _Examined:
         return (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
 
     async def _fetch(self, offset: int) -> Fetched:
-        topic, epoch = self.metadata.topics[self.copy[0]], self.metadata.leader_epoch(*self.copy)
-        connection = await self.cluster.broker(self.metadata.leader(*self.copy), "positions")
-        wanted = Wanted(self.copy, topic.id, offset, _BATCH_BYTES, leader_epoch=epoch)
-        (answer,) = await fetch(connection, [wanted], _LIMITS)
-        check(answer.error, f"fetch {self.copy[0]}-{self.copy[1]} from offset {offset}")
-        return answer
+        return await fetch_partition(self.cluster, self.metadata, self.copy, offset, "positions", _LIMITS)
 
 
 def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
-    """Whether what was fetched, from the last offset before the marker on, begins with what was written there.
+    """True when the fetched, from the last offset before the marker on, begins with what was written there.
 
     Raises:
         BrokerBusy: it cannot be told, as somebody's transaction is open below that.

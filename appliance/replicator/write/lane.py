@@ -51,7 +51,7 @@ class Lane:
 
     @property
     def state(self) -> LaneState:
-        """Where it is in its life."""
+        """The lane's state."""
         return self._machine.state
 
     async def start(self) -> None:
@@ -75,7 +75,7 @@ class Lane:
             raise
 
     async def owner(self) -> Owner | None:
-        """Who has the lane, as far as it is committed.
+        """The owner of the lane, as far as it is committed.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: it cannot be found out.
@@ -84,7 +84,7 @@ class Lane:
         return self._seen.owner
 
     def is_owner(self, owner: Owner | None) -> bool:
-        """Whether that is us."""
+        """True when that is this process."""
         return owner == self._owner
 
     async def taken_by(self) -> ApplianceError | None:
@@ -147,17 +147,17 @@ class Lane:
         return self._writer.metadata
 
     def knows_end(self, copy: Partition) -> bool:
-        """Whether it is known where the next batch for a copy will lie."""
+        """True when the offset of the next batch for a copy is known."""
         return self._writer is not None and copy in self._writer.ends
 
     def expect_ends(self, ends: Mapping[Partition, int]) -> None:
-        """Where copies end that the lane writes to from now on (invariant J)."""
+        """Set the ends of copies that the lane writes to from now on (invariant J)."""
         assert self._writer is not None
         self._writer.ends |= ends
         self._writer.epochs |= {copy: self._writer.metadata.leader_epoch(*copy) for copy in ends}
 
     def has_moved(self, metadata: Metadata) -> bool:
-        """Whether a copy has another leader than when its end was looked at."""
+        """True when a copy has another leader than when its end was looked at."""
         assert self._writer is not None
         return any(0 <= epoch < metadata.leader_epoch(*copy) for copy, epoch in self._writer.epochs.items())
 

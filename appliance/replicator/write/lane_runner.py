@@ -27,19 +27,19 @@ from appliance.settings.values import EngineSettings, OnGap
 
 _BACKOFF_MAX = 5.0
 _CYCLE = 2
-"""How many times as long as a transaction takes it is at least from one's begin to the next one's."""
+"""Minimum spacing of transaction starts, as a multiple of the average commit time."""
 
 _NEWEST = 1 / 8
-"""How much the newest transaction counts in what one takes: a broker's pause is not to be waited for twice."""
+"""EWMA weight of the newest commit time: a broker's pause is not to be waited for twice."""
 
 _SILENCE = 3.0
 """After so many seconds without a record a lane looks whether it is another's by now."""
 
 _COPIES_INTERVAL = 5.0
-"""How often, in seconds, it is looked who leads the copies, and with how many replicas."""
+"""Interval of looks at the leaders of the copies and their replicas in sync, in seconds."""
 
 _ROOM_INTERVAL = 3.0
-"""How often, in seconds, it is looked whether a copy takes larger batches by now."""
+"""Interval of looks whether a copy that refused a batch takes larger ones by now, in seconds."""
 
 _TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 
@@ -220,7 +220,7 @@ class LaneRunner:
         return rows
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
-        """What comes in a trickle is collected for a moment, rather than committed record by record."""
+        """Collect what comes in a trickle for a moment, rather than commit it record by record."""
         while (pause := until - _clock()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
             self.ready.clear()
             with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""From what both clusters have told to the snapshot. Pure: facts and the snapshot before in, a snapshot out."""
+"""The snapshot, composed from the facts of both clusters and the snapshot before."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -135,7 +135,7 @@ class _Composer:
         return {**found.unfit, **foreign, **others}
 
     def _claim(self, copy: str) -> Claim | None:
-        """Whose a copy is that is there."""
+        """The link that an existing copy belongs to."""
         facts = self.destination.now
         topic = facts.metadata.topics.get(copy) if facts else None
         return facts.claims.get((copy, topic.id)) if facts and topic else None
@@ -207,7 +207,7 @@ class _Composer:
         return log.stable_end - begin if begin is not None and begin >= 0 else None
 
     def _start_offset(self, key: Partition, destination: DestinationFacts, log: Log) -> int | None:
-        """Where a partition begins that has no position yet; None as long as nobody has made the link."""
+        """The first offset of a partition without a position; None as long as the link is not made."""
         topic, source = destination.topic, self.source.now
         if topic is None or topic.link is None:
             return log.start if self.settings.topics.start is Start.EARLIEST else None

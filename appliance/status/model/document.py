@@ -111,12 +111,12 @@ STALE_SECONDS = 30.0
 
 
 def is_fresh(snapshot: Snapshot, now: int) -> bool:
-    """Whether a snapshot still counts at ``now``, in milliseconds."""
+    """True while a snapshot is new enough at ``now``, in milliseconds."""
     return now - snapshot.at <= STALE_SECONDS * 1000
 
 
 def health(snapshot: Snapshot | None, now: int) -> tuple[bool, dict[str, object]]:
-    """Whether all is well at ``now``, and a JSON object that says what is not."""
+    """The health at ``now``: true when all is well, and the JSON object that names the problems."""
     if snapshot is None:
         return False, {"state": LinkState.UNKNOWN, "at": None, "troubles": ["nobody has looked yet"]}
     if not is_fresh(snapshot, now):

@@ -1,4 +1,4 @@
-"""What one look at the two clusters has found: committed facts, as frozen values."""
+"""Committed facts of both clusters, collected at one time, as frozen values."""
 
 import uuid
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ class Log(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the source says.
+    """The source's facts.
 
-    ``unanswered`` are partitions whose log nobody could be asked about, with the reason; ``holding`` the open
-    transactions that have kept a last stable offset in its place since the look before.
+    ``unanswered`` are partitions whose leader did not answer, with the reason; ``holding`` the open transactions
+    that have held a last stable offset since the last collection.
     """
 
     metadata: Metadata
@@ -44,9 +44,9 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class DestinationFacts:
-    """What the destination remembers; ``owners`` and ``holding`` by lane, and no owners when there are no lanes yet.
+    """The destination's facts; ``owners`` and ``holding`` are by lane, and there are no owners before the first lane.
 
-    ``topic`` is the positions topic, None as long as there is none; ``claims`` says whose the copies are.
+    ``topic`` is the positions topic, None as long as there is none; ``claims`` names the link of each copy.
     """
 
     metadata: Metadata
@@ -60,12 +60,12 @@ class DestinationFacts:
 
 @dataclass(frozen=True, slots=True)
 class Observation(Generic[_Facts_co]):
-    """What a cluster has told last, if it ever has; ``trouble`` says why it tells nothing now, empty when it does."""
+    """A cluster's newest facts, if there are any; ``problem`` says why they are old, and is empty when they are not."""
 
     facts: _Facts_co | None = None
     problem: str = ""
 
     @property
     def now(self) -> _Facts_co | None:
-        """The facts, unless they are of the past."""
+        """The facts, unless they are old."""
         return None if self.problem else self.facts

@@ -1,4 +1,4 @@
-"""A snapshot in sentences: what is wrong with it, and what else is worth a look; one line each."""
+"""A snapshot in sentences, one line each: problems, and remarks."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,12 +16,12 @@ from appliance.status.model.snapshot import (
 
 
 def problems(snapshot: Snapshot) -> list[str]:
-    """Everything for which somebody has to come; empty when the state is well."""
+    """Everything that needs an operator; empty when the state is well."""
     return list(_problems(snapshot))
 
 
 def remarks(snapshot: Snapshot) -> list[str]:
-    """What the clusters' users do, and what has been left out: open transactions, gaps, topics of the past."""
+    """Everything worth knowing that is no problem: open transactions, gaps, topics that are gone, settings left out."""
     return list(_remarks(snapshot))
 
 
@@ -79,7 +79,7 @@ def _gap(gap: Gap) -> str:
 
 
 def transaction_name(transaction: OpenTransaction) -> str:
-    """Whose transaction it is, as far as that is known, and since when."""
+    """The transaction's owner, as far as it is known, and since when it is open."""
     producer = f"producer id {transaction.producer_id}"
     if transaction.transactional_id:
         owner = f" of {transaction.transactional_id} ({producer})"
@@ -94,7 +94,7 @@ def cluster_name(cluster: ClusterStatus) -> str:
 
 
 def is_behind(partition: PartitionStatus) -> bool:
-    """Whether there is something to copy, or nobody knows that there is not."""
+    """True when something is to be copied, or when that is unknown."""
     return partition.lag_records != 0
 
 

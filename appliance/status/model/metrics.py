@@ -46,7 +46,7 @@ _GAUGES: dict[str, tuple[str, Value]] = {
 
 
 class SnapshotCollector(Collector):
-    """The metrics of one snapshot; of none before the first look, and of a stale one only when it was taken."""
+    """The metrics of one snapshot; of none before the first one, and of a stale one only when it was taken."""
 
     def __init__(self, snapshot: Snapshot | None, fresh: bool) -> None:
         self._snapshot = snapshot

@@ -13,7 +13,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 class LinkState(enum.StrEnum):
-    """A link in one word; of several that fit, the first of these."""
+    """The state of a link; of several that fit, the first of these."""
 
     UNKNOWN = "unknown"
     NEVER_RUN = "never run"
@@ -23,7 +23,7 @@ class LinkState(enum.StrEnum):
 
     @property
     def well(self) -> bool:
-        """Whether nobody needs to look."""
+        """True when no operator is needed."""
         return self in (LinkState.COPYING, LinkState.COPIED)
 
 
@@ -105,7 +105,7 @@ class TopicStatus:
 
     @property
     def lag_seconds(self) -> float | None:
-        """That of the partition that is furthest behind."""
+        """The lag of the partition that is furthest behind."""
         lags = [partition.lag_seconds for partition in self.partitions]
         known = [lag for lag in lags if lag is not None]
         return max(known, default=0.0) if len(known) == len(lags) else None
@@ -113,7 +113,7 @@ class TopicStatus:
 
 @dataclass(frozen=True, slots=True)
 class LaneStatus:
-    """One lane; ``owner`` is who took it last, None before the first."""
+    """One lane; ``owner`` took it last, None before the first."""
 
     lane: int
     owner: Owner | None
@@ -122,7 +122,7 @@ class LaneStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """One of the clusters, and whether it tells anything."""
+    """One of the clusters; ``unknown`` says why there are no facts of it now."""
 
     side: Side
     cluster_id: str
@@ -131,7 +131,7 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of a link at ``at``; no lanes when the destination does not tell, or nobody has ever copied.
+    """All of a link at ``at``; without lanes when the destination does not answer, or nothing was ever copied.
 
     ``stopped`` is why the link must not go on.
     ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does. ``previous_secret`` is true as long
@@ -150,7 +150,7 @@ class Snapshot:
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:
-        """Those of all topics."""
+        """The partitions of all topics."""
         return (partition for topic in self.topics for partition in topic.partitions)
 
     @property
@@ -169,12 +169,12 @@ class Snapshot:
         return LinkState.COPIED
 
     def only(self, topics: Collection[str]) -> "Snapshot":
-        """The same with these topics."""
+        """The snapshot of these topics alone."""
         return replace(self, topics=tuple(topic for topic in self.topics if topic.name in topics))
 
 
 def total(numbers: Iterable[_Number | None]) -> _Number | None:
-    """The sum, which is not known when one of them is not."""
+    """The sum; None when one of the numbers is None."""
     result: _Number | None = None
     for number in numbers:
         if number is None:

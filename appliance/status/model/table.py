@@ -1,4 +1,4 @@
-"""The snapshot for a terminal: a table of topics, one of the partitions that need a look, and sentences below."""
+"""The snapshot for a terminal: a table of topics, one of the partitions that need attention, and sentences below."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -16,7 +16,7 @@ _LINES_MAX = 40
 
 
 def rendered(snapshot: Snapshot) -> Group:
-    """What is printed. It is limited, so that a link with thousands of partitions can be read: JSON has them all."""
+    """The text to print. It is limited, so that a link with thousands of partitions can be read; JSON has them all."""
     return Group(*_parts(snapshot))
 
 

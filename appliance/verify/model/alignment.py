@@ -1,4 +1,4 @@
-"""Where two logs meet that begin at different records.
+"""The alignment of two logs that begin at different records.
 
 Retention takes the beginning of the source's log, or of the copy's, or the copy was never asked for it; offsets do not
 correspond, and no state of the replicator says what would. So one side's first records, its *anchor*, are searched on
@@ -36,7 +36,7 @@ class Anchor:
     complete: bool
 
     def begins_like(self, other: "Anchor") -> bool:
-        """Whether the two logs begin at one record, as far as the shorter of the anchors shows."""
+        """True when the two logs begin with the same record, as far as the shorter of the anchors shows."""
         count = min(len(self.prints), len(other.prints))
         return self.prints[:count] == other.prints[:count]
 
@@ -53,7 +53,7 @@ def anchor(records: Sequence[Record]) -> Anchor:
 
 
 class Search:
-    """For the place of an anchor in a log that is fed piece by piece (Knuth, Morris and Pratt 1977)."""
+    """The search for an anchor in a log that is fed piece by piece (Knuth, Morris and Pratt 1977)."""
 
     def __init__(self, sought: Anchor) -> None:
         self._sought = sought.prints
@@ -64,7 +64,7 @@ class Search:
         self._place: int | None = None
 
     def feed(self, records: Iterable[Record]) -> bool:
-        """Whether the place is found; the search is over then."""
+        """Search on in these records; true when the anchor is found, which ends the search."""
         for record in records:
             self._offsets.append(record.offset)
             found = fingerprint(record)
@@ -90,7 +90,7 @@ class Search:
 
 
 def _borders(sought: Sequence[bytes]) -> list[int]:
-    """For each place, how long the longest beginning is that ends there and is not all up to there."""
+    """The failure function: for each index, the length of the longest proper prefix that ends there."""
     borders = [0] * len(sought)
     length = 0
     for place in range(1, len(sought)):

@@ -25,7 +25,7 @@ from appliance.verify.model.stream import Stream, compiled, plain
 _DIGESTED = struct.Struct(">BqqI")
 _MEANING = CODEC_MASK | LOG_APPEND_TIME
 _AHEAD = 100
-"""How far a record is looked for on the other side, to say what happened to it."""
+"""Records of the other side in which a differing record is looked for, to say what happened to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Comparison:
 
     @property
     def digest(self) -> str:
-        """Of what was compared so far; the module says what it covers."""
+        """The digest of all that was compared so far; the module's docstring says what it covers."""
         return self._digest.hexdigest()
 
     def advance(self) -> Difference | None:
@@ -97,7 +97,7 @@ class Comparison:
 
 
 def same(ours: Batch, theirs: Batch) -> bool:
-    """Whether two batches hold the same records, as far as their bytes show."""
+    """True when two batches hold the same records, as far as their bytes show."""
     one, other = ours.header, theirs.header
     return (
         one.length == other.length
@@ -111,7 +111,7 @@ def same(ours: Batch, theirs: Batch) -> bool:
 
 
 def _difference(ours: list[Record], theirs: list[Record]) -> Difference:
-    """What happened, given the next records of both sides, of which the first ones are not the same."""
+    """The kind of difference, given the next records of both sides, of which the first ones differ."""
     source, copy = ours[0], theirs[0]
     missing = _place(copy, ours)
     surplus = _place(source, theirs)
@@ -128,5 +128,5 @@ def _difference(ours: list[Record], theirs: list[Record]) -> Difference:
 
 
 def _place(sought: Record, records: list[Record]) -> int:
-    """How many records stand before the sought one; 0 when it is not among them."""
+    """The number of records before the sought one; 0 when it is not among them."""
     return next((number for number, record in enumerate(records) if record[1:] == sought[1:]), 0)

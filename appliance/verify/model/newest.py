@@ -1,4 +1,4 @@
-"""What can be compared of a compacted topic: the newest record of each key.
+"""The comparison of a compacted topic: the newest record of each key.
 
 Compaction removes older records of a key whenever it likes, on each side at its own time, and a tombstone too, once it
 is old enough. So of each key the newest record counts, and a tombstone counts as no record; order between keys is not
@@ -17,7 +17,7 @@ from appliance.kafka.records.records import Record, key_and_value
 from appliance.verify.model.alignment import fingerprint
 
 KEYS_MAX = 250_000
-"""Some 90 MB."""
+"""Keys in memory at once, which take some 90 MB."""
 
 ALL_KEYS = 2**64
 
@@ -30,7 +30,7 @@ class _Newest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a table shows; offsets are the source's, but for ``unknown_at``.
+    """The counts of a share of the keys; offsets are the source's, but for ``unknown_at``.
 
     ``equal`` keys have the same newest record on both sides, the last of them at ``last_equal`` (-1: none), and
     ``digest`` is the sum of those records' fingerprints. ``changed`` keys have another one at the destination, and

@@ -1,4 +1,4 @@
-"""What the user sees of a verification: a table with what needs saying below it, or JSON."""
+"""A verification as the user sees it: a table with remarks below it, or JSON."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ class VerificationReport:
 
     @property
     def well(self) -> bool:
-        """Whether nobody needs to look at anything."""
+        """True when every partition is equal, or equal in part."""
         return all(verdict.state.well for verdict in self.verdicts)
 
     def as_json(self) -> str:
@@ -54,7 +54,7 @@ class VerificationReport:
         return table
 
     def remarks(self) -> Iterable[str]:
-        """What cannot be said in a row, a line each."""
+        """The details that do not fit in a row, a line each."""
         for verdict in self.verdicts:
             if verdict.detail:
                 partition = "" if verdict.partition is None else f"-{verdict.partition}"

@@ -1,4 +1,4 @@
-"""What is said of one partition."""
+"""The result of one partition."""
 
 import enum
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ class CopyState(enum.StrEnum):
     EQUAL = "equal"
     """Every record that the source has is at the destination, in order, and nothing else in between."""
     EQUAL_IN_PART = "equal in part"
-    """The same, but for older records which the destination was not asked to copy, or has deleted by its retention."""
+    """Equal, except for older records that the destination was not asked to copy, or has deleted by its retention."""
     BEHIND = "behind"
     """Equal as far as the destination goes, which is not as far as the source."""
     DIFFERS = "differs"
     NO_COPY = "no copy"
     NOT_COMPARED = "not compared"
-    """Nothing can be said, and ``detail`` says why."""
+    """There is no result, and ``detail`` says why."""
 
     @property
     def well(self) -> bool:
-        """Whether nobody needs to look at it."""
+        """True when no operator is needed."""
         return self in (CopyState.EQUAL, CopyState.EQUAL_IN_PART)
 
 

@@ -9,7 +9,7 @@ from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import Record, unpack
 
 Contents = Sequence[tuple[object, ...]]
-"""What must be the same of each record of a batch, in one of two forms that must not be compared with each other."""
+"""The compared parts of each record of a batch, in one of two forms that must not be compared with each other."""
 
 Decode = Callable[[Batch], Contents | None]
 
@@ -53,7 +53,7 @@ class Stream:
         return sum(len(batch.data) for batch in self._batches)
 
     def count_to(self, end: int) -> int:
-        """How many records wait to be taken in batches that begin before offset ``end``."""
+        """The number of records left in batches that begin before offset ``end``."""
         waiting = [batch.header.records for batch in self._batches if batch.header.base_offset < end]
         return sum(waiting) - self._taken if waiting else 0
 
@@ -93,7 +93,7 @@ class Stream:
 
     @property
     def taken(self) -> int:
-        """How many records of the next batch are taken already."""
+        """The number of records of the next batch that are taken already."""
         return self._taken
 
     def take(self, count: int) -> Batch | None:

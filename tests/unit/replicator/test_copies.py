@@ -69,7 +69,7 @@ class Log:
             Bound.END: end,
             Bound.STABLE_END: end if stable_end is None else stable_end,
         }
-        for name in ("try_offsets", "list_offsets", "epoch_ends", "fetch"):
+        for name in ("try_offsets", "list_offsets", "epoch_ends", "fetch_partition"):
             monkeypatch.setattr(copies, name, getattr(self, name))
 
     async def try_offsets(self, *asked: Any) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
@@ -81,7 +81,7 @@ class Log:
     async def epoch_ends(self, *asked: Any) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
         return dict.fromkeys(asked[2], self._offsets[Bound.END]), {}
 
-    async def fetch(self, *_: Any) -> list[Fetched]:
+    async def fetch_partition(self, *_: Any) -> Fetched:
         raise AssertionError("nothing is left that could be read")
 
 

@@ -1,0 +1,42 @@
+"""Reading one partition by itself, Fetch by Fetch: what is committed there from an offset on."""
+
+from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition
+from appliance.kafka.records import batch
+from appliance.kafka.records.committed import visible
+from appliance.kafka.records.records import Record, unpack
+
+
+async def fetch_partition(
+    cluster: Cluster, metadata: Metadata, partition: Partition, offset: int, purpose: str, limits: FetchLimits
+) -> Fetched:
+    """One Fetch from the leader that ``metadata`` name, by the topic's id and that leader's epoch.
+
+    So neither a topic that was made anew nor a leader that was deposed is taken for the one that is meant.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    topic, epoch = metadata.topics.get(partition[0]), metadata.leader_epoch(*partition)
+    connection = await cluster.broker(metadata.leader(*partition), purpose)
+    topic_id = topic.id if topic else NOWHERE
+    wanted = Wanted(partition, topic_id, offset, limits.response_bytes, leader_epoch=epoch)
+    (fetched,) = await fetch(connection, [wanted], limits)
+    check(fetched.error, f"fetch {partition[0]}-{partition[1]} from offset {offset}")
+    return fetched
+
+
+def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]:
+    """The committed records from ``offset`` on, and the offset to go on from.
+
+    Raises:
+        BatchCorrupt: a batch is damaged.
+    """
+    batches, following = visible(fetched.records, fetched.aborted, offset)
+    records: list[Record] = []
+    for data in batches:
+        batch.verify(data)
+        records += unpack(data, offset)
+    return records, following
