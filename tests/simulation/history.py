@@ -215,7 +215,7 @@ class History:
         if LEADERS in self.faults:
             self.fates.lag = 0.3
             self._often(1, 4, self._move_leader)
-        if LOSSES in self.faults and REMADE not in self.faults:  # what a topic made anew has lost is not of today's
+        if LOSSES in self.faults:
             self._often(1, 2, self._lose)
         if RETENTION in self.faults:
             self.may_stop = self.may_stop or self.on_gap is OnGap.STOP
