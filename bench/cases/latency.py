@@ -5,18 +5,14 @@ and received by another, at ``read_committed``, which for MirrorMaker 2's copies
 time is all that happens between: both brokers, the copying, for ours the transaction and its commit. The first seconds
 of each copy are not counted, nor a first copy, which makes the brokers compile what they run. Each copy is by a program
 just started, of a topic of its own, into which the records flow once it has copied one that does not count.
-
-A slice ends when our replicator's log says so; what was sent within half a second of that is looked at by itself.
 """
 
 import argparse
 import asyncio
-import functools
 import logging
 import os
 import statistics
 import sys
-import time
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, Producer
@@ -25,7 +21,7 @@ from appliance.errors import ProcessFailed
 from bench.lib.clusters import Pair, make_topic, plain_pair
 from bench.lib.copying import Copier, Copying
 from bench.lib.filling import Load
-from bench.lib.latency_figures import Figures, samples_of, slice_ends
+from bench.lib.latency_figures import Figures, samples_of
 from bench.lib.our_replicator import environment, our_replicator
 from bench.lib.row import LIMIT, Row
 from bench.lib.running import running
@@ -36,7 +32,6 @@ from testbed.process import OwnedProcess
 
 _PARTITIONS = 4
 _P99_LIMITS = {200: 60.0}
-_SLICE_END_LIMIT = 500.0
 _DEADLINE = 90.0
 
 log = logging.getLogger("appliance.bench")
@@ -50,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers-warming", type=float, default=60, metavar="S", help="of a first copy, not counted (%(default)s)"
     )
-    parser.add_argument("--slice-seconds", metavar="S", help="of our replicator's slices, other than its own")
     parser.add_argument(
         "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each, in turn (%(default)s)"
     )
@@ -63,11 +57,9 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         ProcessFailed, ToolMissing: something did not run, or records did not arrive.
     """
     measured: list[Row] = []
-    settings = {"SLICE_SECONDS": arguments.slice_seconds} if arguments.slice_seconds else {}
-    ours: Copier = functools.partial(our_replicator, settings=settings)
-    copiers = {OURS: ours, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
+    copiers: dict[str, Copier] = {OURS: our_replicator, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
     async with plain_pair() as pair:
-        await _Trial(pair, ours, max(arguments.rates), "warming").run(0, arguments.brokers_warming)
+        await _Trial(pair, our_replicator, max(arguments.rates), "warming").run(0, arguments.brokers_warming)
         for rate in arguments.rates:
             figures: dict[str, list[Figures]] = {name: [] for name in copiers}
             for number in range(arguments.runs):
@@ -95,9 +87,7 @@ class _Trial:
             await _wake(self._pair.source, load.topic)
             await until_begun(self._pair.destination, copying.topic, copying.process, UNBEGUN_SECONDS)
             times = await self._flow(load, copying, round(self._rate * (warming + seconds)))
-            clock_offset = time.perf_counter() - time.time()
-            ends = slice_ends(copying.process.log_file.read_text(), clock_offset)
-        figures = Figures.of(samples_of(times, warming), ends)
+        figures = Figures.of(samples_of(times, warming))
         fields = {"by": copying.process.name, "rate": f"{self._rate}/s", **_told(figures)}
         log.info("latency measured", extra={"fields": fields})
         return figures
@@ -151,8 +141,6 @@ async def _wake(cluster: Cluster, topic: str) -> None:
 def _told(figures: Figures) -> dict[str, str]:
     """Figures for people who watch."""
     told = {"p50": figures.p50, "p99": figures.p99, "max": figures.highest}
-    if figures.at_slice_end is not None:
-        told["at_slice_end"] = figures.at_slice_end
     return {name: f"{value:.1f}ms" for name, value in told.items()}
 
 
@@ -163,7 +151,6 @@ def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[
         return statistics.median([float(getattr(each, name)) for each in figures])
 
     highest = [max(each.highest for each in figures) for figures in (ours, theirs)]
-    at_ends = [each.at_slice_end for each in ours if each.at_slice_end is not None]
     measured = [
         Row(f"latency p50 at {rate}/s", "ms", middle(ours, "p50"), MIRROR_MAKER, middle(theirs, "p50")),
         Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), MIRROR_MAKER, middle(theirs, "p99")),
@@ -171,7 +158,4 @@ def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[
     ]
     if rate in _P99_LIMITS:
         measured.append(Row(f"latency p99 at {rate}/s", "ms", middle(ours, "p99"), LIMIT, _P99_LIMITS[rate]))
-    if at_ends:
-        name = f"latency max at a slice boundary, {rate}/s"
-        measured.append(Row(name, "ms", max(at_ends), LIMIT, _SLICE_END_LIMIT))
     return measured

@@ -1,15 +1,10 @@
 """From the times at which records were sent and received to figures."""
 
 import math
-import re
 import struct
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-
-_SLICE_END = re.compile(r"^(\S+Z) INFO +replicator: slice copied", re.MULTILINE)
-_NEAR_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +17,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Milliseconds; ``at_slice_end`` is the highest near an end of a slice, None where no slice has ended."""
+    """Milliseconds."""
 
     p50: float
     p99: float
     highest: float
-    at_slice_end: float | None
 
     @classmethod
-    def of(cls, samples: Sequence[Sample], slice_ends: Sequence[float]) -> "Figures":
-        """The figures of the samples, at least one. Near means sent within half a second before or after."""
+    def of(cls, samples: Sequence[Sample]) -> "Figures":
+        """The figures of the samples, at least one."""
         taken = [sample.taken for sample in samples]
-        near = [
-            sample.taken for sample in samples if any(abs(sample.sent - end) <= _NEAR_SECONDS for end in slice_ends)
-        ]
-        return cls(percentile(taken, 0.50), percentile(taken, 0.99), max(taken), max(near, default=None))
+        return cls(percentile(taken, 0.50), percentile(taken, 0.99), max(taken))
 
 
 def percentile(values: Iterable[float], share: float) -> float:
@@ -51,11 +42,6 @@ def samples_of(times: bytes, warming_seconds: float) -> list[Sample]:
     sent, received = noted[::2], noted[1::2]
     begun = sent[0] / 1e9 + warming_seconds
     return [Sample(s / 1e9, (r - s) / 1e6) for s, r in zip(sent, received, strict=True) if s / 1e9 >= begun]
-
-
-def slice_ends(log: str, clock_offset: float) -> list[float]:
-    """When the replicator's log says that slices ended; ``clock_offset`` is the machine's clock less the wall's."""
-    return [datetime.fromisoformat(told).timestamp() + clock_offset for told in _SLICE_END.findall(log)]
 
 
 _HEAD = struct.Struct(">qq")

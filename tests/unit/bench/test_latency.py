@@ -5,19 +5,13 @@ from array import array
 import pytest
 
 from bench.cases.latency import rows
-from bench.lib.latency_figures import Figures, Sample, Stamp, percentile, samples_of, slice_ends
+from bench.lib.latency_figures import Figures, Sample, Stamp, percentile, samples_of
 from bench.lib.latency_receiver import Received
 from bench.lib.row import Row
 
-LOG = """\
-2026-11-21T12:00:00.000Z INFO  replicator: topics to copy topics=1 partitions=4
-2026-11-21T12:00:10.250Z INFO  replicator: slice copied slice=0 records=2000
-2026-11-21T12:00:20.500Z INFO  replicator: slice copied slice=1 records=2000
-"""
 
-
-def figures(p50: float, p99: float, highest: float, at_slice_end: float | None = None) -> Figures:
-    return Figures(p50, p99, highest, at_slice_end)
+def figures(p50: float, p99: float, highest: float) -> Figures:
+    return Figures(p50, p99, highest)
 
 
 def test_a_value_says_its_number_and_when_it_was_sent_and_is_as_long_as_its_filler() -> None:
@@ -45,33 +39,22 @@ def test_what_was_sent_in_the_first_seconds_is_not_counted() -> None:
     assert samples_of(noted.tobytes(), warming_seconds=1) == [Sample(6.0, 30.0), Sample(7.0, 20.0)]
 
 
-def test_the_ends_of_slices_are_read_from_the_replicators_log() -> None:
-    first, second = slice_ends(LOG, clock_offset=-1000.0)
-    assert second - first == pytest.approx(10.25)
-    assert first == pytest.approx(1_795_262_410.25 - 1000.0)
-
-
-def test_near_a_slice_end_is_half_a_second_before_and_after() -> None:
+def test_a_copys_figures_are_of_all_its_samples() -> None:
     samples = [Sample(9.4, 500.0), Sample(9.6, 10.0), Sample(10.4, 30.0), Sample(10.6, 400.0)]
-    assert Figures.of(samples, [10.0]) == figures(30.0, 500.0, 500.0, at_slice_end=30.0)
-
-
-def test_without_a_slice_end_nothing_is_near_one() -> None:
-    assert Figures.of([Sample(9.4, 5.0)], []).at_slice_end is None
+    assert Figures.of(samples) == figures(30.0, 500.0, 500.0)
 
 
 def test_percentiles_are_medians_of_the_runs_and_the_highest_is_that_of_all() -> None:
-    ours = [figures(10, 40, 90, 60), figures(12, 44, 70, 65), figures(11, 60, 80, None)]
+    ours = [figures(10, 40, 90), figures(12, 44, 70), figures(11, 60, 80)]
     theirs = [figures(20, 50, 100), figures(22, 70, 300), figures(21, 60, 200)]
     assert rows(200, ours, theirs) == [
         Row("latency p50 at 200/s", "ms", 11, "MirrorMaker 2", 21),
         Row("latency p99 at 200/s", "ms", 44, "MirrorMaker 2", 60),
         Row("latency max at 200/s", "ms", 90, "MirrorMaker 2", 300),
         Row("latency p99 at 200/s", "ms", 44, "limit", 60),
-        Row("latency max at a slice boundary, 200/s", "ms", 65, "limit", 500),
     ]
 
 
-def test_only_the_rate_that_has_a_limit_is_beside_one_and_a_boundary_only_where_there_was_one() -> None:
+def test_only_the_rate_that_has_a_limit_is_beside_one() -> None:
     names = {(row.name, row.peer_name) for row in rows(5000, [figures(1, 2, 3)], [figures(1, 2, 3)])}
     assert names == {(f"latency {figure} at 5000/s", "MirrorMaker 2") for figure in ("p50", "p99", "max")}
