@@ -126,11 +126,11 @@ class EngineSettings:
             "TASKS", "Spark tasks at once; 0: one for each core of this host.", Role.REPLICATOR, whole(0, 1000), "0"
         ),
     ]
-    slice_seconds: Annotated[
+    summary_seconds: Annotated[
         float,
         Variable(
             "SLICE_SECONDS",
-            "Longest time that one Spark job copies before the next.",
+            "How often the log says what each task has copied.",
             Role.REPLICATOR,
             seconds(1, 3600),
             "60",

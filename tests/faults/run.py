@@ -227,7 +227,6 @@ class Run:
             "TASKS": str(_LANES),
             "COMMIT_INTERVAL_MS": "150",
             "TRANSACTION_TIMEOUT_SECONDS": "5",
-            "SLICE_SECONDS": "5",
         }
 
     async def _start_replicator(self, mutation: str) -> OwnedProcess:

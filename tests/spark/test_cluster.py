@@ -74,11 +74,6 @@ async def all_copied(on: Link, count: int = 50) -> None:
                 await asyncio.sleep(0.2)
 
 
-def slices(replicator: OwnedProcess) -> int:
-    """How many slices that copied something have ended."""
-    return sum("slice copied" in line for line in lines(replicator))
-
-
 async def gone(processes: list[psutil.Process]) -> bool:
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=PATIENCE)
     return not alive
@@ -105,14 +100,16 @@ def status(replicator: OwnedProcess) -> dict[str, Any]:
 
 
 async def test_each_host_copies_through_the_gateway_beside_it_and_keeps_its_lanes(orders: Link) -> None:
-    async with copying(orders, SLICE_SECONDS="2") as (cluster, replicator):
+    async with copying(orders) as (cluster, replicator):
         held, runners = await owners(replicator), [cluster.python_workers(host) for host in ENDPOINTS]
         before = faults(replicator)
-        for _ in range(3):
-            ended = slices(replicator)
+        for number in range(3):
+            orders.make_topic(orders.orange, f"orders-{number}")
+            orders.produce(f"orders-{number}", 5)
             await all_copied(orders)
-            while slices(replicator) <= ended:
-                await asyncio.sleep(0.1)
+            async with asyncio.timeout(LONG):
+                while len(await asyncio.to_thread(read_rows, orders.grape, f"orders-{number}.copy", 0)) < 5:
+                    await asyncio.sleep(0.1)
         assert await owners(replicator) == held
         assert [cluster.python_workers(host) for host in ENDPOINTS] == runners
         assert faults(replicator) == before
@@ -178,7 +175,7 @@ async def test_the_lanes_of_a_host_that_falls_silent_are_taken_and_it_copies_not
         await all_copied(orders)
 
 
-async def test_case_6_the_lanes_of_an_executor_that_falls_silent_are_taken_before_the_slices_time_is_over(
+async def test_case_6_the_lanes_of_an_executor_that_falls_silent_are_taken_by_the_one_in_its_place(
     orders: Link,
 ) -> None:
     async with copying(orders) as (cluster, _):
@@ -202,7 +199,7 @@ async def test_a_worker_of_another_release_is_named(orders: Link, tmp_path: Path
     async with spark_cluster(orders, variables, environment), orders.running("destination") as gateway:
         await gateway.wait_for_line("ready", PATIENCE)
         async with orders.running("replicate", **variables) as replicator:
-            await replicator.wait_for_line(r"a slice failed: .* has release 0\.0\.1 of the appliance", LONG)
+            await replicator.wait_for_line(r"a Spark job failed: .* has release 0\.0\.1 of the appliance", LONG)
 
 
 async def test_a_worker_that_has_another_secret_gets_nothing_to_do(orders: Link) -> None:

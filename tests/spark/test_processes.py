@@ -98,9 +98,22 @@ async def test_python_workers_die_with_their_daemon_and_others_take_over(pair: P
         await copied(pair, copying, 2)
 
 
-async def test_a_replicator_whose_java_machine_has_died_ends_and_says_so(
-    pair: Pair, start: Start, tmp_path: Path
+async def test_case_51_a_task_that_fails_again_and_again_over_weeks_ends_no_copying(
+    pair: Pair, topic: str, start: Start
 ) -> None:
+    # Spark ends a job when one of its tasks has failed four times, however long that took.
+    async with start() as copying:
+        for count in range(1, 7):
+            await copied(pair, copying, count)
+            (daemon,) = (p for p in await family(copying.process, DAEMON) if runs(p, DAEMON) and p.children())
+            for worker in daemon.children():
+                worker.kill()
+            produce(pair.producer(), topic, 1)
+        await copied(pair, copying, 7)
+        assert "a Spark job failed" in copying.process.log_file.read_text()
+
+
+async def test_a_replicator_whose_jvm_has_died_ends_and_says_so(pair: Pair, start: Start, tmp_path: Path) -> None:
     async with start() as copying:
         await copied(pair, copying, 1)
         (java,) = (process for process in await family(copying.process, JAVA) if runs(process, JAVA))
@@ -110,7 +123,7 @@ async def test_a_replicator_whose_java_machine_has_died_ends_and_says_so(
         assert temporary(tmp_path) == []
 
 
-async def test_a_replicator_whose_java_machine_hangs_ends_and_says_so(pair: Pair, start: Start) -> None:
+async def test_a_replicator_whose_jvm_hangs_ends_and_says_so(pair: Pair, start: Start) -> None:
     async with start() as copying:
         await copied(pair, copying, 1)
         (java,) = (process for process in await family(copying.process, JAVA) if runs(process, JAVA))

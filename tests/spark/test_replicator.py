@@ -12,16 +12,18 @@ import pytest_asyncio
 from appliance.link.model.naming import REGISTRY
 from bench.lib.running import OWN_ADDRESS
 from testbed.cluster import Cluster
+from testbed.process import OwnedProcess
 from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing
 from tests.support.link import Link, faults, lines, link, shown_by
 from tests.support.patience import PATIENCE
-from tests.support.processes import family, peers
+from tests.support.processes import family, peers, runs
 from tests.support.rows import read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 POSITIONS = "replicator-orange.positions"
+DAEMON = "appliance.replicator.spark.daemon"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -48,6 +50,12 @@ async def copied(cluster: Cluster, topic: str, partition: int = 0) -> int:
     return len(await asyncio.to_thread(read_rows, cluster, topic, partition))
 
 
+def tasks(replicator: OwnedProcess) -> set[psutil.Process]:
+    """The Python processes that copy: forks of a daemon."""
+    daemons = [process for process in family(replicator.pid) if runs(process, DAEMON)]
+    return {worker for daemon in daemons for worker in daemon.children()}
+
+
 async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(orders: Link) -> None:
     orders.produce("orders", 100)
     async with orders.running("source") as source, orders.running("replicate") as replicator:
@@ -69,7 +77,7 @@ async def test_the_source_is_reached_through_shim_and_tunnel_and_no_other_way(or
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
-async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_ends_its_slice_early(orders: Link) -> None:
+async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_ends_its_job(orders: Link) -> None:
     orders.produce("orders", 1000)
     async with orders.tunnel():
         async with orders.running("replicate", LOG_LEVEL="debug") as replicator:
@@ -78,12 +86,12 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
             assert not [secret for secret in orders.secrets if secret in shown]
             assert not disclosing(orders.directory, orders.secrets)
         orders.produce("orders", 1000)
-        async with orders.running("replicate", SLICE_SECONDS="3600") as replicator:
+        async with orders.running("replicate") as replicator:
             await until_copied(orders, "orders", 2000)
             psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
             assert await replicator.wait(PATIENCE) == 0
             assert not [line for line in lines(replicator) if "did not end in time" in line]
-            # Case 5: PySpark said with a stack trace that its Java machine had ended.
+            # Case 5: PySpark said with a stack trace that its JVM had ended; case 50: idle Python did, too.
             assert not [line for line in lines(replicator) if "Traceback" in line or " ERROR " in line]
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
@@ -187,13 +195,20 @@ async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_to
     assert await copied(orders.grape, "orders.copy") == 0
 
 
-async def test_a_new_topic_is_copied_while_a_slice_of_an_hour_runs(orders: Link) -> None:
+async def test_a_new_topic_is_copied_by_the_running_job(orders: Link) -> None:
     orders.produce("orders", 10)
-    async with orders.tunnel(), orders.running("replicate", SLICE_SECONDS="3600"):
+    async with orders.tunnel(), orders.running("replicate", TASKS="2", SLICE_SECONDS="1") as replicator:
         await until_copied(orders, "orders", 10)
-        orders.make_topic(orders.orange, "orders-new")
-        orders.produce("orders-new", 10)
-        await until_copied(orders, "orders-new", 10)
+        workers = tasks(replicator)
+        orders.make_topic(orders.orange, "orders-new", 2)
+        for partition in range(2):
+            orders.produce("orders-new", 10, partition)
+        for partition in range(2):
+            await until_copied(orders, "orders-new", 10, partition)
+        assert tasks(replicator) == workers
+        # Every SLICE_SECONDS the log says what each task has copied.
+        for task in range(2):
+            await replicator.wait_for_line(rf" copied task={task} records=\d+ bytes=\d+ partitions=", PATIENCE)
 
 
 async def test_start_latest_copies_what_comes_after_and_later_topics_whole(orders: Link) -> None:

@@ -59,7 +59,7 @@ ENGINE = EngineSettings(
     on_gap=OnGap.STOP,
     lanes=LANES,
     tasks=1,
-    slice_seconds=10.0,
+    summary_seconds=10.0,
     discovery_seconds=3.0,
     commit_interval=0.005,
     commit_bytes=4 * 1024 * 1024,
@@ -270,7 +270,7 @@ class Engine:
                 await asyncio.sleep(0.05)
 
     async def assign(self) -> None:
-        """Look for topics, and give the lanes what there is, as a new slice does; lanes that are warm stay warm."""
+        """Look for topics, and give the lanes what there is; lanes that are warm stay warm."""
         naming, discovery = self.pair.naming, self.discovery()
         async with asyncio.timeout(PATIENCE):
             while not (found := await discovery.look()).replicas:

@@ -52,12 +52,11 @@ class SparkCluster:
 
 
 def settings() -> dict[str, str]:
-    """What makes a link's settings those of a cluster of two tasks, whose slices no test awaits the time of."""
+    """What makes a link's settings those of a cluster of two tasks."""
     return {
         "SPARK_MASTER": f"spark://{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}",
         "SPARK_AUTHENTICATE_SECRET": secrets.token_urlsafe(33),
         "TASKS": "2",
-        "SLICE_SECONDS": "3600",
     }
 
 

@@ -117,12 +117,11 @@ def lanes_of(replicas: Iterable[Replica], lanes: int) -> dict[int, tuple[Replica
     return {lane: tuple(dealt[lane]) for lane in sorted(dealt)}
 
 
-def seats_of(lanes: Iterable[int], tasks: int) -> tuple[tuple[int, ...], ...]:
-    """Lanes dealt to at most ``tasks`` seats, none of them empty.
+def lanes_by_task(
+    lanes: Mapping[int, tuple[Replica, ...]], tasks: int
+) -> tuple[Mapping[int, tuple[Replica, ...]], ...]:
+    """The lanes of each of the tasks, some of which may have none.
 
-    The deal of a lane depends on nothing but its number, so that it stays where it is warm while topics come and go.
+    The task of a lane depends on nothing but its number, so that it stays where it is while topics come and go.
     """
-    dealt: dict[int, list[int]] = {}
-    for lane in sorted(lanes):
-        dealt.setdefault(lane % tasks, []).append(lane)
-    return tuple(tuple(dealt[seat]) for seat in sorted(dealt))
+    return tuple({lane: lanes[lane] for lane in lanes if lane % tasks == task} for task in range(tasks))

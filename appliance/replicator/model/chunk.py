@@ -41,7 +41,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """What was copied of one partition, in one transaction or in all of a slice.
+    """What was copied of one partition, in one transaction or in several.
 
     Offsets are the source's, the last one exclusive; ``committed`` is the time of the last commit, in milliseconds.
     """

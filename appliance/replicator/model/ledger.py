@@ -1,4 +1,4 @@
-"""What a lane has copied in one slice: a row for each partition, however many transactions there were."""
+"""What a task has copied since it was last asked: a row for each partition, however many transactions there were."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -8,7 +8,7 @@ from appliance.replicator.model.chunk import LedgerRow
 
 
 class Ledger:
-    """The rows of one slice, which its task gives to the driver through Spark."""
+    """The rows of one task's lanes."""
 
     def __init__(self) -> None:
         self._rows: dict[Partition, LedgerRow] = {}
@@ -20,10 +20,10 @@ class Ledger:
             before = self._rows.get(key)
             self._rows[key] = row if before is None else _merged(before, row)
 
-    @property
-    def rows(self) -> list[LedgerRow]:
-        """A row for each partition of which anything was copied."""
-        return list(self._rows.values())
+    def take(self) -> list[LedgerRow]:
+        """A row for each partition of which anything was copied since the last time."""
+        rows, self._rows = list(self._rows.values()), {}
+        return rows
 
 
 def _merged(before: LedgerRow, row: LedgerRow) -> LedgerRow:

@@ -23,6 +23,10 @@ class Troubles:
         if self._open.pop(subject, None) is not None:
             log.info("well again", extra={"fields": {"about": subject}})
 
+    def forget(self, subject: str) -> None:
+        """Nobody knows any more: should it be wrong still, that is told anew."""
+        self._open.pop(subject, None)
+
     def keep(self, prefix: str, faults: dict[str, str]) -> None:
         """Of the subjects that begin with ``prefix``, just these are wrong."""
         for subject in [s for s in self._open if s.startswith(prefix) and s not in faults]:

@@ -1,7 +1,6 @@
 """The source's reader in a Spark task: a Fetch in flight to every leader, and a bounded buffer a partition.
 
-Reading runs ahead of writing by the buffers' size, so that fetching and committing overlap. The buffers and the
-Fetches outlive a slice: nothing is read twice because Spark took a breath.
+Reading runs ahead of writing by the buffers' size, so that fetching and committing overlap.
 """
 
 import asyncio

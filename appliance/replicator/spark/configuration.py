@@ -7,7 +7,7 @@ from pathlib import Path
 from appliance.settings.values import EngineSettings
 
 JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:MaxDirectMemorySize=64m")
-"""Spark's Java schedules a job a minute: the second compiler and the parallel collector would cost more than
+"""Spark's Java schedules a job now and then: the second compiler and the parallel collector would cost more than
 they bring. What arrives at a port is kept in direct memory before it is known whose it is: a stranger fills no more."""
 
 LOG_FILE = files("appliance.replicator.spark").joinpath("log4j2.properties")
@@ -20,16 +20,16 @@ _PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 _TRIES = 4
 
 
-def configuration(engine: EngineSettings, name: str, scratch: Path, host: str) -> dict[str, str]:
+def configuration(engine: EngineSettings, name: str, tempdir: Path, host: str) -> dict[str, str]:
     """The driver's, which reaches its executors' too.
 
     Args:
         engine: the settings.
         name: the application's.
-        scratch: the directory of Java's temporary files and of its sockets, whose names may have 106 bytes.
+        tempdir: the directory of Java's temporary files and of its sockets, whose names may have 106 bytes.
         host: the address at which executors find the driver.
     """
-    properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={scratch}"'
+    properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
     common = {
         "spark.app.name": name,
         "spark.master": _master(engine),
@@ -41,7 +41,8 @@ def configuration(engine: EngineSettings, name: str, scratch: Path, host: str) -
         "spark.ui.showConsoleProgress": "false",
         # Only our user opens them, and a Python task costs 20 ms by them instead of 60.
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.worker.reuse": "true",
+        # A task lasts: a process that waits for another one would complain when Java ends.
+        "spark.python.worker.reuse": "false",
         # Less than the direct memory.
         "spark.network.maxRemoteBlockSizeFetchToMem": "16m",
         "spark.python.daemon.module": "appliance.replicator.spark.daemon",
@@ -91,7 +92,7 @@ def properties_text(entries: Mapping[str, str]) -> str:
 
 def _cluster(engine: EngineSettings) -> dict[str, str]:
     entries = {
-        # As many slots as tasks: each slice finds its tasks where the last one left their lanes warm.
+        # As many slots as tasks.
         "spark.cores.max": str(engine.task_count),
         "spark.executor.memory": "512m",
         # Below the executor's own directory, which goes with its Spark worker.
@@ -103,7 +104,7 @@ def _cluster(engine: EngineSettings) -> dict[str, str]:
     }
     entries |= {f"spark.executorEnv.{name}": value for name, value in MALLOC.items()}
     if port := engine.spark_driver_port:
-        # The first is the seats'.
+        # The first is the control connections'.
         entries |= {
             "spark.driver.port": str(port + 1),
             "spark.driver.blockManager.port": str(port + 2),

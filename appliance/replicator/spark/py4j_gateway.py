@@ -14,7 +14,7 @@ from py4j.java_gateway import JavaGateway
 from pyspark.java_gateway import launch_gateway
 
 _CONNECTIONS = 8
-"""A thread uses one: a slice's, one that looks for room, one that ends the slice by force, and one that forgets."""
+"""A thread uses one: a job's, one that looks for room, one that ends the job by force, and one that forgets."""
 
 
 def closed_gateway(port: int, secret: str) -> JavaGateway:

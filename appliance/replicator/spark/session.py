@@ -1,23 +1,24 @@
 """Spark, seen from the driver: with ``gateway`` and ``daemon``, the only room that imports PySpark.
 
-Spark places the tasks, starts them again when they fail, and brings back what they copied. Nothing that correctness
-needs passes through it: a task that is tried twice is fenced by its own second try.
+Spark places the tasks and starts them again when they fail. Nothing that correctness needs passes through it: a task
+that is tried twice is fenced by its own second try.
 """
 
 import dataclasses
 import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkContext, TaskContext
 
 from appliance.errors import ProcessFailed
-from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
-from appliance.replicator.spark.spark_error import blame
-from appliance.replicator.spark.worker import Invitation, work
+from appliance.replicator.spark.spark_error import spark_error
+from appliance.replicator.spark.worker import work
 from appliance.settings.values import EngineSettings
 from appliance.version import VERSION
 
@@ -26,7 +27,7 @@ _POLL = 0.05
 
 
 class Spark:
-    """A running Spark application, which ends with the Java machine it runs in."""
+    """A running Spark application, which ends with the JVM it runs in."""
 
     def __init__(self, port: int, secret: str, engine: EngineSettings) -> None:
         """Start it: about a second, and as long as a cluster's executors take.
@@ -37,11 +38,10 @@ class Spark:
         # An executor has the Python that its own host's Spark worker has.
         os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
         self._master = engine.spark_master
-        self._prepared: tuple[Invitation, int, Any] | None = None
         try:
             self._context: Any = SparkContext(gateway=closed_gateway(port, secret))
         except (Py4JError, OSError) as error:
-            raise ProcessFailed(f"SPARK_MASTER={self._master}: {blame(str(error))}") from error
+            raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
         # The thread that waits for Java's accumulators would say with a stack trace that Java has ended.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
         until = time.monotonic() + _EXECUTORS_PATIENCE
@@ -59,36 +59,34 @@ class Spark:
             if not context.isStopped():
                 return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
         except (Py4JError, OSError) as error:
-            raise ProcessFailed(f"SPARK_MASTER={self._master}: Spark's Java machine does not answer") from error
+            raise ProcessFailed(f"SPARK_MASTER={self._master}: Spark's JVM does not answer") from error
         raise ProcessFailed(
             f"SPARK_MASTER={self._master}: has ended our application: no master answers there, its "
             "SPARK_AUTHENTICATE_SECRET is another, or no executor starts"
         )
 
-    def slice(self, invitation: Invitation, tasks: int) -> list[LedgerRow]:
-        """Run one slice and give its ledger; returns when all tasks have.
+    def run_job(self, endpoint: DriverEndpoint, tasks: int) -> None:
+        """Run so many tasks, which ask the driver for their assignments; returns when all have ended.
 
         Raises:
             ProcessFailed: a task failed on every try.
         """
-        try:
-            rows: list[LedgerRow] = self._tasks(invitation, tasks).collect()
-        except Py4JError as error:
-            raise ProcessFailed(blame(str(error))) from error
-        return rows
+        given = dataclasses.asdict(endpoint)
 
-    def _tasks(self, invitation: Invitation, tasks: int) -> Any:
-        """What a slice runs; most are like the one before, and nothing is copied while one is made ready."""
-        if self._prepared is None or self._prepared[:2] != (invitation, tasks):
-            invited = dataclasses.asdict(invitation)
-            numbers = self._context.parallelize(range(tasks), tasks)
-            self._prepared = invitation, tasks, numbers.mapPartitions(lambda _: work(VERSION, invited))
-        return self._prepared[2]
+        def task(number: int, _: Iterator[int]) -> Iterator[int]:
+            attempt = TaskContext.get().taskAttemptId()  # type: ignore[union-attr]
+            work(VERSION, {"endpoint": given, "hello": {"task": number, "attempt": attempt}})
+            return iter(())
+
+        try:
+            self._context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(task).collect()
+        except Py4JError as error:
+            raise ProcessFailed(spark_error(str(error))) from error
 
     def let_go(self) -> None:
         """Java is about to end: objects of it that Python forgets from now on are not to be told of, nor missed."""
         self._context._gateway._gateway_client.is_connected = False
 
     def cancel(self) -> None:
-        """End the slice by force: its Python workers are killed within seconds."""
+        """End the job by force: its Python workers are killed within seconds."""
         self._context.cancelAllJobs()

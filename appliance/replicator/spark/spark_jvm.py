@@ -1,4 +1,4 @@
-"""The Java machine of Spark's driver.
+"""The JVM of Spark's driver.
 
 PySpark would start it too, but late, since all has to be imported first, and loosely: told that we are dead, it shuts
 down in its own time, if it does. Ours starts before anything else, and the kernel kills it when we die. PySpark
@@ -31,13 +31,13 @@ _STOP_PATIENCE = 10.0
 _INTEGER = struct.Struct(">i")
 
 
-class JavaMachine:
-    """A running one; ``java_machine`` starts and ends it, and its user alone opens what is in ``scratch``."""
+class SparkJvm:
+    """A running one; ``spark_jvm`` starts and ends it, and its user alone opens what is in ``tempdir``."""
 
-    def __init__(self, process: asyncio.subprocess.Process, scratch: Path) -> None:
-        self.scratch = scratch
+    def __init__(self, process: asyncio.subprocess.Process, tempdir: Path) -> None:
+        self.tempdir = tempdir
         self._process = process
-        self._ready_file = scratch / _READY
+        self._ready_file = tempdir / _READY
 
     async def gateway(self) -> tuple[int, str]:
         """When it is ready, the port on which it takes PySpark's calls, and the secret that they need.
@@ -60,7 +60,7 @@ class JavaMachine:
         """
         if self._process.returncode is not None:
             raise ProcessFailed(
-                f"Spark's Java machine ended with status {self._process.returncode}: see what it printed; it has to be "
+                f"Spark's JVM ended with status {self._process.returncode}: see what it printed; it has to be "
                 "Java 17 or newer, and to get the memory that SPARK_DRIVER_MEMORY asks for"
             )
 
@@ -72,8 +72,8 @@ class JavaMachine:
 
 
 @contextlib.asynccontextmanager
-async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratch: Path) -> AsyncIterator[JavaMachine]:
-    """Start it, in the thread of the event loop, and end it with the block; it keeps its files in ``scratch``.
+async def spark_jvm(engine: EngineSettings, name: str, env_file: Path, tempdir: Path) -> AsyncIterator[SparkJvm]:
+    """Start it, in the thread of the event loop, and end it with the block; it keeps its files in ``tempdir``.
 
     Raises:
         SettingsError: see ``driver_host``.
@@ -83,20 +83,20 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
     environment = {
         "SPARK_HOME": home,
         "SPARK_CONNECT_MODE": "0",
-        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={scratch} {' '.join(JAVA_OPTIONS)}",
+        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={tempdir} {' '.join(JAVA_OPTIONS)}",
         # Spark would look its host's own name up, and not start where nobody knows that.
         "SPARK_LOCAL_IP": host,
-        "TMPDIR": str(scratch),
+        "TMPDIR": str(tempdir),
         "PYSPARK_PYTHON": sys.executable,
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(scratch / _READY),
-        # Its threads share connections, see gateway.py.
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(tempdir / _READY),
+        # Its threads share connections, see py4j_gateway.py.
         "PYSPARK_PIN_THREAD": "false",
         ENV_FILE_VARIABLE: str(env_file),
         **python_path(),
     } | MALLOC
-    descriptor = os.open(scratch, os.O_PATH | os.O_DIRECTORY)
+    descriptor = os.open(tempdir, os.O_PATH | os.O_DIRECTORY)
     entries = configuration(engine, name, _short(descriptor), host)
-    properties = private_file(scratch / "spark.conf", properties_text(entries))
+    properties = private_file(tempdir / "spark.conf", properties_text(entries))
     process = await asyncio.create_subprocess_exec(
         *killed_with_parent(
             [
@@ -111,7 +111,7 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         env={**os.environ, **environment},
         process_group=0,  # Ctrl-C is for us to hear
     )
-    machine = JavaMachine(process, scratch)
+    machine = SparkJvm(process, tempdir)
     try:
         yield machine
     finally:

@@ -1,4 +1,4 @@
-"""The directory in which a replicator's process, its Java machine and its Python workers keep their temporary files.
+"""The directory in which a replicator's process, its JVM and its Python workers keep their temporary files.
 
 It goes with the process. One that was left behind, by SIGKILL or when the machine lost power, is removed by the next
 replicator of that name on this machine: whoever lives holds a lock on its directory, which the kernel frees.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def scratch(name: str) -> Iterator[Path]:
+def tempdir(name: str) -> Iterator[Path]:
     """A new directory, and the end of those that dead processes have left."""
     for left in Path(tempfile.gettempdir()).glob(f"{name}-*"):
         with contextlib.suppress(OSError), _locked(left):

@@ -1,4 +1,4 @@
-"""One lane's work within a slice: start if it is cold, then transaction after transaction until the slice ends."""
+"""The work of one lane: a start when it is cold, then transaction after transaction until it is told to stop."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class LaneRunner:
-    """A lane with what it reads from and what it owns; it outlives the slice, and stays warm."""
+    """A lane with what it reads from and what it owns, and what it has copied by now."""
 
     lane: Lane
     source: Cluster
@@ -66,6 +66,9 @@ class LaneRunner:
     replicas: tuple[Replica, ...] = ()
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     ready: ReadyQueue = field(default_factory=ReadyQueue)
+    ledger: Ledger = field(default_factory=Ledger)
+    _assigned: tuple[tuple[Replica, ...], Mapping[str, StartOffsets]] | None = None
+    _running: bool = False
     _taken_in: set[Replica] = field(default_factory=set)
     _held_back: HeldBack = field(default_factory=HeldBack)
     _unwritable: set[Replica] = field(default_factory=set)
@@ -79,20 +82,39 @@ class LaneRunner:
     _took: float = 0.0
 
     def assign(self, replicas: Sequence[Replica], starts: Mapping[str, StartOffsets]) -> None:
-        """Copy these partitions from now on; ``starts`` says where those begin that the link was made with."""
+        """Copy these partitions from now on; ``starts`` says where those begin that the link was made with.
+
+        A lane that runs does so when the transaction is over that it may be in.
+        """
+        self._assigned = tuple(replicas), starts
+        self.ready.set()
+        if not self._running:
+            self._apply()
+
+    def _apply(self) -> None:
+        if self._assigned is None:
+            return
+        (replicas, starts), self._assigned = self._assigned, None
         removed = set(self.replicas).difference(replicas)
         self.reader.forget(removed)
         self._taken_in -= removed
         self._unwritable -= removed
         self._held_back.keep(replicas)
         self._refused = {replica: why for replica, why in self._refused.items() if replica not in removed}
-        self.replicas, self.starts = tuple(replicas), starts
+        self.replicas, self.starts = replicas, starts
 
-    async def run(self, stopping: asyncio.Event) -> list[LedgerRow]:
+    async def run(self, stopping: asyncio.Event) -> None:
         """Copy until ``stopping``, which sets ``ready`` too; a transaction that has begun is finished."""
-        ledger = Ledger()
-        await self._look_for_others(stopping)
+        self._running = True
+        try:
+            await self._look_for_others(stopping)
+            await self._copy(stopping)
+        finally:
+            self._running = False
+
+    async def _copy(self, stopping: asyncio.Event) -> None:
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
+            self._apply()
             try:
                 if self.lane.state is LaneState.COLD or self._due():
                     await _unless_set(stopping, self._get_ready())
@@ -103,7 +125,7 @@ class LaneRunner:
                 await self._look_for_room()
                 if self.lane.state is LaneState.COLD:
                     continue
-                ledger.add(await self._transact(stopping))
+                self.ledger.add(await self._transact(stopping))
                 self._failures = 0
             except CopyRefused as error:
                 self._refuse(error)
@@ -114,7 +136,6 @@ class LaneRunner:
             except ApplianceError as error:
                 self._is_in_trouble(error)
                 await self._back_off(stopping)
-        return ledger.rows
 
     def _is_in_trouble(self, error: ApplianceError) -> None:
         self._in_trouble = True

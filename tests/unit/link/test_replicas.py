@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import Replica, discover, lane_of, lanes_of, seats_of, too_small
+from appliance.link.model.replicas import Replica, discover, lane_of, lanes_by_task, lanes_of, too_small
 
 NAMING = Naming("replicator-orange", "copy", re.compile("orders.*|x+"), re.compile("orders-secret"))
 
@@ -104,9 +104,15 @@ def test_a_topics_partitions_are_spread_over_the_lanes() -> None:
     assert len(lanes) == 12
 
 
-def test_lanes_are_dealt_to_seats_by_their_number_and_no_seat_is_empty() -> None:
-    assert seats_of([0, 1, 2, 3, 4], 2) == ((0, 2, 4), (1, 3))
-    assert seats_of([4], 2) == ((4,),)
-    assert seats_of([], 2) == ()
-    with_one_more = seats_of([0, 1, 2, 3, 4, 7], 2)
-    assert set(with_one_more[0]) >= {0, 2, 4}
+def test_a_lanes_number_alone_decides_its_task_while_topics_come_and_go() -> None:
+    lanes = lanes_of([replica("orders", n) for n in range(5)], 5)
+    assert [sorted(part) for part in lanes_by_task(lanes, 2)] == [[0, 2, 4], [1, 3]]
+    (more, others) = lanes_by_task(lanes | {7: (replica("payments", 0),)}, 2)
+    assert (more, sorted(others)) == (lanes_by_task(lanes, 2)[0], [1, 3, 7])
+
+
+def test_a_task_may_have_no_lane() -> None:
+    lanes = lanes_of([replica("orders", 0)], 5)
+    (lane,) = lanes
+    assert [bool(part) for part in lanes_by_task(lanes, 5)] == [task == lane for task in range(5)]
+    assert lanes_by_task({}, 2) == ({}, {})

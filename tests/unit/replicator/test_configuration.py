@@ -12,7 +12,7 @@ CLUSTER = replace(ENGINE, spark_master="spark://10.0.0.9:7077", tasks=6, spark_s
 
 
 def test_a_cluster_gives_each_task_a_core_and_no_more() -> None:
-    entries = configuration(CLUSTER, "link", Path("/scratch"), HOST)
+    entries = configuration(CLUSTER, "link", Path("/tempdir"), HOST)
     assert entries["spark.master"] == CLUSTER.spark_master
     assert entries["spark.cores.max"] == str(CLUSTER.task_count) == "6"
     assert entries["spark.driver.host"] == entries["spark.driver.bindAddress"] == HOST
@@ -20,7 +20,7 @@ def test_a_cluster_gives_each_task_a_core_and_no_more() -> None:
 
 @pytest.mark.parametrize("master", ["local[*]", "local[2]", "spark://10.0.0.9:7077", "k8s://https://10.0.0.9:6443"])
 def test_in_every_mode_spark_hears_nobody_without_its_secret_and_encrypts_with_integrity(master: str) -> None:
-    entries = configuration(replace(CLUSTER, spark_master=master), "link", Path("/scratch"), HOST)
+    entries = configuration(replace(CLUSTER, spark_master=master), "link", Path("/tempdir"), HOST)
     assert entries["spark.authenticate"] == entries["spark.network.crypto.enabled"] == "true"
     assert entries["spark.network.crypto.cipher"] == "AES/GCM/NoPadding"
     assert entries["spark.network.crypto.authEngineVersion"] == "2"
@@ -33,11 +33,17 @@ def test_only_a_standalone_cluster_is_told_a_secret_elsewhere_spark_draws_one_fo
         assert "spark.authenticate.secret" not in authentication(replace(CLUSTER, spark_master=master))
 
 
-def test_the_cluster_dials_the_ports_behind_the_seats() -> None:
-    entries = configuration(replace(CLUSTER, spark_driver_port=15070), "link", Path("/scratch"), HOST)
+def test_the_cluster_dials_the_ports_behind_the_control_connections() -> None:
+    entries = configuration(replace(CLUSTER, spark_driver_port=15070), "link", Path("/tempdir"), HOST)
     assert (entries["spark.driver.port"], entries["spark.driver.blockManager.port"]) == ("15071", "15072")
-    assert "spark.driver.port" not in configuration(CLUSTER, "link", Path("/scratch"), HOST)
+    assert "spark.driver.port" not in configuration(CLUSTER, "link", Path("/tempdir"), HOST)
 
 
 def test_the_file_of_properties_keeps_what_java_would_read_as_an_escape() -> None:
     assert properties_text({"a": r"one \two", "b": ""}) == "a=one \\\\two\nb=\n"
+
+
+def test_case_50_a_python_process_runs_one_task_and_waits_for_no_other() -> None:
+    # One that waited for its next task complained with a traceback when Java ended.
+    entries = configuration(ENGINE, "link", Path("/tempdir"), HOST)
+    assert entries["spark.python.worker.reuse"] == "false"

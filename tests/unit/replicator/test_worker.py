@@ -1,14 +1,10 @@
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from appliance.errors import PeerError, SettingsError
-from appliance.replicator.spark.worker import Worker, work
-from appliance.settings.env_file import read_settings
-from appliance.settings.role import Role
+from appliance.replicator.spark.worker import work
 from appliance.version import VERSION
-from tests.support.settings import REQUIRED, write_settings
 
 
 def test_a_task_of_another_release_does_nothing_whatever_it_is_invited_to() -> None:
@@ -24,11 +20,3 @@ def test_a_host_without_the_path_of_its_settings_is_told_what_gives_it() -> None
 def test_the_faults_of_a_hosts_settings_name_the_host(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"^on .*: .*setenv.sh: no such file"):
         work(VERSION, {}, {"APPLIANCE_ENV_FILE": str(tmp_path / "setenv.sh")})
-
-
-async def test_a_task_whose_driver_is_not_understood_stops(tmp_path: Path) -> None:
-    worker = Worker(read_settings(write_settings(tmp_path / "setenv.sh", REQUIRED), Role.REPLICATOR, {}))
-    reader = asyncio.StreamReader(limit=10)
-    reader.feed_data(b"a line that is too long" * 10)
-    await worker._watch(reader)
-    assert worker._stopping.is_set()

@@ -1,4 +1,4 @@
-"""The way in to the seats: connections are accepted, asked for a hello within a time, and bounded until they say it."""
+"""The listener of the control connections: they are asked for a hello within a time, and bounded until they say it."""
 
 import asyncio
 import logging
@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from appliance.errors import PeerError
-from appliance.replicator.spark.seat_sockets import Stream, accepted_seat, seat_line, seat_listener
-from appliance.replicator.spark.seating import decode_hello
+from appliance.replicator.spark.assignment import Hello, decode_hello
+from appliance.replicator.spark.control_connection import Stream, accepted, listening_socket, read_line
 from appliance.settings.target import Target
 
 log = logging.getLogger("appliance.replicator")
 
 STRANGERS_MAX = 512
-"""Connections that have not said hello, at most; a slice of more tasks raises it."""
+"""Connections that have not said hello, at most; a job of more tasks raises it."""
 
 HELLO_SECONDS = 10.0
 """For TLS and the hello."""
@@ -23,18 +23,18 @@ HELLO_SECONDS = 10.0
 _BACK_OFF = 0.5
 """Seconds without accepting after the system has given no connection."""
 
-Serve = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Serve = Callable[[Hello, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class SeatDoor:
-    """Listens, and has ``serve`` talk to each task of this run that says its worker's name.
+class ControlListener:
+    """Accepts connections, and has ``serve`` talk to each task of this run that says hello.
 
     When too many are connected that have said nothing, the oldest makes room for the newest: a task needs milliseconds,
     so whoever holds connections, or opens them one after the other, keeps none out.
 
     Args:
         at: a file, which only our user opens, or a port, where TLS asks for the token.
-        serve: called with the worker's name; the connection ends with it.
+        serve: called with the hello; the connection ends with it.
         strangers_max: how many may be connected and have said nothing.
         hello_seconds: how long they have for it.
     """
@@ -72,8 +72,8 @@ class SeatDoor:
         Raises:
             SettingsError: the port cannot be had.
         """
-        self._bound = seat_listener(self._at)
-        self._accepting = asyncio.create_task(self._accept(self._bound), name="seats")
+        self._bound = listening_socket(self._at)
+        self._accepting = asyncio.create_task(self._accept(self._bound), name="control-listener")
 
     async def close(self) -> None:
         """Listen no more, and end every connection; what has been written is still sent."""
@@ -96,7 +96,7 @@ class SeatDoor:
             if len(self._strangers) >= self.strangers_max:
                 self._forget(oldest := next(iter(self._strangers)))
                 oldest.cancel()
-            task = loop.create_task(self._connected(connection), name="seat")
+            task = loop.create_task(self._connected(connection), name="control")
             self._connections.add(task)
             self._strangers[task] = None
             task.add_done_callback(self._connections.discard)
@@ -110,14 +110,14 @@ class SeatDoor:
         stream: Stream | None = None
         try:
             async with asyncio.timeout(self._hello_seconds):
-                stream = await accepted_seat(connection, self.token)
-                hello = decode_hello(await seat_line(stream[0]))
+                stream = await accepted(connection, self.token)
+                hello = decode_hello(await read_line(stream[0]))
         except (PeerError, OSError) as error:
             self._refused(error)
             return
         else:
             self._known()
-            await self._served(hello.worker, *stream)
+            await self._served(hello, *stream)
         finally:
             if stream is None:
                 connection.close()
@@ -139,8 +139,8 @@ class SeatDoor:
         self._forget(this)
         self._warned = False
 
-    async def _served(self, worker: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _served(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await self._serve(worker, reader, writer)
+            await self._serve(hello, reader, writer)
         except (PeerError, OSError) as error:
             log.warning("a task's connection ended", extra={"fields": {"cause": str(error)}})

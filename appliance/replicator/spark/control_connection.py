@@ -1,37 +1,42 @@
-"""The sockets of the seats.
+"""The sockets of the control connections, at both ends.
 
 In local mode they are a file in the run's own directory, which only its user opens: the network namespace, and with it
-loopback, is the gateway's too. Between hosts they speak TLS 1.3 (``seat_tls``). Either way whoever is connected has
-shown that it belongs to the run before a byte of it is read.
+loopback, is the gateway's too. Between hosts they speak TLS 1.3, for which both ends' certificates come from the run's
+token; it reaches the tasks through Spark, which encrypts its own connections, and never crosses this one. Either way
+whoever is connected has shown that it belongs to the run before a byte of it is read.
 """
 
 import asyncio
 import contextlib
+import functools
+import hashlib
 import os
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 from appliance.errors import PeerError
 from appliance.kafka.client.keepalive import keep_alive
-from appliance.replicator.spark.seat_tls import seat_tls
 from appliance.runtime.bind import port_refused
 from appliance.settings.target import Target
 from appliance.settings.values import Side
+from appliance.tls.certificates import make_credentials
+from appliance.tls.identity import tls_context
 
 BACKLOG = 512
-"""Connections that may wait to be accepted: all tasks of a slice come at once."""
+"""Connections that may wait to be accepted: all tasks of a job come at once."""
 
-NOTICE_MAX = 1024 * 1024
-"""Bytes of a line that a task says, at most."""
+REPORT_MAX = 1024 * 1024
+"""Bytes of a task's line, at most."""
 
-SEAT_MAX = 64 * 1024 * 1024
-"""Bytes of a line that the driver says, at most: a seat names every partition of its lanes."""
+ASSIGNMENT_MAX = 64 * 1024 * 1024
+"""Bytes of the driver's line, at most: an assignment names every partition of its lanes."""
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def seat_listener(at: Path | Target) -> socket.socket:
+def listening_socket(at: Path | Target) -> socket.socket:
     """A listening socket, in the file or on the port, 0 for any.
 
     Raises:
@@ -50,23 +55,23 @@ def seat_listener(at: Path | Target) -> socket.socket:
     return bound
 
 
-async def accepted_seat(connection: socket.socket, token: str) -> Stream:
+async def accepted(connection: socket.socket, token: str) -> Stream:
     """A connection that has been accepted, after TLS.
 
     Raises:
         OSError: the other end was not given the token.
     """
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(NOTICE_MAX, loop)
+    reader = asyncio.StreamReader(REPORT_MAX, loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    context = None if connection.family == socket.AF_UNIX else seat_tls(token, Side.SOURCE)
+    context = None if connection.family == socket.AF_UNIX else control_tls(token, Side.SOURCE)
     transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=context)
     if context:
         keep_alive(transport)
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
-async def dialled_seat(at: Path | Target, token: str) -> Stream:
+async def dialled(at: Path | Target, token: str) -> Stream:
     """A connection to the driver.
 
     Raises:
@@ -74,14 +79,14 @@ async def dialled_seat(at: Path | Target, token: str) -> Stream:
     """
     if isinstance(at, Path):
         with _short(at) as path:
-            return await asyncio.open_unix_connection(path, limit=SEAT_MAX)
-    context = seat_tls(token, Side.DESTINATION)
-    reader, writer = await asyncio.open_connection(at.host, at.port, limit=SEAT_MAX, ssl=context)
+            return await asyncio.open_unix_connection(path, limit=ASSIGNMENT_MAX)
+    context = control_tls(token, Side.DESTINATION)
+    reader, writer = await asyncio.open_connection(at.host, at.port, limit=ASSIGNMENT_MAX, ssl=context)
     keep_alive(writer.transport)
     return reader, writer
 
 
-async def seat_line(reader: asyncio.StreamReader) -> bytes:
+async def read_line(reader: asyncio.StreamReader) -> bytes:
     """The next line, empty at the end.
 
     Raises:
@@ -91,6 +96,19 @@ async def seat_line(reader: asyncio.StreamReader) -> bytes:
         return await reader.readline()
     except ValueError as error:
         raise PeerError(f"a line that is too long: {error}") from error
+
+
+@functools.cache
+def control_tls(token: str, side: Side) -> ssl.SSLContext:
+    """One end's; the driver's is the source, since that is the end that listens.
+
+    The key is derived fast, because a token is drawn at random: nobody guesses it.
+    """
+    protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
+    context = tls_context(make_credentials(hashlib.sha256(token.encode()).digest(), "control", side), protocol)
+    # As cheap as X25519, and every Python can name it alone: a stranger's hello cannot ask for a dear one (identity).
+    context.set_ecdh_curve("prime256v1")
+    return context
 
 
 @contextlib.contextmanager

@@ -1,0 +1,176 @@
+"""The messages of driver and Spark tasks: one JSON object a line, over a control connection of each task's own.
+
+::
+
+    task   -> driver  {"task", "attempt"}                       hello: its number in the job, and the try of it
+    driver -> task    {"lanes", "starts", "bytes_per_second"}   the assignment, and each new one
+    task   -> driver  {"subject", "fault", "kind"}              a problem; that it is over, when fault is empty
+    task   -> driver  {"records", "bytes", ...}                what was copied since the last such line
+    driver -> task    {"stop": true}                            finish the transactions and return
+
+A connection that ends without a stop is a failure: the task finishes its transactions and raises, so that Spark starts
+it again, unless the driver is dead. A task's number decides which lanes are its own, so a second try gets the lanes
+of the first; whoever holds a lane without being its newest epoch is fenced.
+"""
+
+import dataclasses
+import json
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from appliance.errors import PeerError
+from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.chunk import LedgerRow
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A task's first line; that it is one of this run's, the connection has shown (``control_connection``).
+
+    ``attempt`` is Spark's number for this try of it: a later try has a larger one, in later jobs too.
+    """
+
+    task: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The work of one task.
+
+    ``starts`` says where partitions begin that the link was made with; ``bytes_per_second`` is the task's share of the
+    link's bound, 0: none.
+    """
+
+    lanes: Mapping[int, tuple[Replica, ...]] = field(default_factory=dict)
+    starts: Mapping[str, StartOffsets] = field(default_factory=dict)
+    bytes_per_second: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to be seen by the operator; ``kind`` is the error's class name."""
+
+    subject: str
+    fault: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The sums of what a task has copied."""
+
+    records: int
+    bytes: int
+    partitions: int
+    raw_batches: int
+    rebuilt_batches: int
+
+    @classmethod
+    def of(cls, rows: Collection[LedgerRow]) -> "Copied":
+        """The sums of rows, each of another partition."""
+        return cls(
+            records=sum(row.records for row in rows),
+            bytes=sum(row.bytes for row in rows),
+            partitions=len(rows),
+            raw_batches=sum(row.raw_batches for row in rows),
+            rebuilt_batches=sum(row.rebuilt_batches for row in rows),
+        )
+
+
+Report = Notice | Copied
+
+STOP = b'{"stop":true}\n'
+
+
+def encode_hello(hello: Hello) -> bytes:
+    """The line."""
+    return _line(dataclasses.asdict(hello))
+
+
+def decode_hello(line: bytes) -> Hello:
+    """The hello in a line.
+
+    Raises:
+        PeerError: it holds none.
+    """
+    return _decoded(Hello, _fields(line), int)
+
+
+def encode_assignment(assignment: Assignment) -> bytes:
+    """The line."""
+    lanes = {
+        str(lane): [
+            [r.source_topic, r.partition, r.destination_topic, r.source_id.hex, r.destination_id.hex] for r in rs
+        ]
+        for lane, rs in assignment.lanes.items()
+    }
+    starts = {topic: [known.source_id.hex, known.offsets] for topic, known in assignment.starts.items()}
+    return _line({"lanes": lanes, "starts": starts, "bytes_per_second": assignment.bytes_per_second})
+
+
+def decode_assignment(line: bytes) -> Assignment | None:
+    """The assignment in a line of the driver's; None when it is a stop.
+
+    Raises:
+        PeerError: it holds neither.
+    """
+    if line == STOP:
+        return None
+    fields = _fields(line)
+    try:
+        lanes = {
+            int(lane): tuple(Replica(s, int(n), d, uuid.UUID(si), uuid.UUID(di)) for s, n, d, si, di in replicas)
+            for lane, replicas in fields["lanes"].items()
+        }
+        starts = {
+            topic: StartOffsets(topic, uuid.UUID(source_id), tuple(map(int, offsets)))
+            for topic, (source_id, offsets) in fields["starts"].items()
+        }
+        return Assignment(lanes, starts, int(fields["bytes_per_second"]))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise PeerError(f"not an assignment: {error!r}") from error
+
+
+def encode_report(report: Report) -> bytes:
+    """The line."""
+    return _line(dataclasses.asdict(report))
+
+
+def decode_report(line: bytes) -> Report:
+    """The report in a line.
+
+    Raises:
+        PeerError: it holds none.
+    """
+    fields = _fields(line)
+    return _decoded(Notice, fields, str) if "subject" in fields else _decoded(Copied, fields, int)
+
+
+Message = TypeVar("Message")
+
+
+def _decoded(message: type[Message], fields: Mapping[str, Any], value: type) -> Message:
+    """A message all of whose fields are of one type."""
+    names = [each.name for each in dataclasses.fields(message)]  # type: ignore[arg-type]
+    try:
+        return message(**{name: value(fields[name]) for name in names})
+    except (KeyError, ValueError, TypeError) as error:
+        raise PeerError(f"not a {message.__name__.lower()}: {error!r}") from error
+
+
+def _line(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise PeerError(f"not a line of JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise PeerError("not a JSON object")
+    return fields

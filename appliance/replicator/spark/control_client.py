@@ -1,0 +1,93 @@
+"""A task's end of its control connection."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.errors import Unreachable
+from appliance.replicator.spark.assignment import (
+    Assignment,
+    Hello,
+    Report,
+    decode_assignment,
+    encode_hello,
+    encode_report,
+)
+from appliance.replicator.spark.control_connection import Stream, dialled, read_line
+from appliance.settings.target import Target
+
+_FLUSH_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEndpoint:
+    """Where a task finds the driver: a file, or a host and its port, where both ends know the token.
+
+    ``run`` and ``generation`` name the replicator's process, as ``Owner`` has it.
+    """
+
+    at: str | tuple[str, int]
+    token: str
+    run: str
+    generation: int
+
+
+class ControlClient:
+    """The connection; ``control_client`` makes and ends it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._reader, self._writer = stream
+
+    async def assignments(self) -> AsyncIterator[Assignment]:
+        """The task's assignments, until the driver says stop.
+
+        Raises:
+            Unreachable: the driver is gone, or has another task in this one's place.
+            PeerError: the driver is not understood.
+        """
+        while True:
+            try:
+                line = await read_line(self._reader)
+            except OSError as error:
+                raise Unreachable(f"the replicator is lost: {error}") from error
+            if not line:
+                raise Unreachable("the replicator has ended the connection")
+            assignment = decode_assignment(line)
+            if assignment is None:
+                return
+            yield assignment
+
+    def report(self, report: Report) -> None:
+        """Tell the driver."""
+        self._writer.write(encode_report(report))
+
+    async def close(self) -> None:
+        """End the connection once all has been sent, or nobody takes it."""
+        self._writer.close()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await self._writer.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def control_client(endpoint: DriverEndpoint, hello: Hello) -> AsyncIterator[ControlClient]:
+    """A connection to the driver, after the hello.
+
+    Raises:
+        Unreachable: there is none.
+    """
+    at = Path(endpoint.at) if isinstance(endpoint.at, str) else Target(*endpoint.at)
+    try:
+        stream = await dialled(at, endpoint.token)
+    except OSError as error:
+        cause = f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error}"
+        raise Unreachable(f"{socket.gethostname()} does not reach the replicator at {at}: {cause}") from error
+    stream[1].write(encode_hello(hello))
+    client = ControlClient(stream)
+    try:
+        yield client
+    finally:
+        await client.close()

@@ -1,0 +1,145 @@
+"""The work of one task: the lanes of its newest assignment, each in an asyncio task of its own. It knows no Spark."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from appliance.errors import ApplianceError, Superseded
+from appliance.kafka.client.interface import Cluster
+from appliance.link.model.checkpoint import Owner
+from appliance.link.model.naming import Naming
+from appliance.replicator.model.ledger import Ledger
+from appliance.replicator.read.source_reader import SourceReader
+from appliance.replicator.spark.assignment import Assignment, Copied, Notice, Report
+from appliance.replicator.write.lane import Lane
+from appliance.replicator.write.lane_runner import LaneRunner
+from appliance.settings.values import EngineSettings
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A lane that copies, until ``stopping``."""
+
+    runner: LaneRunner
+    stopping: asyncio.Event
+    task: asyncio.Task[None]
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.runner.ready.set()
+
+
+class TaskRunner:
+    """Copies by the lanes of the newest assignment; to be made and run in one event loop, once.
+
+    Args:
+        source: to read from.
+        destination: to write to.
+        naming: the link's.
+        engine: how to copy.
+        owner: the name that the lanes leave at the destination.
+        report: told the lanes' problems, and now and then what they have copied.
+    """
+
+    def __init__(
+        self,
+        source: Cluster,
+        destination: Cluster,
+        naming: Naming,
+        engine: EngineSettings,
+        owner: Owner,
+        report: Callable[[Report], None],
+    ) -> None:
+        self._source = source
+        self._destination = destination
+        self._naming = naming
+        self._engine = engine
+        self._owner = owner
+        self._report = report
+        self._reader = SourceReader(source, self._tell)
+        self._ledger = Ledger()
+        self._assignment = Assignment()
+        self._running: dict[int, _Running] = {}
+        self._ending: dict[int, asyncio.Task[None]] = {}
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self, assignments: AsyncIterator[Assignment]) -> None:
+        """Copy until there are no more assignments; transactions that have begun are finished, however it ends.
+
+        Raises:
+            Superseded: a lane was taken by another try of this task: one of the two has to go.
+            ApplianceError: what the assignments raise.
+        """
+        following = asyncio.create_task(self._follow(assignments), name="assignments")
+        summing = asyncio.create_task(self._sum_up(), name="summing")
+        await asyncio.wait([following, self._failed], return_when=asyncio.FIRST_COMPLETED)
+        for task in (following, summing):
+            task.cancel()
+        for lane in list(self._running):
+            self._stop(lane)
+        await asyncio.gather(following, summing, *self._ending.values(), return_exceptions=True)
+        await self._reader.close()
+        self._report_copied()
+        if self._failed.done():
+            self._failed.result()
+        following.result()
+
+    async def _follow(self, assignments: AsyncIterator[Assignment]) -> None:
+        async for assignment in assignments:
+            self._apply(assignment)
+
+    def _apply(self, assignment: Assignment) -> None:
+        """Begin, change and stop lanes; those that stay as they were are not disturbed."""
+        before, self._assignment = self._assignment.lanes, assignment
+        self._reader.bound(assignment.bytes_per_second)
+        for lane in before.keys() - assignment.lanes.keys():
+            self._stop(lane)
+        for lane, replicas in assignment.lanes.items():
+            if lane not in self._running:
+                self._begin(lane)
+            if replicas != before.get(lane):
+                self._running[lane].runner.assign(replicas, assignment.starts)
+
+    def _begin(self, lane: int) -> None:
+        owned = Lane(lane, self._destination, self._naming, self._owner, self._engine.transaction_timeout)
+        runner = LaneRunner(
+            owned, self._source, self._destination, self._reader, self._engine, self._tell, ledger=self._ledger
+        )
+        stopping = asyncio.Event()
+        work = self._run_lane(runner, stopping, self._ending.get(lane))
+        self._running[lane] = _Running(runner, stopping, asyncio.create_task(work, name=f"lane-{lane}"))
+
+    def _stop(self, lane: int) -> None:
+        running = self._running.pop(lane)
+        running.stop()
+        self._ending[lane] = running.task
+
+    async def _run_lane(self, runner: LaneRunner, stopping: asyncio.Event, before: asyncio.Task[None] | None) -> None:
+        """Run a lane once the one of that number that was stopped before it has ended."""
+        if before is not None:
+            await before
+        try:
+            await runner.run(stopping)
+        except Exception as error:  # a defect of ours: the lane would be copied by nobody
+            self._fail(error)
+        finally:
+            self._reader.forget(runner.replicas)
+
+    def _tell(self, subject: str, error: ApplianceError | None) -> None:
+        if isinstance(error, Superseded):
+            self._fail(error)
+        else:
+            self._report(Notice(subject, str(error or ""), type(error).__name__ if error else ""))
+
+    def _fail(self, error: Exception) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(error)
+
+    async def _sum_up(self) -> None:
+        while True:
+            await asyncio.sleep(self._engine.summary_seconds)
+            self._report_copied()
+
+    def _report_copied(self) -> None:
+        if rows := self._ledger.take():
+            self._report(Copied.of(rows))

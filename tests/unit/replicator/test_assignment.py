@@ -1,0 +1,54 @@
+import uuid
+
+import pytest
+
+from appliance.errors import PeerError
+from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.spark import assignment
+from appliance.replicator.spark.assignment import STOP, Assignment, Copied, Hello, Notice
+
+STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (100, -1))}
+ASSIGNMENT = Assignment(
+    {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)),)}, STARTS, bytes_per_second=500
+)
+ROW = LedgerRow("orders", 4, 1, 100, 110, 10, 900, 2, 1, 1_700_000_000_000)
+
+
+def test_what_is_said_is_understood() -> None:
+    hello, notice, copied = Hello(3, 17), Notice("lane 3", "no", "Fenced"), Copied(10, 900, 1, 2, 1)
+    assert assignment.decode_hello(assignment.encode_hello(hello)) == hello
+    assert assignment.decode_assignment(assignment.encode_assignment(ASSIGNMENT)) == ASSIGNMENT
+    assert assignment.decode_assignment(STOP) is None
+    for report in (notice, copied):
+        assert assignment.decode_report(assignment.encode_report(report)) == report
+
+
+def test_every_line_is_one_line() -> None:
+    line = assignment.encode_report(Notice("a\nb", "c\r\nd", "e"))
+    assert line.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"nonsense",
+        b"\xff",
+        b'{"lanes": 3, "starts": {}, "bytes_per_second": 0}',
+        b'{"task": "x", "attempt": []}',
+        b'{"subject": "x"}',
+        b'{"records": 1}',
+    ],
+)
+def test_nonsense_is_the_peers_fault(line: bytes) -> None:
+    for decode in (assignment.decode_hello, assignment.decode_assignment, assignment.decode_report):
+        with pytest.raises(PeerError):
+            decode(line)
+
+
+def test_what_was_copied_is_summed_over_the_partitions() -> None:
+    assert Copied.of([ROW, ROW]) == Copied(records=20, bytes=1800, partitions=2, raw_batches=4, rebuilt_batches=2)

@@ -1,0 +1,111 @@
+"""The driver's side of the tasks' reports and assignments; no Spark runs, and no broker is asked."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.link.model.replicas import DiscoveredTopics, Replica
+from appliance.replicator.driver import Replicator
+from appliance.replicator.establish import Established
+from appliance.replicator.model.trouble import Troubles
+from appliance.replicator.spark.assignment import Assignment, Copied, Notice
+from appliance.replicator.spark.task_reports import TaskReports
+from appliance.settings.bound import Bound
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from tests.support.settings import REQUIRED
+
+LANES = 4
+REPLICAS = tuple(Replica("orders", n, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)) for n in range(LANES))
+
+
+class Jvm:
+    tempdir = Path("nowhere")
+
+
+class Driver(Replicator):
+    """One whose job has begun, with the assignments that it has given."""
+
+    def __init__(self, tasks: int, replicas: tuple[Replica, ...] = REPLICAS, bytes_per_second: int = 0) -> None:
+        anything: Any = None
+        jvm: Any = Jvm()
+        bound = Bound(bytes_per_second, lambda: bytes_per_second)
+        super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, anything, anything, anything, bound)
+        self.given: list[Assignment] = []
+        self._control.assign = self.given.extend  # type: ignore[method-assign]
+        self._link, self._found, self._tasks = Established(LANES, 1), DiscoveredTopics(replicas), tasks
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_every_lane_is_assigned_once_and_a_tasks_second_try_gets_the_same() -> None:
+    driver = Driver(3)
+    driver._assign()
+    driver._assign()
+    first, second = driver.given[:3], driver.given[3:]
+    assert first == second
+    assert sorted(lane for assignment in first for lane in assignment.lanes) == list(range(LANES))
+
+
+def test_the_bound_is_shared_by_the_tasks_that_have_lanes() -> None:
+    driver = Driver(2, REPLICAS[:1], 1000)
+    driver._assign()
+    assert [assignment.bytes_per_second for assignment in driver.given if assignment.lanes] == [1000]
+    driver = Driver(2, REPLICAS, 1000)
+    driver._assign()
+    assert [assignment.bytes_per_second for assignment in driver.given] == [500, 500]
+
+
+def test_case_52_the_problems_of_a_task_that_was_replaced_are_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    # Nobody said that they were over, and the task in its place was not heard when it met them again.
+    reports = TaskReports(Troubles())
+    reports.new_job(2)
+    reports.begun(0)
+    reports.begun(1)
+    for _ in range(2):
+        reports.heard(0, Notice("lane 0", "no leader", "BrokerBusy"))
+    reports.heard(1, Notice("lane 1", "no answer", "Unreachable"))
+    assert lines(caplog) == ["no leader", "no answer"]
+    reports.begun(0)
+    reports.heard(0, Notice("lane 0", "no leader", "BrokerBusy"))
+    reports.heard(1, Notice("lane 1", "no answer", "Unreachable"))
+    assert lines(caplog) == ["no leader", "no answer", "no leader"]
+
+
+def test_what_a_task_has_copied_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    TaskReports(Troubles()).heard(0, Copied(10, 900, 1, 2, 1))
+    (record,) = caplog.records
+    assert record.getMessage() == "copied"
+    assert record.__dict__["fields"] == {
+        "task": 0,
+        "records": 10,
+        "bytes": 900,
+        "partitions": 1,
+        "raw_batches": 2,
+        "rebuilt_batches": 1,
+    }
+
+
+def test_a_lane_that_another_replicator_has_taken_ends_the_driver() -> None:
+    reports = TaskReports(Troubles())
+    reports.heard(0, Notice("lane 0", "lane 0 by another run", "Fenced"))
+    assert reports.fenced.is_set()
+    assert reports.fenced_from == "lane 0 by another run"
+
+
+def test_a_job_that_failed_is_over_with_when_every_task_of_the_next_has_begun(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    troubles = Troubles()
+    reports = TaskReports(troubles)
+    troubles.tell("spark", "a Spark job failed: why")
+    reports.new_job(2)
+    reports.begun(0)
+    reports.begun(0)
+    assert lines(caplog) == ["a Spark job failed: why"]
+    reports.begun(1)
+    assert lines(caplog) == ["a Spark job failed: why", "well again"]
