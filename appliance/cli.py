@@ -123,16 +123,16 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
 
 async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """The replicator with its console beside it; Java, the slowest to start, starts while the rest is imported."""
-    from appliance.replicator.spark.spark_jvm import java_machine
-    from appliance.replicator.spark.tempdir import scratch
+    from appliance.replicator.spark.spark_jvm import spark_jvm
+    from appliance.replicator.spark.tempdir import tempdir
     from appliance.settings.bound import Bound
 
     def bytes_per_second() -> int:
         return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
 
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
-    with scratch(settings.replicator) as directory:
-        async with java_machine(settings.engine, settings.replicator, parsed.env_file.resolve(), directory) as machine:
+    with tempdir(settings.replicator) as directory:
+        async with spark_jvm(settings.engine, settings.replicator, parsed.env_file.resolve(), directory) as machine:
             from appliance.replicator.driver import run_replicator
             from appliance.status.service import console
 

@@ -21,8 +21,8 @@ from appliance.replicator.model.trouble import Troubles
 from appliance.replicator.spark.seating import Notice, Seat
 from appliance.replicator.spark.seats import SeatServer
 from appliance.replicator.spark.session import Spark
-from appliance.replicator.spark.spark_jvm import JavaMachine, driver_host
-from appliance.replicator.spark.worker import Invitation
+from appliance.replicator.spark.spark_jvm import SparkJvm, driver_host
+from appliance.replicator.spark.worker import DriverEndpoint
 from appliance.settings.bound import Bound
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
@@ -42,7 +42,7 @@ _ROOM_INTERVAL = 4.0
 """An executor that ends has a successor sooner, in which Spark starts its task again: lanes need not be dealt anew."""
 
 
-async def run_replicator(settings: Settings, machine: JavaMachine, stopping: asyncio.Event, bound: Bound) -> None:
+async def run_replicator(settings: Settings, machine: SparkJvm, stopping: asyncio.Event, bound: Bound) -> None:
     """Copy until ``stopping``, within ``bound``.
 
     Raises:
@@ -61,7 +61,7 @@ class Replicator:
     def __init__(
         self,
         settings: Settings,
-        machine: JavaMachine,
+        machine: SparkJvm,
         stopping: asyncio.Event,
         source: KafkaCluster,
         destination: KafkaCluster,
@@ -151,7 +151,7 @@ class Replicator:
         """Slice after slice."""
         at = self._seats.address
         where = str(at) if isinstance(at, Path) else (at.host, at.port)
-        invitation = Invitation(where, self._seats.token, self._run, link.generation)
+        endpoint = DriverEndpoint(where, self._seats.token, self._run, link.generation)
         while not self._stopping.is_set() and self._fenced is None:
             self._changed.clear()
             dealt = lanes_of(self._found.replicas, link.lanes)
@@ -162,7 +162,7 @@ class Replicator:
                 seats = [
                     self._seat({lane: dealt[lane] for lane in seat}, link.starts) for seat in seats_of(dealt, tasks)
                 ]
-                await self._one_slice(spark, invitation, seats, tasks)
+                await self._one_slice(spark, endpoint, seats, tasks)
                 self._slice += 1
 
     def _seat(self, lanes: Mapping[int, Sequence[Replica]], starts: Mapping[str, StartOffsets]) -> Seat:
@@ -204,9 +204,9 @@ class Replicator:
                 await asyncio.sleep(_ROOM_INTERVAL)
                 changed_before, changed = changed, await self._room_now(spark) != tasks
 
-    async def _one_slice(self, spark: Spark, invitation: Invitation, seats: list[Seat], tasks: int) -> None:
+    async def _one_slice(self, spark: Spark, endpoint: DriverEndpoint, seats: list[Seat], tasks: int) -> None:
         self._seats.open(seats)
-        slice_task = asyncio.create_task(asyncio.to_thread(spark.slice, invitation, len(seats)), name="slice")
+        slice_task = asyncio.create_task(asyncio.to_thread(spark.slice, endpoint, len(seats)), name="slice")
         limit = asyncio.sleep(self._settings.engine.slice_seconds)
         news = [event.wait() for event in (self._changed, self._stopping, self._seats.unseated)]
         room = [self._room_changes(spark, tasks)] if self._settings.engine.in_a_cluster else []

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 
 from appliance.errors import ProcessFailed
 from appliance.replicator.spark.session import Spark
-from appliance.replicator.spark.spark_jvm import java_machine
+from appliance.replicator.spark.spark_jvm import spark_jvm
 from tests.support.engine import ENGINE
 from tests.support.kubernetes_api import SPARK_DEFAULTS, kubernetes_api
 from tests.support.patience import PATIENCE
@@ -25,7 +25,7 @@ async def test_on_kubernetes_strangers_are_refused_and_executors_get_the_secret_
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     with kubernetes_api() as api:
         engine = replace(ENGINE, spark_master=api.master, spark_driver_host="127.0.0.1", tasks=1)
-        async with java_machine(engine, "link", tmp_path / "setenv.sh", tmp_path) as machine:
+        async with spark_jvm(engine, "link", tmp_path / "setenv.sh", tmp_path) as machine:
             gateway = await machine.gateway()
             starting = asyncio.create_task(asyncio.to_thread(Spark, *gateway, engine))
             pod = await asyncio.to_thread(api.pods.get, timeout=PATIENCE)

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from appliance.replicator.spark.py4j_gateway import closed_gateway
-from appliance.replicator.spark.spark_jvm import java_machine
+from appliance.replicator.spark.spark_jvm import spark_jvm
 from bench.cases.spark import on_a_cluster
 from bench.lib import clusters
 from bench.lib.copying import Copying
@@ -152,7 +152,7 @@ async def test_strangers_who_reach_the_gateway_before_us_are_ended(
 ) -> None:
     for name in ("PYSPARK_PIN_THREAD", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
         monkeypatch.setenv(name, "")
-    async with java_machine(ENGINE, "link", tmp_path / "setenv.sh", tmp_path) as machine:
+    async with spark_jvm(ENGINE, "link", tmp_path / "setenv.sh", tmp_path) as machine:
         port, secret = await machine.gateway()
         (java,) = (process for process, part in processes() if part == DRIVER)
         assert ("127.0.0.1", port) in listeners(java)

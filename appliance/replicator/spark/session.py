@@ -16,8 +16,8 @@ from pyspark import SparkContext
 from appliance.errors import ProcessFailed
 from appliance.replicator.model.chunk import LedgerRow
 from appliance.replicator.spark.py4j_gateway import closed_gateway
-from appliance.replicator.spark.spark_error import blame
-from appliance.replicator.spark.worker import Invitation, work
+from appliance.replicator.spark.spark_error import spark_error
+from appliance.replicator.spark.worker import DriverEndpoint, work
 from appliance.settings.values import EngineSettings
 from appliance.version import VERSION
 
@@ -37,11 +37,11 @@ class Spark:
         # An executor has the Python that its own host's Spark worker has.
         os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
         self._master = engine.spark_master
-        self._prepared: tuple[Invitation, int, Any] | None = None
+        self._prepared: tuple[DriverEndpoint, int, Any] | None = None
         try:
             self._context: Any = SparkContext(gateway=closed_gateway(port, secret))
         except (Py4JError, OSError) as error:
-            raise ProcessFailed(f"SPARK_MASTER={self._master}: {blame(str(error))}") from error
+            raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
         # The thread that waits for Java's accumulators would say with a stack trace that Java has ended.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
         until = time.monotonic() + _EXECUTORS_PATIENCE
@@ -65,24 +65,24 @@ class Spark:
             "SPARK_AUTHENTICATE_SECRET is another, or no executor starts"
         )
 
-    def slice(self, invitation: Invitation, tasks: int) -> list[LedgerRow]:
+    def slice(self, endpoint: DriverEndpoint, tasks: int) -> list[LedgerRow]:
         """Run one slice and give its ledger; returns when all tasks have.
 
         Raises:
             ProcessFailed: a task failed on every try.
         """
         try:
-            rows: list[LedgerRow] = self._tasks(invitation, tasks).collect()
+            rows: list[LedgerRow] = self._tasks(endpoint, tasks).collect()
         except Py4JError as error:
-            raise ProcessFailed(blame(str(error))) from error
+            raise ProcessFailed(spark_error(str(error))) from error
         return rows
 
-    def _tasks(self, invitation: Invitation, tasks: int) -> Any:
+    def _tasks(self, endpoint: DriverEndpoint, tasks: int) -> Any:
         """What a slice runs; most are like the one before, and nothing is copied while one is made ready."""
-        if self._prepared is None or self._prepared[:2] != (invitation, tasks):
-            invited = dataclasses.asdict(invitation)
+        if self._prepared is None or self._prepared[:2] != (endpoint, tasks):
+            invited = dataclasses.asdict(endpoint)
             numbers = self._context.parallelize(range(tasks), tasks)
-            self._prepared = invitation, tasks, numbers.mapPartitions(lambda _: work(VERSION, invited))
+            self._prepared = endpoint, tasks, numbers.mapPartitions(lambda _: work(VERSION, invited))
         return self._prepared[2]
 
     def let_go(self) -> None:

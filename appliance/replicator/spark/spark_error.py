@@ -8,7 +8,7 @@ _NO_MODULE = re.compile(r"No module named '?([\w.]+)")
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 
 
-def blame(text: str) -> str:
+def spark_error(text: str) -> str:
     """The line."""
     if found := _NO_MODULE.search(text):
         return f"{_where(text)}its Python lacks {found[1]}: start its Spark worker by `appliance spark worker`"

@@ -31,8 +31,8 @@ _STOP_PATIENCE = 10.0
 _INTEGER = struct.Struct(">i")
 
 
-class JavaMachine:
-    """A running one; ``java_machine`` starts and ends it, and its user alone opens what is in ``scratch``."""
+class SparkJvm:
+    """A running one; ``spark_jvm`` starts and ends it, and its user alone opens what is in ``scratch``."""
 
     def __init__(self, process: asyncio.subprocess.Process, scratch: Path) -> None:
         self.scratch = scratch
@@ -72,7 +72,7 @@ class JavaMachine:
 
 
 @contextlib.asynccontextmanager
-async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratch: Path) -> AsyncIterator[JavaMachine]:
+async def spark_jvm(engine: EngineSettings, name: str, env_file: Path, scratch: Path) -> AsyncIterator[SparkJvm]:
     """Start it, in the thread of the event loop, and end it with the block; it keeps its files in ``scratch``.
 
     Raises:
@@ -111,7 +111,7 @@ async def java_machine(engine: EngineSettings, name: str, env_file: Path, scratc
         env={**os.environ, **environment},
         process_group=0,  # Ctrl-C is for us to hear
     )
-    machine = JavaMachine(process, scratch)
+    machine = SparkJvm(process, scratch)
     try:
         yield machine
     finally:

@@ -24,7 +24,7 @@ from appliance.replicator.spark.spark_jvm import (
     python_path,
     spark_home,
 )
-from appliance.replicator.spark.tempdir import scratch
+from appliance.replicator.spark.tempdir import tempdir
 from appliance.runtime.child_process import killed_with_parent
 from appliance.settings.values import EngineSettings
 
@@ -52,7 +52,7 @@ async def run_part(
     """
     if not engine.spark_master.startswith("spark://"):
         raise SettingsError([f"SPARK_MASTER={engine.spark_master}: expected spark://host:port"])
-    with scratch(f"spark-{part}") as directory:
+    with tempdir(f"spark-{part}") as directory:
         entries = part_configuration(engine, page_key=secrets.token_urlsafe(32))
         properties = private_file(directory / "spark.conf", properties_text(entries))
         at = host or own_address(engine.spark_master)

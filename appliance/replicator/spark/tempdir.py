@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def scratch(name: str) -> Iterator[Path]:
+def tempdir(name: str) -> Iterator[Path]:
     """A new directory, and the end of those that dead processes have left."""
     for left in Path(tempfile.gettempdir()).glob(f"{name}-*"):
         with contextlib.suppress(OSError), _locked(left):

@@ -41,7 +41,7 @@ from appliance.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Invitation:
+class DriverEndpoint:
     """Where a task asks for its seat: a file, or a host and its port, where both ends know the token.
 
     ``run`` and ``generation`` name the replicator's process, as ``Owner`` has it.
@@ -60,7 +60,7 @@ class Worker:
         self._settings = settings
         self._naming = Naming.of(settings)
         self._name = uuid.uuid4().hex
-        self._invitation: Invitation | None = None
+        self._invitation: DriverEndpoint | None = None
         self._runner = asyncio.Runner()
         self._source = source_cluster(settings)
         self._destination = destination_cluster(settings)
@@ -71,19 +71,19 @@ class Worker:
         self._stopping = asyncio.Event()
         self._driver: asyncio.StreamWriter | None = None
 
-    def work(self, invitation: Invitation) -> list[LedgerRow]:
+    def work(self, endpoint: DriverEndpoint) -> list[LedgerRow]:
         """Take a seat and copy until the driver ends the slice."""
-        return self._runner.run(self._work(invitation))
+        return self._runner.run(self._work(endpoint))
 
-    async def _work(self, invitation: Invitation) -> list[LedgerRow]:
-        reader, writer = await _dial(invitation)
+    async def _work(self, endpoint: DriverEndpoint) -> list[LedgerRow]:
+        reader, writer = await _dial(endpoint)
         try:
             writer.write(encode_hello(Hello(self._name, self._slice)))
             line = await seat_line(reader)
             if not line:
                 return []
             self._driver, self._stopping = writer, asyncio.Event()
-            self._invitation = invitation
+            self._invitation = endpoint
             self._bound(decode_share(await seat_line(reader)))
             await self._take(decode_seat(line))
             watch = asyncio.create_task(self._watch(reader), name="driver-watch")
@@ -150,7 +150,7 @@ _worker: Worker | None = None
 """A Python worker of Spark's serves many tasks; this is what it keeps from one to the next."""
 
 
-def work(version: str, invitation: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> list[LedgerRow]:
+def work(version: str, endpoint: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> list[LedgerRow]:
     """What a Spark task calls: the process's one worker does the slice. The arguments are the same in every release.
 
     Raises:
@@ -166,7 +166,7 @@ def work(version: str, invitation: Mapping[str, Any], environment: Mapping[str, 
         )
     if _worker is None:
         _worker = Worker(_own_settings(environment))
-    return _worker.work(Invitation(**invitation))
+    return _worker.work(DriverEndpoint(**endpoint))
 
 
 def _own_settings(environment: Mapping[str, str]) -> Settings:
@@ -180,10 +180,10 @@ def _own_settings(environment: Mapping[str, str]) -> Settings:
         raise SettingsError([f"on {host}: {fault}" for fault in error.faults]) from error
 
 
-async def _dial(invitation: Invitation) -> Stream:
-    at = Path(invitation.at) if isinstance(invitation.at, str) else Target(*invitation.at)
+async def _dial(endpoint: DriverEndpoint) -> Stream:
+    at = Path(endpoint.at) if isinstance(endpoint.at, str) else Target(*endpoint.at)
     try:
-        return await dialled_seat(at, invitation.token)
+        return await dialled_seat(at, endpoint.token)
     except OSError as error:
         cause = f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error}"
         raise Unreachable(f"{socket.gethostname()} does not reach the replicator at {at}: {cause}") from error

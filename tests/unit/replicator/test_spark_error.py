@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.replicator.spark.spark_error import blame
+from appliance.replicator.spark.spark_error import spark_error
 
 FAILED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent \
@@ -24,7 +24,7 @@ TRACE = """org.apache.spark.api.python.PythonException: Traceback (most recent c
     ],
 )
 def test_the_innermost_exception_of_a_task_is_what_is_said(said: str, line: str) -> None:
-    assert blame(FAILED + TRACE.format(said=said)) == line
+    assert spark_error(FAILED + TRACE.format(said=said)) == line
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,17 @@ def test_the_innermost_exception_of_a_task_is_what_is_said(said: str, line: str)
     ],
 )
 def test_a_host_without_our_python_is_told_how_to_start_its_worker(said: str) -> None:
-    line = blame(FAILED + said)
+    line = spark_error(FAILED + said)
     assert line.startswith("on 10.0.0.7: ")
     assert line.endswith(": start its Spark worker by `appliance spark worker`")
 
 
 def test_what_java_says_without_python_is_its_first_line() -> None:
     assert (
-        blame("An error occurred while calling None.\n: java.lang.Oops: all masters\n\tat x")
+        spark_error("An error occurred while calling None.\n: java.lang.Oops: all masters\n\tat x")
         == "java.lang.Oops: all masters"
     )
 
 
 def test_there_is_always_a_line() -> None:
-    assert blame("") == "Spark does not say why"
+    assert spark_error("") == "Spark does not say why"

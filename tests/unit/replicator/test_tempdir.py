@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.spark.tempdir import scratch
+from appliance.replicator.spark.tempdir import tempdir
 
 
 @pytest.fixture(autouse=True)
@@ -13,7 +13,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_goes_with_all_that_is_in_it(temporary: Path) -> None:
-    with scratch("replicator-a") as directory:
+    with tempdir("replicator-a") as directory:
         (directory / "file").touch()
         assert directory.parent == temporary
     assert list(temporary.iterdir()) == []
@@ -23,7 +23,7 @@ def test_what_the_dead_have_left_is_removed(temporary: Path) -> None:
     left = temporary / "replicator-a-dead"
     left.mkdir()
     (left / "file").touch()
-    with scratch("replicator-a") as directory:
+    with tempdir("replicator-a") as directory:
         assert list(temporary.iterdir()) == [directory]
 
 
@@ -34,6 +34,6 @@ def test_what_belongs_to_the_living_and_to_others_is_left_alone(temporary: Path)
     target.mkdir()
     link = temporary / "replicator-a-link"
     link.symlink_to(target)
-    with scratch("replicator-a") as first, scratch("replicator-a") as second:
+    with tempdir("replicator-a") as first, tempdir("replicator-a") as second:
         assert first != second
         assert set(temporary.iterdir()) == {other, target, link, first, second}
