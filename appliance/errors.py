@@ -1,7 +1,7 @@
 """The one taxonomy of what can go wrong.
 
 Foreign exceptions are translated where they enter, with their cause kept (``raise ... from``). Three questions are
-answered by the type, so that nobody needs to parse a message:
+answered by the type, so that no caller parses a message:
 
 - *whose fault is it*: ``SettingsError`` is the user's, ``PeerError`` the other end's, all else ours or the world's;
 - *does trying again help*: ``retriable``;
@@ -46,7 +46,7 @@ class ProcessFailed(ApplianceError):
 
 
 class Unreachable(ApplianceError):
-    """Nobody answers there now: refused, timed out, reset, closed."""
+    """The peer does not answer now: refused, timed out, reset, closed."""
 
     retriable = True
 
@@ -60,7 +60,7 @@ class OutOfDescriptors(Unreachable):
 
 
 class TimedOut(Unreachable):
-    """Nobody answered there in time."""
+    """The peer did not answer in time."""
 
 
 class PeerError(ApplianceError):
@@ -68,11 +68,11 @@ class PeerError(ApplianceError):
 
 
 class IdentityRefused(ApplianceError):
-    """TLS: one end does not accept who the other says it is."""
+    """TLS: one end does not accept the other's identity."""
 
 
 class HelloUnanswered(IdentityRefused):
-    """TLS: the other end hung up on our ClientHello without a word: it does not believe it."""
+    """TLS: the other end closed on our ClientHello without an answer: it does not accept it."""
 
 
 class ClockDiffers(IdentityRefused):
@@ -84,7 +84,7 @@ class SshUnreachable(Unreachable):
 
 
 class NoSshServer(PeerError):
-    """The SSH server's place is taken by something that speaks no SSH, or none of today's algorithms."""
+    """The peer in place of the SSH server speaks no SSH, or none of today's algorithms."""
 
 
 class HostKeyDiffers(IdentityRefused):
@@ -134,7 +134,7 @@ class BrokerBusy(BrokerRefused):
 class OutcomeUnknown(BrokerBusy):
     """A coordinator cannot say whether a transaction was committed: only a new epoch of its id decides that.
 
-    Whoever meets it begins anew with InitProducerId, and reads what was committed after that.
+    The caller begins anew with InitProducerId, and reads the commits after that.
     """
 
 
@@ -154,9 +154,9 @@ class GapFound(PartitionStopped):
     """The source no longer holds what comes next: going on leaves a gap, which has to be chosen and written down.
 
     Args:
-        first: the offset at which the copy is.
-        next: where it can go on; -1 when the log that held ``first`` is gone.
-        cause: why, in a few words.
+        first: the next offset to copy.
+        next: the offset at which the copy can go on; -1 when the log that held ``first`` is gone.
+        cause: the reason, in a few words.
     """
 
     def __init__(self, message: str, first: int, next: int, cause: str) -> None:  # noqa: A002
@@ -171,7 +171,7 @@ class CopyRefused(BrokerRefused):
 
     Args:
         partition: the destination's topic and partition.
-        first_offset: the source's, of the batch's first record; -1 as long as nobody has looked it up.
+        first_offset: the source's, of the batch's first record; -1 until it is looked up.
     """
 
     def __init__(self, message: str, code: str, partition: tuple[str, int], first_offset: int = -1) -> None:

@@ -1,4 +1,4 @@
-"""Where the shim listens: what the settings may say, and the two sockets, UDP and TCP, on one port."""
+"""The shim's address: the check of the settings, and the two sockets, UDP and TCP, on one port."""
 
 import contextlib
 import errno

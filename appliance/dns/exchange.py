@@ -1,21 +1,23 @@
-"""Asking another DNS server: one question, one reply, nothing kept.
+"""Ask another DNS server: one question, one reply, nothing kept.
 
 Each try has a random id and a socket of its own, connected, so that its source port is random too and the kernel
-drops what comes from elsewhere. What arrives and does not answer the question is ignored, and waiting goes on: a
-liar gets no say, only the deadline ends it (RFC 5452).
+drops packets from elsewhere. A packet that does not answer the question is ignored, and the wait goes on until its
+timeout (RFC 5452).
 """
 
 import asyncio
 import contextlib
 import dataclasses
 import secrets
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.dns.framing import framed, read_framed
-from appliance.dns.messages.question import Question
-from appliance.dns.messages.replies import is_reply_to
+from appliance.dns.messages.question import Question, is_reply_to
 from appliance.errors import Unreachable
 from appliance.settings.target import Target
+
+_LENGTH = struct.Struct("!H")
+"""A message on a TCP connection stands behind its length (RFC 1035, section 4.2.2)."""
 
 _Converse = Callable[[str, int, Question], Awaitable[bytes]]
 
@@ -24,8 +26,8 @@ async def ask_by_udp(server: Target, question: Question, timeouts: Sequence[floa
     """The server's reply in a datagram, under the question's own id.
 
     Args:
-        server: whom to ask.
-        question: what to ask.
+        server: the DNS server.
+        question: the question.
         timeouts: seconds to wait for each try, one at least.
 
     Raises:
@@ -93,3 +95,19 @@ async def _by_stream(host: str, port: int, asked: Question) -> bytes:
         return reply
     finally:
         writer.close()
+
+
+def framed(message: bytes) -> bytes:
+    """The message behind its length."""
+    return _LENGTH.pack(len(message)) + message
+
+
+async def read_framed(reader: asyncio.StreamReader) -> bytes:
+    """The next message of a connection.
+
+    Raises:
+        asyncio.IncompleteReadError: the peer closed.
+        OSError: the connection broke.
+    """
+    (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    return await reader.readexactly(length)

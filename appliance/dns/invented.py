@@ -1,4 +1,4 @@
-"""Names that nobody gave: does a resolver know them below a domain that SOURCE_BROKER_PATTERN allows?
+"""Invented names: test a resolver for them below a domain that SOURCE_BROKER_PATTERN allows.
 
 A wildcard record knows every name, and a cloud's DNS knows one that follows from each address of its network
 (``ip-10-0-0-7.ec2.internal``, ``10-0-0-7.default.pod.cluster.local``). Below such a domain a pattern allows every host.
@@ -21,7 +21,7 @@ _HOMES_MAX = 2
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A name that nobody gave, below a pattern's domain, and an address that the resolver has for it."""
+    """An invented name below a pattern's domain, and an address that the resolver has for it."""
 
     pattern: TargetPattern
     host: str
@@ -32,7 +32,7 @@ class Known:
 
 
 def remedy(pattern: TargetPattern) -> str:
-    """What to change."""
+    """The change that closes the pattern."""
     return (
         f"SOURCE_BROKER_PATTERN={pattern} reaches every host that this DNS knows: name the brokers' networks in "
         "TUNNEL_BROKER_NETWORKS on the source VM"
@@ -40,7 +40,7 @@ def remedy(pattern: TargetPattern) -> str:
 
 
 def labels(random: str, addresses: Iterable[str]) -> tuple[str, ...]:
-    """First labels of names that nobody gave: ``random``, and those that follow from ``addresses``."""
+    """First labels of invented names: ``random``, and those that follow from ``addresses``."""
     dashed = [address.replace(".", "-") for address in addresses if _is_ipv4(address)]
     return random, *(form.format(one) for one in dashed for form in _FORMS)
 
@@ -50,8 +50,8 @@ async def known_names(
 ) -> tuple[Known, ...]:
     """The first such name below each pattern that leads anywhere but to the brokers that are named.
 
-    Asked for are those of this machine's ``own`` addresses, which exist for sure, and of neighbours of the brokers'.
-    Nothing is known where the resolver does not answer.
+    The names are made of this machine's ``own`` addresses, which exist for sure, and of neighbours of the brokers'. A
+    resolver that does not answer knows none.
     """
     homes = await _homes(allowed.exact, resolve)
     machines = (*own, *local_addresses(homes[:1]))

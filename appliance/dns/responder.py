@@ -1,39 +1,54 @@
-"""What happens to one query between its arrival and its reply, whatever it came by."""
+"""One query from its arrival to its reply, by UDP or TCP."""
 
 import asyncio
+import enum
 import ipaddress
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from appliance.dns.counters import Outcome, QueryCounters
 from appliance.dns.messages.answers import Dismissed, answer_mapped, decode, refuse, servfail, truncate
-from appliance.dns.messages.question import Question
-from appliance.dns.messages.replies import response_code
+from appliance.dns.messages.question import Question, response_code
 from appliance.dns.upstream import Upstream
 from appliance.errors import ApplianceError
 
 Lookup = Callable[[str], Awaitable[ipaddress.IPv4Address | None]]
 """Maps a host, in its normal spelling, to the address it has here; None says that the name isn't ours.
 
-An ApplianceError says that it is ours and has no address: then nobody else is asked, who might know another one.
-It is asked at once for every question about a name, so several times in parallel for one host, and is cancelled when
-it takes longer than ``LOOKUP_TIMEOUT``.
+An ApplianceError says that it is ours and has no address: then the query is not forwarded, since another server might
+know another address. It is called for every query, so several times in parallel for one host, and is cancelled after
+``LOOKUP_TIMEOUT``.
 """
 
 LOOKUP_TIMEOUT = 4.0
-"""Seconds; less than the 5 s after which glibc and musl give up on the shim."""
+"""Longest look-up, in seconds: less than the 5 s after which glibc and musl give up on the shim."""
 
 log = logging.getLogger("appliance.dns")
+
+
+class Outcome(enum.StrEnum):
+    """The outcome of a query."""
+
+    MAPPED = "mapped"
+    FORWARDED = "forwarded"
+    REFUSED = "refused"
+    SERVFAIL = "servfail"
+    MALFORMED = "malformed"
+    DROPPED = "dropped"
+
+
+QueryCounters = Counter[Outcome]
+"""Queries by outcome: ``MALFORMED`` ones need no look-up, ``DROPPED`` ones came while too many were being answered."""
 
 
 class Responder:
     """Answers queries about mapped names, forwards or refuses the others.
 
     Args:
-        lookup: knows which names are mapped.
-        upstream: knows all other names; None means that they are refused.
+        lookup: maps names to addresses.
+        upstream: answers for all other names; None means that they are refused.
 
-    ``counters`` counts what became of the queries.
+    ``counters`` counts the queries by outcome.
     """
 
     def __init__(self, lookup: Lookup, upstream: Upstream | None) -> None:

@@ -7,18 +7,17 @@ from collections.abc import Callable, Coroutine
 from typing import cast
 
 from appliance.dns.binding import bind, check
-from appliance.dns.counters import Outcome, QueryCounters
-from appliance.dns.framing import framed, read_framed
-from appliance.dns.responder import Lookup, Responder
+from appliance.dns.exchange import framed, read_framed
+from appliance.dns.responder import Lookup, Outcome, QueryCounters, Responder
 from appliance.dns.upstream import Upstream
 from appliance.settings.values import DnsSettings
 
 __all__ = ["DnsServer", "Lookup"]
 
 QUERIES_MAX = 512
-"""Datagrams being answered; one more is dropped, and its client asks again."""
+"""Most datagrams being answered at once; one more is dropped, and its client asks again."""
 CONNECTIONS_MAX = 64
-"""TCP connections; one more is closed at once."""
+"""Most TCP connections; one more is closed at once."""
 IDLE_TIMEOUT = 10.0
 """Seconds within which a TCP client sends its next query, and takes its reply."""
 
@@ -32,8 +31,8 @@ class DnsServer:
     """Serves DNS from ``start`` to ``close``.
 
     Args:
-        settings: where to listen, port 0 for any, and whom to ask about names that aren't ours.
-        lookup: knows which names are ours.
+        settings: the address to listen on, port 0 for any, and the resolver for names that aren't ours.
+        lookup: maps the names that are ours.
     """
 
     def __init__(self, settings: DnsSettings, lookup: Lookup) -> None:
@@ -52,7 +51,7 @@ class DnsServer:
 
     @property
     def counters(self) -> QueryCounters:
-        """What has become of the queries so far."""
+        """The queries so far, by outcome."""
         return self._responder.counters
 
     async def start(self) -> None:

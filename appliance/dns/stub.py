@@ -1,12 +1,11 @@
-"""Finding the addresses of a host: by a DNS server that the settings name, or by the system's resolver."""
+"""Find the addresses of a host: by a DNS server that the settings name, or by the system's resolver."""
 
 import asyncio
 import socket
 from collections.abc import Sequence
 
 from appliance.dns.exchange import ask_by_tcp, ask_by_udp
-from appliance.dns.messages.question import Question
-from appliance.dns.messages.replies import addresses_in, is_truncated, response_code
+from appliance.dns.messages.question import Question, addresses_in, is_truncated, response_code
 from appliance.errors import NameUnresolved, PeerError, Unreachable
 from appliance.settings.target import Target, is_ip_literal
 

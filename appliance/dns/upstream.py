@@ -1,4 +1,4 @@
-"""Forwarding: questions about names that aren't ours go to the resolver that the machine had before."""
+"""Forward questions about names that aren't ours to the resolver that the machine had before."""
 
 import logging
 
@@ -9,7 +9,7 @@ from appliance.errors import Unreachable
 from appliance.settings.target import Target
 
 FORWARDS_MAX = 128
-"""Questions in flight. The bound also ends a loop that goes through other servers and cannot be seen from here."""
+"""Most questions in flight. The bound also ends a loop that goes through other servers and cannot be seen from here."""
 
 TIMEOUTS = (1.5, 2.5)
 """Seconds for each try; together less than the 5 s that glibc and musl wait for the shim."""

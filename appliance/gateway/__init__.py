@@ -5,5 +5,5 @@
 - ``destination_side``: the source brokers' names and ports on this VM's loopback.
 - ``endpoints``, ``watcher``: an address for each broker, and the brokers that live metadata name.
 - ``command``: ``appliance source`` and ``appliance destination``.
-- ``status``, ``destination_status``: health and metrics over HTTP.
+- ``status``: health and metrics over HTTP.
 """

@@ -1,4 +1,4 @@
-"""The destination VM: the source brokers' names and ports, on its own loopback, until it is told to stop."""
+"""The destination VM: the source brokers' names and ports, on its own loopback, until it is stopped."""
 
 import asyncio
 import contextlib
@@ -8,10 +8,9 @@ from functools import partial
 
 from appliance.dns.addresses import AddressBook
 from appliance.dns.server import DnsServer
-from appliance.gateway.destination_status import DestinationStatus
 from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.model.health import Keys
-from appliance.gateway.status import FAILURE, StatusPages, serving
+from appliance.gateway.status import FAILURE, DestinationStatus, StatusPages, serving
 from appliance.gateway.watcher import BrokerWatcher, resolver
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.runtime.background import in_background

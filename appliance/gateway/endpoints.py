@@ -1,4 +1,4 @@
-"""Where the destination VM reaches the source brokers: an address for each name, the broker's own ports on it."""
+"""Endpoints of the source brokers on the destination VM: an address for each name, with the broker's own ports."""
 
 import asyncio
 import ipaddress
@@ -10,9 +10,9 @@ from appliance.errors import NameUnresolved, SettingsError
 from appliance.settings.target import AllowedTargets, Target, normal_host
 
 ASKED_MAX = 1000
-"""Names, and endpoints, at most when a program asks for one more: it may ask for any number of invented names."""
+"""Most names, and endpoints, opened on demand: a program may ask for any number of invented names."""
 PORTS_ASKED_MAX = 16
-"""Ports of a name that are opened because somebody asks for it; of a wider range only those that metadata names."""
+"""Most ports of a name that are opened on demand; of a wider range only those that metadata names."""
 
 log = logging.getLogger("appliance.gateway")
 
@@ -28,7 +28,7 @@ class Endpoints:
     """Opens the endpoints of the allowed names: the exact ones at once, others when they are asked for or listed.
 
     Args:
-        allowed: which names there may be, on which ports.
+        allowed: the names that there may be, and their ports.
         book: gives each name its address.
         client: listens there and carries to the broker.
     """
@@ -44,7 +44,7 @@ class Endpoints:
 
     @property
     def count(self) -> int:
-        """How many endpoints are open."""
+        """The number of open endpoints."""
         return len(self._open)
 
     async def open_exact(self) -> None:
@@ -70,11 +70,11 @@ class Endpoints:
     async def lookup(self, host: str) -> ipaddress.IPv4Address | None:
         """The address of ``host``, its endpoints open by then; None when the name is not ours.
 
-        When an endpoint cannot be opened the log says so, and the next question tries again; the asker gets the address
-        and finds nobody there, as with any broker that is down.
+        When an endpoint cannot be opened the log says so, and the next query tries again; the client gets the address,
+        and is refused there, as by any broker that is down.
 
         Raises:
-            NameUnresolved: the name is ours, and one too many; nobody else is to be asked for it.
+            NameUnresolved: the name is ours, and one too many; no other resolver is to be asked.
             SettingsError: all addresses are given.
         """
         host = normal_host(host)

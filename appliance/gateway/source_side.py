@@ -1,4 +1,4 @@
-"""The source VM: a tunnel server that dials the source brokers, until it is told to stop."""
+"""The source VM: a tunnel server that dials the source brokers, until it is stopped."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
 
 
 def broker_resolver(settings: TunnelSettings) -> Resolve:
-    """What finds the brokers' addresses on the source VM."""
+    """The resolver of the brokers' addresses on the source VM."""
     return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses
 
 

@@ -1,7 +1,7 @@
-"""Asks the source cluster for its brokers through the tunnel, again and again, and opens what the allow-list allows.
+"""Poll the source cluster's brokers through the tunnel, and open the endpoints that the allow-list allows.
 
 Law: forwarding works without it. A cluster that is silent, a key that it refuses and a certificate that is not trusted
-are said once, shown, and asked again.
+are logged once, shown, and tried again.
 """
 
 import asyncio
@@ -18,29 +18,29 @@ from appliance.kafka.protocol.metadata import Metadata
 from appliance.settings.target import AllowedTargets, Target
 
 PAUSE = 3.0
-"""Seconds between two looks: how late a broker that joined is noticed, at most."""
+"""Seconds between two polls: a broker that joined is noticed after it at the latest."""
 RETRY, RETRY_MAX = 1.0, 12.0
-"""Seconds between two looks while the cluster does not tell: the first pause, and that to which they grow, doubling."""
+"""Seconds between two polls while they fail: the first pause, and that to which they double."""
 
 log = logging.getLogger("appliance.gateway")
 
 
 class Cluster(Protocol):
-    """Whoever knows the brokers."""
+    """A source of live metadata."""
 
     async def metadata(self, topics: Sequence[str] | None) -> Metadata:
-        """What the cluster says of itself; raises ApplianceError."""
+        """The cluster's metadata; raises ApplianceError."""
 
 
 class BrokerWatcher:
     """Keeps the endpoints in step with the cluster.
 
     Args:
-        cluster: is asked.
-        allowed: which of its brokers there may be.
-        endpoints: where they are opened.
+        cluster: the source's metadata.
+        allowed: the allow-list.
+        endpoints: opens the brokers' endpoints.
 
-    ``view`` is what is known now, ``failures`` counts the looks at which the cluster did not tell.
+    ``view`` holds the known brokers, ``failures`` counts the failed polls.
     """
 
     def __init__(self, cluster: Cluster, allowed: AllowedTargets, endpoints: Endpoints) -> None:
@@ -52,18 +52,18 @@ class BrokerWatcher:
         self.failures: Counter[Fault] = Counter()
 
     async def run(self) -> None:
-        """Look for ever."""
+        """Poll until cancelled."""
         retry = RETRY
         while True:
-            if await self.look():
+            if await self.poll():
                 retry = RETRY
                 await asyncio.sleep(PAUSE)
             else:
                 await asyncio.sleep(retry)
                 retry = min(2 * retry, RETRY_MAX)
 
-    async def look(self) -> bool:
-        """Look once; whether the cluster told its brokers."""
+    async def poll(self) -> bool:
+        """Ask once; True if the cluster listed its brokers."""
         try:
             metadata = await self._cluster.metadata([])
         except ApplianceError as error:

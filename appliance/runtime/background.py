@@ -1,4 +1,4 @@
-"""Work beside the work: it never ends by itself, and whatever goes wrong in it ends nothing else."""
+"""Background tasks: they run until they are cancelled, and a failure in one ends nothing else."""
 
 import asyncio
 import contextlib
@@ -10,18 +10,19 @@ from appliance.errors import SettingsError
 Work = Callable[[], Awaitable[None]]
 
 _RETRY = 5.0
+"""Seconds before a failed task starts again."""
 
 
 @contextlib.asynccontextmanager
 async def in_background(log: logging.Logger, failure: str, **work: Work) -> AsyncIterator[None]:
-    """Do all of the work, each in a task of its name, while the block runs; what fails is begun anew after a while.
+    """Run each ``work`` in a task of its name while the block runs; one that fails starts again after some seconds.
 
     Args:
-        log: where a failure is told; of one that comes again only the first is.
-        failure: what to say of a defect, with ``{}`` for the name of the work.
+        log: gets each failure once; repetitions of the same one are left out.
+        failure: the line for an unexpected error, with ``{}`` for the name of the work.
     """
     tasks = [
-        asyncio.create_task(_for_ever(one, log, failure.format(name)), name=f"{log.name} {name}")
+        asyncio.create_task(_forever(one, log, failure.format(name)), name=f"{log.name} {name}")
         for name, one in work.items()
     ]
     try:
@@ -32,17 +33,17 @@ async def in_background(log: logging.Logger, failure: str, **work: Work) -> Asyn
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _for_ever(work: Work, log: logging.Logger, failure: str) -> None:
-    told = ""
+async def _forever(work: Work, log: logging.Logger, failure: str) -> None:
+    logged = ""
     while True:
         try:
             await work()
         except SettingsError as error:
-            if str(error) != told:
+            if str(error) != logged:
                 log.warning(str(error))
-            told = str(error)
-        except Exception as error:  # a defect here must not end what it is beside
-            if repr(error) != told:
+            logged = str(error)
+        except Exception as error:  # an unexpected error here must not end the main work
+            if repr(error) != logged:
                 log.exception(failure, extra={"fields": {}})
-            told = repr(error)
+            logged = repr(error)
         await asyncio.sleep(_RETRY)

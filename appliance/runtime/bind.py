@@ -1,4 +1,4 @@
-"""What the system says to whoever wants to listen on a port and may not, in one line that names what to change."""
+"""Translate the errors of a refused port into one line that names the setting to change."""
 
 import contextlib
 import errno
@@ -17,10 +17,10 @@ _CURES = {
 
 @contextlib.contextmanager
 def port_refused(variable: str, at: Target) -> Iterator[None]:
-    """Translate what the system says to a listener.
+    """Translate the system's error in the block.
 
     Raises:
-        SettingsError: it does not give ``at``; ``variable`` is what to change.
+        SettingsError: ``at`` cannot be had; it names ``variable``.
     """
     try:
         yield

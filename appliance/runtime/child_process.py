@@ -1,8 +1,8 @@
-"""Becomes another program that the kernel kills when the process that started it dies, however that dies.
+"""Run a program that the kernel kills when its parent process dies, however that dies.
 
-``python owned.py PARENT COMMAND...``: asks Linux for SIGKILL at the parent's death (prctl(2), PR_SET_PDEATHSIG), makes
-sure that the parent has not died before, and executes the command, which inherits the wish. The wish lies here, in a
-program of its own, because Python code between fork and exec can deadlock in a process with threads.
+``python child_process.py PARENT COMMAND...``: sets the parent-death signal to SIGKILL (prctl(2), PR_SET_PDEATHSIG),
+makes sure that the parent has not died before, and executes the command, which inherits the signal. This is a program
+of its own because Python code between fork and exec can deadlock in a process with threads.
 
 "Parent" is the thread that forked: start children only from a thread that stays, such as the one of the event loop.
 """
@@ -17,12 +17,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def killed_with_parent(command: Sequence[str]) -> list[str]:
-    """The command that runs ``command``, which dies with the process that calls this."""
+    """The command line that runs ``command`` until it ends or this process dies."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def die_with(parent: int) -> None:
-    """From now on this process dies when its parent does; at once, if that was ``parent`` and has died already."""
+    """Have this process die when its parent does; at once, if that was ``parent`` and has died already."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -30,7 +30,7 @@ def die_with(parent: int) -> None:
 
 
 def main(parent: int, command: list[str]) -> None:
-    """Replaces this process by ``command``, which dies with the process ``parent``."""
+    """Replace this process by ``command``, which dies with the process ``parent``."""
     die_with(parent)
     try:
         os.execvp(command[0], command)

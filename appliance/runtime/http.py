@@ -1,6 +1,6 @@
 """A small HTTP/1.1 server for a few pages that are read with GET: one request on each connection, everything bounded.
 
-h11 holds the protocol's rules; here are the socket, the deadline and the pages.
+h11 holds the protocol's rules; this file has the socket, the timeout and the pages.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from appliance.settings.target import Target
 TEXT = "text/plain; charset=utf-8"
 _HEAD_MAX = 16 * 1024
 _CONNECTIONS_MAX = 64
-_DEADLINE = 10.0
+_TIMEOUT = 10.0
 _READ_BYTES = 4096
 
 
@@ -37,18 +37,18 @@ Pages = Callable[[str], Awaitable[Page]]
 class HttpServer:
     """Serves ``pages`` until it is closed."""
 
-    def __init__(self, pages: Pages, deadline: float = _DEADLINE) -> None:
-        """``deadline``: seconds for a connection, from its first byte to its last."""
+    def __init__(self, pages: Pages, seconds: float = _TIMEOUT) -> None:
+        """``seconds``: longest time of a connection, from its first byte to its last."""
         self._pages = pages
-        self._deadline = deadline
+        self._seconds = seconds
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
 
     async def start(self, variable: str, at: Target) -> Target:
-        """Listen; where. Port 0 is any free one.
+        """Listen, and return the address. Port 0 is any free one.
 
         Raises:
-            SettingsError: the system does not give it; ``variable`` is what to change.
+            SettingsError: the address cannot be had; it names ``variable``.
         """
         with port_refused(variable, at):
             self._server = await asyncio.start_server(self._accept, at.host, at.port, limit=_READ_BYTES)
@@ -83,7 +83,7 @@ class HttpServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(self._seconds):
                 try:
                     await self._answer(reader, writer)
                     writer.close()
@@ -109,7 +109,7 @@ class HttpServer:
 
 
 async def _request(protocol: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
-    """The head of the request; None when the client says nothing and goes."""
+    """The head of the request; None when the client closes without one."""
     while True:
         event = protocol.next_event()
         if isinstance(event, h11.Request):

@@ -20,26 +20,26 @@ class Bound:
         self.bytes_per_second = bytes_per_second
         self._read = read
         self._seen = bytes_per_second
-        self._told = ""
+        self._logged = ""
 
     async def follow(self, seconds: float, changed: Callable[[int], None]) -> None:
-        """Look every so many seconds, for ever."""
+        """Read the settings every ``seconds``, until cancelled."""
         while True:
             await asyncio.sleep(seconds)
-            if self.look():
+            if self.read_again():
                 log.info("bound changed", extra={"fields": {"bytes_per_second": self.bytes_per_second}})
                 changed(self.bytes_per_second)
 
-    def look(self) -> bool:
-        """Look once; whether another bound holds now. What cannot be read changes nothing, and is told once."""
+    def read_again(self) -> bool:
+        """Read once; True if another bound holds now. Unreadable settings change nothing, and are logged once."""
         try:
             read = self._read()
         except SettingsError as error:
-            if str(error) != self._told:
+            if str(error) != self._logged:
                 log.warning(f"the settings cannot be read again, the bound stays: {error}")
-            self._told = str(error)
+            self._logged = str(error)
             return False
-        self._told = ""
+        self._logged = ""
         seen, self._seen = self._seen, read
         if read != seen or read == self.bytes_per_second:
             return False

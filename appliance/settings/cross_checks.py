@@ -1,4 +1,4 @@
-"""Faults that no variable shows alone: values that do not go together, files that do not go with the machine."""
+"""Faults that show only between values, or between values and this machine's files."""
 
 import ipaddress
 import ssl
@@ -27,7 +27,7 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
 
 
 def _weak_secrets(settings: Settings) -> list[str]:
-    """Those that strangers may try guesses at, with what is to be done; other parties have chosen the others."""
+    """Weak secrets among those that an attacker can try to guess, each with a stronger one."""
     judged = {
         "SHARED_SECRET": settings.tunnel.secret,
         "SHARED_SECRET_PREVIOUS": settings.tunnel.previous_secret,
@@ -48,7 +48,7 @@ def _stronger(name: str, settings: Settings) -> str:
 
 
 def _known_names(settings: Settings) -> Iterator[str]:
-    """What others know of the link."""
+    """Names of the link that an attacker may know."""
     yield from (settings.tunnel.server.host, settings.topics.suffix)
     yield from (pattern.domain for pattern in settings.tunnel.allowed.patterns)
     for cluster in (settings.source, settings.destination):
@@ -91,7 +91,7 @@ def _timeouts(settings: Settings) -> list[str]:
 
 
 def _spark(engine: EngineSettings) -> list[str]:
-    """What a Spark cluster needs to be told, and this host alone does not."""
+    """Settings that a Spark cluster requires, and local mode does not."""
     faults = []
     if engine.in_a_cluster and not engine.tasks:
         faults.append(f"TASKS=0: expected how many cores of SPARK_MASTER={engine.spark_master} copy at once")
@@ -118,7 +118,7 @@ def _authorities(cluster: ClusterSettings) -> list[str]:
 
 
 def _keys(ssh: SshSettings) -> list[str]:
-    """Which of SSH's key files is not what it has to be; one that is not named is a fault of its own already."""
+    """Unusable SSH key files; one that is not named is a fault of its own already."""
     files = (
         ("TUNNEL_SSH_KEY_FILE", ssh.files.key, read_private_key),
         ("TUNNEL_SSH_HOST_KEYS_FILE", ssh.files.host_keys, read_public_keys),

@@ -53,7 +53,7 @@ def _gone(environment: Mapping[str, str]) -> list[str]:
 
 
 class _Reading:
-    """One pass over the environment; a faulty value is noted and replaced, so that the pass goes on to the next."""
+    """One pass over the environment; a faulty value is noted and replaced, so that all faults are found."""
 
     def __init__(self, environment: Mapping[str, str], role: Role) -> None:
         self._environment = environment
@@ -80,7 +80,7 @@ class _Reading:
     def value(self, variable: Variable[_T], *, wanted: bool = True, more: str = "") -> _T:
         """The value of ``variable``; it may be absent where it has a default, or the role or ``wanted`` says so.
 
-        ``more`` is said after the reason where it is missing.
+        ``more`` follows the reason where it is missing.
         """
         text = self._secret(variable) if variable.confidential else self._environment.get(variable.name, "").strip()
         if text is None:
@@ -123,7 +123,7 @@ def _read_absolute(file: str) -> str:
 
 
 def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
-    """It shows the path of a file that exists, and no other: that may be the secret itself."""
+    """Show the path of a file that exists, and no other: that may be the secret itself."""
     if os.path.isabs(file) and os.path.lexists(file):
         return f"{file_name}={_printable(file)}: {error}"
     cause = "no such file" if os.path.isabs(file) and not isinstance(error.__cause__, PermissionError) else error
@@ -172,7 +172,7 @@ def _tunnel(
     files, ssh = _certificate_files(reading), _ssh(reading)
     if ssh and ssh.login.server.host == host:
         host = "127.0.0.1"
-    # The source VM's own sshd dials the tunnel server on loopback: nobody else needs to reach it then.
+    # The source VM's own sshd dials the tunnel server on loopback: no other host needs to reach it then.
     by_default = "0.0.0.0" if ssh is None or not is_itself(host) else host if is_ip_literal(host) else "127.0.0.1"
     return reading.build(
         TunnelSettings,

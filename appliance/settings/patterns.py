@@ -1,6 +1,6 @@
-"""What SOURCE_BROKER_PATTERN may not cover: domains that strangers share, and ports on which no broker listens.
+"""Limits of SOURCE_BROKER_PATTERN: no domain that others share, no port on which no broker listens.
 
-A pattern stands for names and ports that nobody has seen yet. So it has to have a port of a broker that is named, and
+A pattern stands for names and ports that are not known yet. So it has to have a port of a broker that is named, and
 what else its range covers has to be harmless: no port below 1024, and none that another service is known by. A broker
 on such a port is named in SOURCE_BROKER_SERVERS, which makes the port a broker's, for patterns too. Hosted Kafka fits:
 one port for all brokers (9092 to 9098; 443 behind routes), or a range with one for each (14001 and on, 30000 and on).
@@ -101,7 +101,7 @@ def _other_service(port: int) -> str | None:
 
 
 def _is_shared(domain: str) -> bool:
-    """Whether anybody can have a name below ``domain``, or below a domain below it.
+    """True if anybody can have a name below ``domain``, or below a domain below it.
 
     By the public suffix list (publicsuffix.org), as its package brought it, and by ours.
     """

@@ -16,17 +16,17 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key, l
 from appliance.settings.shell_lines import check_one_line
 
 _SECRET_MAX = 4096
-"""Bytes of a secret in a file, at most."""
+"""Largest secret in a file, in bytes."""
 
 _BYTE_ORDER_MARK = "\ufeff"
-"""Some editors put it before UTF-8 text, where nobody sees it."""
+"""Some editors put it, unseen, before UTF-8 text."""
 
 _PRIVATE = "expected an Ed25519 private key, as made by: ssh-keygen -t ed25519 -N ''"
 _PUBLIC = "expected Ed25519 public keys, one a line as in a .pub file"
 
 
 def is_open_to_others(status: os.stat_result) -> bool:
-    """Whether others than the file's user and group may do anything with it.
+    """True if others than the file's user and group may do anything with it.
 
     The group may: that is how Kubernetes hands a secret to a container.
     """
@@ -34,7 +34,7 @@ def is_open_to_others(status: os.stat_result) -> bool:
 
 
 def is_open_to_group(status: os.stat_result) -> bool:
-    """Whether the group may do anything with it, and should not: it may read what root hands to another user."""
+    """True if the group may do more with it than read what root hands to another user."""
     handed = status.st_uid == 0 != os.geteuid()
     return bool(status.st_mode & (stat.S_IRWXG & ~stat.S_IRGRP if handed else stat.S_IRWXG))
 
@@ -59,7 +59,7 @@ def read_private(path: Path, limit: int = -1) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """A pipe that nobody writes to is refused, and not waited for."""
+    """Refuse a pipe without a writer, and do not wait for one."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

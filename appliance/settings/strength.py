@@ -1,6 +1,6 @@
 """The strength of a secret that people choose: the guesses it withstands, as zxcvbn estimates them.
 
-Law: whoever guesses a secret guesses every part of it, so a part that withstands enough guesses will do. What is judged
+Law: to guess a secret is to guess every part of it, so a part that withstands enough guesses will do. What is judged
 is a part: without the separators between words, which guessers try first; without what has been there before, which the
 estimator would count again; and no more than 72 characters, since its time grows with their square.
 
@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Iterable
 
 GUESSES_MIN = 2**90
-"""That a secret has to withstand. Whoever has recorded a connection may try as many as they like."""
+"""Guesses that a secret has to withstand: a recorded connection can be tried against as many as an attacker likes."""
 
 _JUDGED = 72
 _LOOKED_AT = 1024
@@ -34,17 +34,17 @@ _FINDINGS = {
 """Our words for the estimator's patterns."""
 
 _KNOWN = ("kafka", "replicator", "replication", "tunnel", "shared", "secret", "source", "destination", "cluster")
-"""Words that everybody connects with a link."""
+"""Words that anyone connects with a link."""
 
 
 def weakness(secret: str, names: Iterable[str] = ()) -> str | None:
-    """Why ``secret`` is too easy to guess, without any part of it; None when it is not.
+    """The reason why ``secret`` is too easy to guess, without any part of it; None when it is not.
 
     Args:
         secret: what is judged.
         names: what others know of the link, such as the names of its clusters and hosts.
     """
-    guesses, found = _judged(_told_once(re.sub(r"[\s._-]+", "", secret[:_LOOKED_AT]))[:_JUDGED], _words(names))
+    guesses, found = _judged(_without_repeats(re.sub(r"[\s._-]+", "", secret[:_LOOKED_AT]))[:_JUDGED], _words(names))
     if guesses >= GUESSES_MIN:
         return None
     made_of = f"it holds {' and '.join(found)}" if found else "it is short"
@@ -56,7 +56,7 @@ def weakness(secret: str, names: Iterable[str] = ()) -> str | None:
 
 @functools.cache
 def new_secret(_variable: str) -> str:
-    """A strong one for a variable, 264 random bits in base64; the same in each fault that a process tells."""
+    """A strong one for a variable, 264 random bits in base64; the same in each fault of a process."""
     return base64.b64encode(secrets.token_bytes(33)).decode()
 
 
@@ -65,7 +65,7 @@ def _words(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(word for word in split.union(_KNOWN) if len(word) > 2))
 
 
-def _told_once(text: str) -> str:
+def _without_repeats(text: str) -> str:
     """``text`` without what is in it a second time, in upper or lower case."""
     kept, at = "", 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""What the tunnel may reach: broker addresses, exact or by pattern, as values.
+"""Addresses as values: brokers, exact or by pattern, and logins at servers.
 
 Grammar of one entry::
 
@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 
 PORTS_MAX = 1000
-"""Ports of one pattern, at most: it should not name every service of its domain."""
+"""Most ports of one pattern: it should not name every service of its domain."""
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
@@ -29,7 +29,7 @@ def normal_host(host: str) -> str:
 
 
 def is_ip_literal(host: str) -> bool:
-    """Whether ``host`` is an IPv4 or IPv6 address rather than a name."""
+    """True if ``host`` is an IPv4 or IPv6 address rather than a name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -38,7 +38,7 @@ def is_ip_literal(host: str) -> bool:
 
 
 def is_itself(host: str) -> bool:
-    """Whether every machine calls itself so."""
+    """True for the names of loopback, which are every machine's own."""
     return host.removeprefix("[").removesuffix("]") in ("localhost", "127.0.0.1", "::1")
 
 
@@ -110,7 +110,7 @@ class TargetPattern:
         return range(self.port, self.port + self.count)
 
     def matches_host(self, host: str) -> bool:
-        """Whether ``host`` is a legal name below the domain."""
+        """True if ``host`` is a legal name below the domain."""
         host = normal_host(host)
         return host.endswith("." + self.domain) and _legal_name(host)
 
@@ -127,7 +127,7 @@ class AllowedTargets:
     patterns: tuple[TargetPattern, ...] = ()
 
     def allows(self, target: Target) -> bool:
-        """Whether the tunnel may carry a connection to ``target``; never to an IP literal."""
+        """True if the tunnel may carry a connection to ``target``; never to an IP literal."""
         return not is_ip_literal(target.host) and target.port in self.ports_of(target.host)
 
     def ports_of(self, host: str) -> tuple[int, ...]:

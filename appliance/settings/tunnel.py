@@ -25,7 +25,7 @@ from appliance.settings.variable import Variable
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """One end's identity as PEM files: the authority it believes, its certificate with the chain, its private key."""
+    """One end's identity as PEM files: the authority it trusts, its certificate with the chain, its private key."""
 
     authority: Annotated[
         Path,

@@ -1,6 +1,6 @@
 """An end's certificate from files, as an authority of the operator's has signed it.
 
-What is checked here is what the other end would refuse, or what only this VM can see: that the key is private and
+Checked here is all that the other end would refuse, or that only this VM can see: that the key is private and
 belongs to the certificate, that the certificate is valid now, and that its SAN holds exactly one URI, this end's name
 in this link (``certificates.peer_name``). Whether the other end's certificate is signed by one of the authorities, TLS
 decides; with the old and the new one in the file, an authority can be changed while connections come and go.
@@ -39,7 +39,7 @@ def read_credentials(files: CertificateFiles, link: str, role: Side) -> Credenti
 
 
 def signature_of(files: CertificateFiles) -> _Signature:
-    """What changes when one of ``files`` is written or replaced."""
+    """A value that changes when one of ``files`` is written or replaced."""
     return tuple(_state(path) for path in (files.authority, files.certificate, files.key))
 
 

@@ -3,18 +3,18 @@
 Both VMs know SHARED_SECRET and the link's name, so both can make the link's certificate authority without copying a
 file:
 
-    scalar = 1 + subkey(link key, "certificate authority", 48 bytes) mod (order - 1)     (see ``link_key``)
+    scalar = 1 + subkey(link key, "certificate authority", 48 bytes) mod (order - 1)     (see ``kdf``)
 
 The scalar is the CA's private key on NIST P-256; taking 128 bits more than the order has leaves no measurable bias
 (FIPS 186-5, A.2.1). Each process then signs a leaf for itself: a fresh key that exists only in its memory, with its
 role and the link in the SAN as ``replicator-link://<link>/<role>``, good only for a TLS server (source) or only for a
 TLS client (destination).
 
-Both are valid from and to fixed days, far away: whoever holds the secret can sign another, so that an end would protect
-nothing, and a beginning that is taken from a clock which is wrong for a moment would break the link until a restart.
-That an end is there now, its first flight proves. Revoking means changing the secret.
+Both are valid from and to fixed days, far away: a holder of the secret can sign another, so that an expiry would
+protect nothing, and a start taken from a clock that is wrong for a moment would break the link until a restart. The
+first flight proves that an end is there now. Revoking means changing the secret.
 
-Nobody but who knows the secret sees a certificate (``first_flight``). Guesses of the secret can be tried at home
+Only a peer that knows the secret sees a certificate (``first_flight``). Guesses of the secret can be tried at home
 against a recorded ClientHello: this is why its derivation is memory-hard and why a weak secret is refused.
 """
 
@@ -43,7 +43,7 @@ _EXTENDED_KEY_USAGE = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credentials:
-    """What TLS needs, in PEM: the authority that it believes, and its own certificate behind its private key."""
+    """TLS credentials in PEM: the trusted authority, and the own certificate behind its private key."""
 
     authority: bytes
     key_and_certificate: bytes

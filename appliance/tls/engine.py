@@ -19,14 +19,14 @@ _RECORD_SIZE = 16384
 """The most plaintext that one TLS record holds (RFC 8446, section 5.1), so that one read empties a record."""
 
 _INCOMING, _OUTGOING = ssl.MemoryBIO(), ssl.MemoryBIO()
-"""What OpenSSL reads from and writes to, for every connection of the process, one after the other in one thread.
+"""The memory BIOs of every connection of the process, used one after the other in one thread.
 
 Both are empty between any two calls: OpenSSL keeps the start of a record for itself, and what it writes is taken away
 at once. A BIO never shrinks, so that BIOs of its own would cost each connection for ever what its largest read cost.
 """
 
 _IDENTITY_REASONS = ("CERTIFICATE", "UNKNOWN_CA", "DECRYPT_ERROR", "ACCESS_DENIED")
-"""What OpenSSL's names of errors and alerts have in common when they are about who somebody is.
+"""Parts of OpenSSL's names of errors and alerts that concern the peer's identity.
 
 DECRYPT_ERROR is among them: with it OpenSSL answers a signature that does not verify (RFC 8446, section 6.2).
 """
@@ -44,8 +44,8 @@ class TlsLayer:
     read whether the server was. ``ended`` is true once the peer's close_notify has arrived.
 
     Args:
-        context: says which role it takes, and whom it believes.
-        wire: what the handshake's clear text becomes on its way; None: it goes as OpenSSL has made it.
+        context: its role, and the authorities that it trusts.
+        wire: rewrites the handshake's clear text; None: it goes as OpenSSL has made it.
     """
 
     def __init__(self, context: ssl.SSLContext, wire: Wire | None = None) -> None:
@@ -126,7 +126,7 @@ class TlsLayer:
         self.handshaken = True
 
     def _clear(self) -> None:
-        """Leave nothing for the next connection: what is written is ours, what follows an end or a fault nobody's."""
+        """Leave nothing for the next connection: take what is written, drop what follows an end or a fault."""
         self._ready += _OUTGOING.read()
         _INCOMING.read()
 

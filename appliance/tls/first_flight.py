@@ -1,8 +1,8 @@
 """The first flight of TLS 1.3, and where in it a client proves that it knows the secret; pure.
 
 The server answers a ClientHello only if its legacy_session_id is a token that was made with the link's key, now, and
-for exactly this ClientHello. To everybody else it says nothing: no certificate, no alert. Nobody can put the token of
-one ClientHello on another: the random number and the key share are under its seal.
+for exactly this ClientHello. To any other client it sends nothing: no certificate, no alert. No one can put the token
+of one ClientHello on another: the random number and the key share are under its seal.
 
 Layout of what goes in clear text (RFC 8446, sections 4.1.2, 4.1.3 and 5.1)::
 
@@ -35,7 +35,7 @@ _HANDSHAKE, _ALERT = 22, 21
 _CLIENT_HELLO, _SERVER_HELLO = 1, 2
 _RECORD_HEADER = 5
 _SESSION_ID_AT = _RECORD_HEADER + 4 + 2 + 32
-"""Where the length of legacy_session_id stands in a record."""
+"""Offset of the length of legacy_session_id in a record, in bytes."""
 
 _TAG_SIZE, _TIME_SIZE = 24, 8
 TOKEN_SIZE = _TAG_SIZE + _TIME_SIZE
@@ -103,7 +103,7 @@ def client_hello(received: bytes) -> bytes | None:
 
 
 def _check_prefix(received: bytes) -> None:
-    """Refuse at the first byte that differs, so that nobody waits for what cannot come."""
+    """Refuse at the first byte that differs, without waiting for the rest."""
     for at, expected in ((0, _HANDSHAKE), (1, 3), (_RECORD_HEADER, _CLIENT_HELLO), (_SESSION_ID_AT, TOKEN_SIZE)):
         if len(received) > at and received[at] != expected:
             raise NotProven
@@ -188,11 +188,11 @@ def _masked(time: bytes, tag: bytes, keys: TokenKeys) -> bytes:
 
 
 class ClientWire:
-    """What a client's OpenSSL says in clear text, as it goes over the wire, and what the server says, the way back.
+    """Rewrites the clear text of a client's handshake: OpenSSL's on its way out, the server's on its way in.
 
     Args:
         keys: the token's.
-        now: when the token is made, in seconds since 1970.
+        now: the token's time, in seconds since 1970.
     """
 
     def __init__(self, keys: TokenKeys, now: float) -> None:
@@ -204,7 +204,7 @@ class ClientWire:
         self.done = False
 
     def outgoing(self, data: bytes) -> bytes:
-        """The wire's bytes for what OpenSSL has to send."""
+        """OpenSSL's bytes to the wire's."""
         if not self._token:
             self._token = token_for(data, self._keys, self._now)
             return with_session_id(data, self._token)
@@ -212,7 +212,7 @@ class ClientWire:
         return _CHANGE_CIPHER_SPEC + data if self._greeted else data
 
     def incoming(self, data: bytes | memoryview) -> bytes:
-        """OpenSSL's bytes for what the wire has brought.
+        """The wire's bytes to OpenSSL's.
 
         Raises:
             PeerError: it is no TLS server, or none that had our token.
@@ -255,7 +255,7 @@ def _first_record(data: bytearray) -> bytes | None:
 
 
 def _is_our_server_hello(record: bytes) -> bool:
-    """Whether it is one ServerHello, whole, with room for an echoed token."""
+    """True if it is one ServerHello, whole, with room for an echoed token."""
     return (
         len(record) > _SESSION_ID_AT + TOKEN_SIZE
         and record[5] == _SERVER_HELLO
@@ -265,9 +265,9 @@ def _is_our_server_hello(record: bytes) -> bool:
 
 
 class ServerWire:
-    """What a server's OpenSSL says in clear text, as it goes over the wire: the echo of ``token`` is added.
+    """Rewrites the clear text of a server's handshake: the echo of ``token`` is added.
 
-    Nothing of what comes in has to change: the ClientHello was taken apart before (``proof_in``).
+    Nothing on its way in has to change: the ClientHello was taken apart before (``proof_in``).
     """
 
     def __init__(self, token: bytes) -> None:
@@ -275,7 +275,7 @@ class ServerWire:
         self.done = False
 
     def outgoing(self, data: bytes) -> bytes:
-        """The wire's bytes for what OpenSSL has to send."""
+        """OpenSSL's bytes to the wire's."""
         self.done = True
         if data[0] != _HANDSHAKE:
             return data
@@ -283,7 +283,7 @@ class ServerWire:
         return with_session_id(data[:size], self._token) + _CHANGE_CIPHER_SPEC + data[size:]
 
     def incoming(self, data: bytes | memoryview) -> bytes:
-        """OpenSSL's bytes for what the wire has brought."""
+        """The wire's bytes to OpenSSL's."""
         return bytes(data)
 
 

@@ -1,7 +1,7 @@
-"""Who the two ends of a link are to each other: TLS 1.3 with certificates at both ends.
+"""The mutual identity of a link's two ends: TLS 1.3 with certificates at both.
 
 An end accepts the opposite role of the same link and nothing else, and it is checked twice: in the handshake, because a
-source's certificate is good only for servers and a destination's only for clients, so that a refused peer is told by an
+source's certificate is good only for servers and a destination's only for clients, so that a refused peer gets an
 alert; and by ``Identity.check``, which reads the name.
 
 The credentials are made from the shared secret (``certificates``) or read from files (``certificate_files``). In both
@@ -9,7 +9,7 @@ cases the client's first flight proves that it knows the secret, before the serv
 
 No session is ever resumed: the server issues no tickets, so every connection proves both identities anew.
 
-While the secret is being changed the client has two; it takes the previous one only until the server has once believed
+While the secret is being changed the client has two; it takes the previous one only until the server has once accepted
 the new one.
 """
 
@@ -39,27 +39,27 @@ REMEDY = (
     "SHARED_SECRET (or the authority of the certificate files), SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID must be "
     "the same on both VMs, one of them prepared as the source and the other as the destination"
 )
-"""What to change when an identity is refused."""
+"""The change for a refused identity."""
 
 SILENCE_REMEDY = (
     "SHARED_SECRET, SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID must be the same on both VMs, and their clocks right; "
     "bin/appliance doctor tells which it is"
 )
-"""What to change when the server hangs up on the client's hello without a word."""
+"""The change for a server that closes on the client's hello without an answer."""
 
 CLOCK_REMEDY = "set the clocks of both VMs by NTP, or renew the certificate if it is a file's"
-"""What to change when a certificate is not valid yet, or no longer."""
+"""The change for a certificate that is not valid yet, or no longer."""
 
 
 DAYS_WARNING = 30.0
-"""Days before the end of a certificate from which somebody should look."""
+"""Days before the end of a certificate at which warnings begin."""
 
 RENEWAL_REMEDY = "renew the file of TUNNEL_CERTIFICATE_FILE on that VM"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Known:
-    """What one secret gives an end: the keys of the first flight's token, TLS, and the certificate that it shows."""
+    """An end's TLS by one secret: the keys of the first flight's token, the context, and the own certificate."""
 
     tokens: TokenKeys
     context: ssl.SSLContext
@@ -67,12 +67,12 @@ class Known:
 
 
 class Identity:
-    """One end's proof of who it is, and what it demands of the other end's.
+    """One end's proof of its identity, and its check of the other end's.
 
     Args:
         link: the link's name.
-        role: which end this is: the source is the TLS server, the destination the client.
-        known: for each secret the token's keys, and the credentials that are shown and believed. The first is that
+        role: the end: the source is the TLS server, the destination the client.
+        known: for each secret the token's keys, and the credentials that are shown and trusted. The first is that
             of SHARED_SECRET, one more that of SHARED_SECRET_PREVIOUS.
     """
 
@@ -100,12 +100,12 @@ class Identity:
 
     @property
     def known(self) -> Known:
-        """What the next connection begins with; the one after it may need another."""
+        """The credentials of the next connection; the one after it may need others."""
         return self._known[0]
 
     @property
     def every_known(self) -> tuple[Known, ...]:
-        """All that this end could begin with."""
+        """All credentials that this end could use."""
         return tuple(self._known)
 
     def days_left(self) -> float:
@@ -118,7 +118,7 @@ class Identity:
         return len(self._known) > 1
 
     def renew(self, credentials: Credentials) -> None:
-        """Be known by ``credentials`` from the next connection on.
+        """Use ``credentials`` from the next connection on.
 
         Raises:
             SettingsError: TLS does not take them; then everything is as before.
@@ -127,13 +127,13 @@ class Identity:
         self._known = [replace(each, context=context, certificate=leaf) for each in self._known]
 
     def refused(self, known: Known) -> None:
-        """One end did not believe the other with ``known``: if there is another secret, its turn has come."""
+        """One end refused the other with ``known``: if there is another secret, use that next."""
         if self.believes_previous and known.tokens is self.known.tokens:
             self._known.reverse()
             log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
     def believed(self, known: Known) -> None:
-        """Both ends believed each other with ``known``: if that is the new secret, the previous one has had its day."""
+        """Both ends accepted each other with ``known``: if that is the new secret, drop the previous one."""
         if self.believes_previous and known.tokens is self._newest:
             self._known = [each for each in self._known if each.tokens is self._newest]
             log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})

@@ -1,4 +1,4 @@
-"""The link's key: the one slow derivation from SHARED_SECRET that both VMs do without copying a file.
+"""The link's key: derived once, slowly, from SHARED_SECRET on each VM, without copying a file.
 
     link key = scrypt(SHARED_SECRET, salt, n=2**17, r=8, p=1), 32 bytes                     (RFC 7914)
     salt     = "replicator-link" | for each of the two cluster ids: length u16 | id
@@ -28,5 +28,5 @@ def link_key(secret: Secret, source_id: str, destination_id: str) -> bytes:
 
 
 def subkey(key: bytes, purpose: str, size: int = _SIZE) -> bytes:
-    """``size`` bytes for one purpose, which tell nothing of ``key`` nor of another purpose's."""
+    """``size`` bytes for one purpose, independent of ``key`` and of other purposes' bytes."""
     return HKDFExpand(algorithm=SHA256(), length=size, info=purpose.encode()).derive(key)

@@ -1,4 +1,4 @@
-"""Decides which first flights come from somebody who knows the secret, now, and for the first time; pure."""
+"""Check that a first flight comes from a peer that knows the secret, now, and for the first time; pure."""
 
 from collections.abc import Callable
 
@@ -12,13 +12,13 @@ TOLERANCE = 120.0
 class ProofCheck:
     """Examines the first flights of one server.
 
-    It remembers each token for as long as that could be played again. Only who knows the secret can make it remember
-    one, and the limit of handshakes bounds how many.
+    It remembers each token for as long as it could be replayed. Only a peer that knows the secret can make it remember
+    one, and the limit of handshakes bounds their number.
 
     Args:
         keys: the link's.
         clock: seconds since 1970.
-        monotonic: seconds by a clock that nobody sets.
+        monotonic: seconds by a clock that is never set.
     """
 
     def __init__(self, keys: TokenKeys, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:

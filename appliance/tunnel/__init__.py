@@ -1,12 +1,11 @@
-"""The encrypted way between the two VMs.
+"""The encrypted connection between the two VMs.
 
     connection -> mTLS -> CONNECT target -> relay
 
 - ``server``, ``client``: the two ends.
 - ``first_flight_reader``: a connection until the first bytes have proved who is there.
 - ``connections``: the tasks of one end's connections, drained, never orphaned.
-- ``connect_request``, ``broker_dialer``, ``dialler``: the question for a target, the dial to it, the dial to the
-  server.
+- ``dialler``, ``broker_dialer``: the client's dial to the server and its CONNECT, the server's dial to the target.
 - ``certificate_reload``: certificate files that change while connections stand.
 - ``probe``, ``outage_log``: the tunnel tried step by step, and one log line for each change of state.
 - ``model``: CONNECT, the allow-list, timeouts and counters; no IO.

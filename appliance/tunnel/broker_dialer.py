@@ -1,6 +1,6 @@
-"""The source brokers as the source VM's end reaches them.
+"""The source VM's dial to the source brokers.
 
-Asked in this order: is the target on the allow-list, what are its addresses, may they be dialled, who answers there.
+In this order: check the target against the allow-list, resolve its name, check the addresses, connect.
 """
 
 import asyncio
@@ -36,9 +36,9 @@ class BrokerDialer:
     """Dials targets, and carries connections to them.
 
     Args:
-        settings: what may be dialled.
+        settings: the allow-list and the networks.
         resolve: finds the addresses of an allowed target.
-        counters: where dials and relays are counted.
+        counters: count dials and relays.
     """
 
     def __init__(self, settings: TunnelSettings, resolve: Resolve, timeouts: Timeouts, counters: Counters) -> None:
@@ -49,11 +49,11 @@ class BrokerDialer:
         self._report = OutageLog("target", _LINES, "target reached again")
 
     async def dial(self, target: Target) -> TcpChannel:
-        """A connection to ``target``; the log is told of what changes.
+        """A connection to ``target``; changes of a target's state are logged.
 
         Raises:
-            TargetRefused: it is not on the allow-list, or its name leads where no broker lives.
-            Unreachable: its name is not resolved, or nobody answers there.
+            TargetRefused: it is not on the allow-list, or its name resolves to a forbidden address.
+            Unreachable: its name is not resolved, or the target does not answer.
         """
         try:
             with self._counters.dials.timed():
@@ -66,7 +66,7 @@ class BrokerDialer:
         return channel
 
     async def carry(self, near: Channel, far: Channel, target: Target) -> None:
-        """Relay between the peer's ``near`` and the ``far`` that ``dial`` gave, told to the log with its bytes."""
+        """Relay between the peer's ``near`` and the ``far`` of ``dial``; its begin and end are logged, with bytes."""
         log.info("tunnel connection opened", extra={"fields": {"peer": near.peer, "target": str(target)}})
         summary = await relay(near, far, self._timeouts.linger, self._settings.idle_seconds, self._counters)
         fields = {"peer": near.peer, "target": str(target), **summary.fields()}

@@ -1,4 +1,4 @@
-"""Takes new certificate files as they come, without ending a connection: those that stand keep what they began with."""
+"""Reload certificate files when they change; established connections keep the certificates that they began with."""
 
 import asyncio
 import logging
@@ -11,34 +11,34 @@ from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY, Identity
 
 log = logging.getLogger("appliance.tunnel")
 
-LOOK_SECONDS = 1.0
-"""How often the files are looked at."""
+CHECK_SECONDS = 1.0
+"""Seconds between two checks of the files."""
 
 
 class CertificateReload:
-    """Gives an end its identity, whose files it looks at as long as the block runs; without files it does no more.
+    """Gives an end its identity, and checks its files for changes while the block runs, if it has any.
 
-    A set that cannot be used, like one of which only the first file is written yet, changes nothing, is told once, and
-    is looked at again until it is good.
+    A set that cannot be used, like one of which only the first file is written yet, changes nothing, is logged once,
+    and is checked again until it is good.
 
     Raises:
         SettingsError: the files cannot be used from the start.
     """
 
     def __init__(self, settings: TunnelSettings, role: Side) -> None:
-        # Before they are read: what replaces them meanwhile is then seen to be new.
+        # Taken before they are read, so that a replacement meanwhile is noticed.
         self._taken = signature_of(settings.files) if settings.files else None
         self._identity = Identity.of(settings, role)
         self._files = settings.files
         self._link = settings.link
         self._role = role
-        self._told_days: int | None = None
+        self._logged_days: int | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Identity:
         if self._files:
             loop = asyncio.get_running_loop()
-            self._tell_days()
+            self._log_days()
             self._tasks.append(loop.create_task(self._run(self._files), name="certificate renewal"))
         return self._identity
 
@@ -47,28 +47,28 @@ class CertificateReload:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _tell_days(self) -> None:
-        """Say once a day that the certificate ends soon."""
+    def _log_days(self) -> None:
+        """Warn once a day that the certificate ends soon."""
         days = math.floor(self._identity.days_left())
-        if days < DAYS_WARNING and days != self._told_days:
+        if days < DAYS_WARNING and days != self._logged_days:
             log.warning(f"this VM's certificate ends soon: {RENEWAL_REMEDY}", extra={"fields": {"days_left": days}})
-        self._told_days = days
+        self._logged_days = days
 
     async def _run(self, files: CertificateFiles) -> None:
-        told = ""
+        logged = ""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             seen = signature_of(files)
-            self._tell_days()
+            self._log_days()
             if seen == self._taken:
                 continue
             try:
                 self._identity.renew(read_credentials(files, self._link, self._role))
             except SettingsError as error:
-                if str(error) != told:
+                if str(error) != logged:
                     log.warning("new certificate files not taken yet", extra={"fields": {"cause": str(error)}})
-                told = str(error)
+                logged = str(error)
             else:
                 log.info("certificate files taken", extra={"fields": {"certificate": str(files.certificate)}})
-                self._taken, told = seen, ""
-                self._tell_days()
+                self._taken, logged = seen, ""
+                self._log_days()

@@ -1,7 +1,7 @@
-"""The destination VM's end: endpoints on loopback, each of which is one source broker for whoever connects to it.
+"""The destination VM's end: endpoints on loopback, each of which stands for one source broker.
 
-While the server is away, connections are refused at once by a reset rather than left hanging, so that Kafka clients see
-at once what they understand: a broker that is down. Every connection to an endpoint becomes one TLS connection to the
+While the server is away, connections are refused at once by a reset rather than left hanging, so that Kafka clients
+see at once a broker that is down. Every connection to an endpoint becomes one TLS connection to the
 server, over TCP or in a channel of an SSH connection (``dialler``).
 """
 
@@ -31,9 +31,8 @@ from appliance.errors import (
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
-from appliance.tunnel.connect_request import request_target
 from appliance.tunnel.connections import Connections
-from appliance.tunnel.dialler import dialler
+from appliance.tunnel.dialler import dialler, request_target
 from appliance.tunnel.limits.breaker import Breaker
 from appliance.tunnel.limits.connection_limit import ConnectionLimit
 from appliance.tunnel.limits.fd_limit import FD_REMEDY
@@ -68,7 +67,7 @@ SSH_LINES = (
         "authorized_keys",
     ),
 )
-"""What to change, by what is wrong with the SSH server that carries the tunnel."""
+"""The line to log for each fault of the SSH server that carries the tunnel, with the change to make."""
 
 _SERVER_LINES = (
     *SSH_LINES,
@@ -99,7 +98,7 @@ class TunnelClient:
     """Carries connections from ``open_endpoint`` to ``drain``, or as a context manager.
 
     Args:
-        settings: where the server is, how many connections.
+        settings: the server's address, the limit of connections.
         identity: the destination's.
     """
 
@@ -148,7 +147,7 @@ class TunnelClient:
         self._connections.start(near, self._serve(near, target), f"tunnel connection to {target}")
 
     async def _serve(self, near: Channel, target: Target) -> None:
-        with contextlib.suppress(Unreachable):  # no slot: the log has been told, and the end of this task is a reset
+        with contextlib.suppress(Unreachable):  # no slot: it is logged, and the end of this task is a reset
             async with self._limit.slot():
                 await self._carry(near, target)
 
@@ -165,12 +164,12 @@ class TunnelClient:
         log.info("endpoint connection closed", extra={"fields": fields})
 
     async def _reach(self, near: Channel, target: Target) -> Channel | None:
-        """A channel to ``target``, for ``near`` to be relayed to; None when there is none, the log has said why."""
+        """A channel to ``target``, for ``near`` to be relayed to; None when there is none; the reason is logged."""
         try:
             async with self._handshakes:
                 if not self._admitted():
                     return None
-                with self._told_to_breaker():
+                with self._reported_to_breaker():
                     far = await self._reach_server()
         except ApplianceError as error:
             self._server_failed(error)
@@ -185,7 +184,7 @@ class TunnelClient:
         return None
 
     async def _reach_server(self) -> TlsChannel:
-        """A channel to the server, which has proved that it is the other end of this link."""
+        """A channel to the server, which has proved its identity."""
         known = self._identity.known
         with self.counters.dials.timed():
             far = await self._dialler.dial(lambda: client_channel(known))
@@ -204,9 +203,9 @@ class TunnelClient:
         return far
 
     async def _connect(self, far: TlsChannel, target: Target) -> bool:
-        """Whether the server has connected ``far`` to ``target``; if not, the log says why."""
+        """True if the server has connected ``far`` to ``target``; if not, the reason is logged."""
         try:
-            with self._told_to_breaker():
+            with self._reported_to_breaker():
                 answer = await request_target(far, target, self._timeouts.answer)
         except ApplianceError as error:
             self._server_failed(error)
@@ -221,15 +220,15 @@ class TunnelClient:
         return True
 
     def _admitted(self) -> bool:
-        """Whether the server is worth a try now; if so, tell what became of it."""
+        """True if the breaker admits a try now; the outcome has to be reported to it."""
         admitted = self._breaker.admits(asyncio.get_running_loop().time())
         if not admitted:
             self.counters.refused[Refusal.AWAY] += 1
         return admitted
 
     @contextlib.contextmanager
-    def _told_to_breaker(self) -> Iterator[None]:
-        """A try ends also when it ends as nobody expects: else the breaker would wait for its outcome for ever."""
+    def _reported_to_breaker(self) -> Iterator[None]:
+        """Report an unexpected end of a try as a failure, too: else the breaker would wait for its outcome forever."""
         try:
             yield
         except ApplianceError:

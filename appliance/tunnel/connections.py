@@ -14,7 +14,7 @@ class Connections:
     """The tasks that carry connections, from their start to the drain.
 
     Args:
-        counters: where they are counted.
+        counters: count them.
     """
 
     def __init__(self, counters: Counters) -> None:
@@ -22,7 +22,7 @@ class Connections:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, channel: Channel, work: Coroutine[None, None, None], name: str) -> None:
-        """Do ``work``, to which ``channel`` belongs: when it is over, so is the channel."""
+        """Run ``work`` in a task; ``channel`` is reset when it is over."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         self._counters.open += 1

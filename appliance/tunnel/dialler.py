@@ -1,11 +1,15 @@
-"""The way from the destination VM to the tunnel server: a TCP connection, or a channel of an SSH connection."""
+"""The destination VM's way to a target: the dial to the tunnel server, by TCP or inside SSH, and the CONNECT."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from appliance.errors import TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
+from appliance.tunnel.model.connect import Answer, ConnectClient
 from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.dial import dial
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 
@@ -16,13 +20,13 @@ class Dialler(Protocol):
     """Connects channels to the tunnel server."""
 
     async def login(self) -> None:
-        """Be known to the SSH server, where there is one."""
+        """Log in to the SSH server, where there is one."""
 
     async def dial(self, make: Callable[[], _Kind]) -> _Kind:
         """Connect the channel that ``make`` makes."""
 
     async def close(self) -> None:
-        """Leave nothing behind."""
+        """Close all connections."""
 
 
 class TcpDialler:
@@ -33,24 +37,46 @@ class TcpDialler:
         self._timeouts = timeouts
 
     async def login(self) -> None:
-        """Nobody is on the way."""
+        """Nothing to do: no SSH server is on the way."""
 
     async def dial(self, make: Callable[[], _Kind]) -> _Kind:
         """Connect the channel that ``make`` makes.
 
         Raises:
-            TimedOut, OutOfDescriptors, Unreachable: as ``tunnel.dial``.
+            TimedOut, OutOfDescriptors, Unreachable: as ``stream.dial``.
         """
         return await dial((self._server.host.strip("[]"),), self._server.port, self._timeouts.dial, make)
 
     async def close(self) -> None:
-        """Each channel has an owner of its own."""
+        """Nothing to do: each channel has an owner of its own."""
 
 
 def dialler(settings: TunnelSettings, timeouts: Timeouts) -> Dialler:
-    """The way that the settings name."""
+    """The dialler for the settings: by TCP, or inside SSH."""
     if settings.ssh is None:
         return TcpDialler(settings.server, timeouts)
     from appliance.tunnel.ssh.carrier import SshCarrier
 
     return SshCarrier(settings.ssh, settings.server, timeouts)
+
+
+async def request_target(channel: Channel, target: Target, seconds: float) -> Answer:
+    """The server's answer to a CONNECT to ``target``; the target's first bytes stay in the channel.
+
+    Raises:
+        TimedOut: no answer within ``seconds``.
+        IdentityRefused: it does not accept our identity.
+        PeerError: its bytes are no answer to a CONNECT.
+        Unreachable: it closed.
+    """
+    connect = ConnectClient(target)
+    channel.send(connect.request())
+    answer = None
+    try:
+        async with asyncio.timeout(seconds):
+            while answer is None:
+                answer = connect.receive(await channel.receive())
+    except TimeoutError as error:
+        raise TimedOut(f"no answer to CONNECT within {seconds:g} s") from error
+    channel.unread(connect.first_bytes)
+    return answer

@@ -1,6 +1,6 @@
 """Connections that were accepted, until their first flight has come: each goes on as a channel, or ends in silence.
 
-This is all that a stranger can make the server do, so it is little: no task, no TLS, no byte sent.
+This is all that a stranger can cost the server, so it is little: no task, no TLS, no byte sent.
 """
 
 import asyncio
@@ -14,30 +14,30 @@ from appliance.tunnel.limits.pending_handshakes import PendingHandshakes, Room
 from appliance.tunnel.stream.tcp_channel import FIRST_READ_SIZE, READ_BUFFER
 
 READS_MAX = 8
-"""Pieces in which a first flight may come: it fits into three packets, and each piece costs the server a turn."""
+"""Most pieces in which a first flight may come: it fits into three packets, and each costs the server a call."""
 
 Proven = Callable[[asyncio.Transport, Proof], asyncio.BufferedProtocol]
 Refused = Callable[[str, ApplianceError], None]
 
 
 class FirstFlights:
-    """Those of one server that are under way.
+    """The connections of one server whose first flight has not come yet.
 
     Args:
-        proofs: decides on them.
-        strangers: where each is counted until it is over.
-        seconds: how long each may take.
-        proven: makes what reads a connection from its proof on.
-        refused: told the peer's address and the fault of each that proves nothing.
+        proofs: checks them.
+        pending: counts each until it is over.
+        seconds: longest time of each.
+        proven: makes the protocol that goes on after a proof.
+        refused: called with the peer's address and the fault of each without a proof.
     """
 
     def __init__(
-        self, proofs: ProofCheck, strangers: PendingHandshakes, seconds: float, proven: Proven, refused: Refused
+        self, proofs: ProofCheck, pending: PendingHandshakes, seconds: float, proven: Proven, refused: Refused
     ) -> None:
         self.examine = proofs.examine
         self.seconds = seconds
         self.proven = proven
-        self._pending = strangers
+        self._pending = pending
         self._refused = refused
         self._under_way: dict[FirstFlightReader, None] = {}
         self._of_one: dict[str, dict[FirstFlightReader, None]] = {}
@@ -55,7 +55,7 @@ class FirstFlights:
         return False
 
     def _replaced(self, crowd: "dict[FirstFlightReader, None] | None") -> bool:
-        """Whether the oldest of a crowd has made room; of all, the oldest that is not from the peer's address."""
+        """Close the oldest of a crowd, if there is one; of all, the oldest that is not from the peer's address."""
         for reader in crowd or ():
             if crowd is not self._under_way or not self._pending.expects(reader.host):
                 reader.abort()
@@ -109,7 +109,7 @@ class FirstFlightReader(asyncio.BufferedProtocol):
         self._flights.begun(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Called by asyncio: where to read to."""
+        """Called by asyncio: the buffer to read to."""
         return READ_BUFFER[:FIRST_READ_SIZE]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -131,7 +131,7 @@ class FirstFlightReader(asyncio.BufferedProtocol):
             self._transport.set_protocol(self._flights.proven(self._transport, proof))
 
     def eof_received(self) -> bool:
-        """Called by asyncio: the peer has no more to say. False: asyncio closes."""
+        """Called by asyncio: the peer has ended its direction. False: asyncio closes."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -139,7 +139,7 @@ class FirstFlightReader(asyncio.BufferedProtocol):
         self._end(Unreachable("it hung up before its first flight had come"))
 
     def abort(self) -> None:
-        """Give the connection up; nobody is told."""
+        """Close the connection; nothing is logged."""
         self._end(None)
         self._transport.abort()
 

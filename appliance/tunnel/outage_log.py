@@ -1,7 +1,7 @@
 """One log line for each change of state, not for each connection: a Kafka client tries again many times a second.
 
-Who changes state at will, as a stranger can by failing in another way each time or from another address, does not fill
-the disk either: there are so many lines a minute, and the next one after a gap says how many it stands for.
+A stranger can change state at will, by failing in another way each time or from another address. So that this does not
+fill the disk, the lines a minute are limited, and the next one after a gap says how many it stands for.
 """
 
 import logging
@@ -19,16 +19,16 @@ Lines = Sequence[tuple[type[ApplianceError], str]]
 _SUBJECTS_MAX = 1000
 
 LINES_A_MINUTE = 60
-"""Of one report, at most."""
+"""Most lines of one outage log."""
 
 
 class OutageLog:
-    """Says what a subject (the server, a target, a peer) suffers from, when that changes.
+    """Logs the fault of a subject (the server, a target, a peer) when it changes.
 
     Args:
-        kind: what the subjects are, the name of their field in the log.
-        lines: what to say, naming what to change.
-        cured: what to say when a subject that suffered no longer does; nothing is said of the healthy.
+        kind: the name of the subjects' field in the log.
+        lines: the lines by class of error, each with the change to make.
+        cured: the line when a subject with a fault has none any more.
         clock: seconds.
     """
 
@@ -37,32 +37,32 @@ class OutageLog:
         self._lines = lines
         self._cured = cured
         self._clock = clock
-        self._suffering: dict[str, str] = {}
-        self._told: deque[float] = deque()
-        self._untold = 0
+        self._faults: dict[str, str] = {}
+        self._logged: deque[float] = deque()
+        self._left_out = 0
 
     def failed(self, subject: str, error: ApplianceError) -> None:
-        """``subject`` suffers from ``error``."""
+        """``subject`` has failed by ``error``."""
         line = next((line for kind, line in self._lines if isinstance(error, kind)), "tunnel connection refused")
-        if self._suffering.pop(subject, None) != line:
-            self._tell(logging.WARNING, line, {self._kind: subject, "cause": str(error)})
-        self._suffering[subject] = line
-        if len(self._suffering) > _SUBJECTS_MAX:
-            del self._suffering[next(iter(self._suffering))]
+        if self._faults.pop(subject, None) != line:
+            self._log(logging.WARNING, line, {self._kind: subject, "cause": str(error)})
+        self._faults[subject] = line
+        if len(self._faults) > _SUBJECTS_MAX:
+            del self._faults[next(iter(self._faults))]
 
     def succeeded(self, subject: str) -> None:
-        """``subject`` is well."""
-        if self._suffering.pop(subject, None):
-            self._tell(logging.INFO, self._cured, {self._kind: subject})
+        """``subject`` has no fault."""
+        if self._faults.pop(subject, None):
+            self._log(logging.INFO, self._cured, {self._kind: subject})
 
-    def _tell(self, level: int, line: str, fields: dict[str, object]) -> None:
+    def _log(self, level: int, line: str, fields: dict[str, object]) -> None:
         now = self._clock()
-        while self._told and self._told[0] <= now - 60:
-            self._told.popleft()
-        if len(self._told) >= LINES_A_MINUTE:
-            self._untold += 1
+        while self._logged and self._logged[0] <= now - 60:
+            self._logged.popleft()
+        if len(self._logged) >= LINES_A_MINUTE:
+            self._left_out += 1
             return
-        self._told.append(now)
-        left_out = {"left_out": self._untold} if self._untold else {}
+        self._logged.append(now)
+        left_out = {"left_out": self._left_out} if self._left_out else {}
         log.log(level, line, extra={"fields": {**fields, **left_out}})
-        self._untold = 0
+        self._left_out = 0

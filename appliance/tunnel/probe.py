@@ -1,7 +1,7 @@
-"""The tunnel tried from the destination's end, step by step, beside the client that carries: nothing is relayed.
+"""Probe the tunnel from the destination's end, step by step; nothing is relayed.
 
-login: the SSH server lets us in, where there is one; dial: somebody is there; greet: it is the server; ask: it believes
-us, and does or does not reach a target.
+login: log in to the SSH server, where there is one; dial: connect; greet: check the server's identity; ask: have the
+server check ours, and reach a target.
 """
 
 import contextlib
@@ -18,8 +18,7 @@ from appliance.settings.values import Side, TunnelSettings
 from appliance.tls.certificates import days_left
 from appliance.tls.identity import Identity, Known
 from appliance.tls.proof_check import TOLERANCE
-from appliance.tunnel.connect_request import request_target
-from appliance.tunnel.dialler import dialler
+from appliance.tunnel.dialler import dialler, request_target
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 
@@ -30,9 +29,9 @@ another time zone."""
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a server that believes us says: why it does not reach the target, None when it does.
+    """The server's answer: why it does not reach the target, None when it does.
 
-    ``skew`` is how many seconds its clock is ahead of ours, give or take one; None: it does not tell the time.
+    ``skew`` is by how many seconds its clock is ahead of ours, give or take one; None: it sent no date.
     """
 
     failure: ApplianceError | None
@@ -40,12 +39,12 @@ class Asked:
 
 
 class TlsProbe:
-    """Tries a tunnel.
+    """Probes a tunnel.
 
     Args:
-        settings: where the server is, and the SSH server on the way if there is one.
+        settings: the server's address, and the SSH server on the way if there is one.
         identity: the destination's.
-        timeouts: how long each step may take.
+        timeouts: longest time of each step.
     """
 
     def __init__(self, settings: TunnelSettings, identity: Identity, timeouts: Timeouts) -> None:
@@ -57,7 +56,7 @@ class TlsProbe:
         self._peer: bytes | None = None
 
     async def login(self) -> None:
-        """Be known to the SSH server, where there is one.
+        """Log in to the SSH server, where there is one.
 
         Raises:
             ApplianceError: as ``ssh.carrier``.
@@ -69,35 +68,35 @@ class TlsProbe:
 
         Raises:
             ForwardRefused: the SSH server does not let us.
-            TimedOut, Unreachable: nobody answers.
+            TimedOut, Unreachable: no answer.
         """
-        await self._hang_up()
+        await self._close_channels()
         self._dialled = await self._dial(self._identity.known)
 
     async def greet(self) -> None:
-        """Learn that it is the server.
+        """Check the server's identity.
 
         Raises:
-            Unreachable: it hangs up, or says nothing.
+            Unreachable: it closes, or does not answer.
             PeerError: it does not speak TLS 1.3.
-            HelloUnanswered: it does not believe our first flight.
+            HelloUnanswered: it does not accept our first flight.
             IdentityRefused: it has no certificate of this link's source.
         """
         known = self._identity.known
         channel, self._dialled = self._dialled or await self._dial(known), None
         try:
-            self._greeted = await self._believe(channel)
+            self._greeted = await self._check(channel)
         except IdentityRefused:
             self._identity.refused(known)
             if self._identity.known is known:
                 raise
-            self._greeted = await self._believe(await self._dial(self._identity.known))
+            self._greeted = await self._check(await self._dial(self._identity.known))
 
     async def ask(self, target: Target) -> Asked:
-        """Have the server connect us to ``target``, and hang up.
+        """Have the server connect us to ``target``, and close.
 
         Raises:
-            IdentityRefused: it does not believe us.
+            IdentityRefused: it does not accept our identity.
             Unreachable, PeerError: as ``greet``.
         """
         if self._greeted is None:
@@ -126,11 +125,11 @@ class TlsProbe:
         return None
 
     async def close(self) -> None:
-        """Hang up everywhere."""
-        await self._hang_up()
+        """Close all connections."""
+        await self._close_channels()
         await self._dialler.close()
 
-    async def _hang_up(self) -> None:
+    async def _close_channels(self) -> None:
         for channel in (self._dialled, self._greeted):
             if channel is not None:
                 await channel.finish(self._timeouts.last_word)
@@ -156,7 +155,7 @@ class TlsProbe:
             days[Side.SOURCE] = days_left(peer, datetime.datetime.now(datetime.UTC))
         return days
 
-    async def _believe(self, channel: TlsChannel) -> TlsChannel:
+    async def _check(self, channel: TlsChannel) -> TlsChannel:
         try:
             self._peer = await channel.handshake(self._timeouts.handshake)
             self._identity.check(self._peer)

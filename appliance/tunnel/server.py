@@ -1,7 +1,7 @@
-"""The source VM's end: admit, believe, find a slot, understand, decide, dial, relay; in this order, under timeouts.
+"""The source VM's end: admit, check the identity, take a slot, read the CONNECT, dial, relay; each under a timeout.
 
-Nothing is said to a peer whose first flight does not prove that it knows the secret. Nothing is resolved or dialled for
-one that has not proved its identity, nor does it take a slot; and no name is resolved that is not on the allow-list.
+A peer whose first flight does not prove that it knows the secret gets no answer. A peer without a proved identity takes
+no slot, and has nothing resolved or dialled; no name is resolved that is not on the allow-list.
 """
 
 import asyncio
@@ -46,10 +46,10 @@ class TunnelServer:
     """Listens from ``start`` to ``drain``, or as a context manager.
 
     Args:
-        settings: where to listen (port 0 for any), what may be dialled, how many connections.
+        settings: the address to listen on (port 0 for any), the allow-list, the limit of connections.
         identity: the source's.
         resolve: finds the addresses of an allowed target.
-        timeouts: how long each step may take.
+        timeouts: longest time of each step.
         clock: seconds since 1970.
     """
 
@@ -73,17 +73,17 @@ class TunnelServer:
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
         proofs, seconds = ProofCheck(identity.known.tokens, clock, time.monotonic), self._timeouts.hello
         self._first_flights = FirstFlights(proofs, self._pending, seconds, self._proven, self._refused)
-        # The peer's own report has lines that no stranger can use up.
+        # The peer's lines have a limit of their own, which no stranger can use up.
         self._peers = {expected: OutageLog("peer", _PEER_LINES, "tunnel client accepted") for expected in (True, False)}
         self._targets = BrokerDialer(settings, resolve, self._timeouts, self.counters)
         self._listener: Listener | None = None
         self.port = settings.listen.port
 
     async def start(self) -> None:
-        """Listen; ``port`` is known then.
+        """Listen; afterwards ``port`` is known.
 
         Raises:
-            SettingsError: the system does not give the port.
+            SettingsError: the port cannot be had.
         """
         variables = "TUNNEL_LISTEN, TUNNEL_PORT"
         self._listener = await listen(
@@ -93,7 +93,7 @@ class TunnelServer:
 
     @property
     def listening(self) -> bool:
-        """Whether new connections are accepted."""
+        """True if new connections are accepted."""
         return self._listener is not None and self._listener.listening
 
     async def drain(self, seconds: float) -> None:
@@ -111,7 +111,7 @@ class TunnelServer:
         await self.drain(0)
 
     def _refused(self, host: str, error: ApplianceError) -> None:
-        """A peer at ``host`` is not who it has to be."""
+        """Log and count a peer at ``host`` that is refused."""
         self._peers[self._pending.expects(host)].failed(host, error)
         self.counters.peer_failed(error)
 
@@ -131,7 +131,7 @@ class TunnelServer:
     async def _serve(self, near: TlsChannel) -> None:
         host = near.peer.rpartition(":")[0]
         with self._pending.present(host):
-            if not await self._believe(near, host):
+            if not await self._check_identity(near, host):
                 return
         connect = ConnectServer()
         try:
@@ -140,8 +140,8 @@ class TunnelServer:
         except Unreachable as error:
             await self._refuse(near, connect, error)
 
-    async def _believe(self, near: TlsChannel, host: str) -> bool:
-        """Whether the peer has proved that it is the other end of this link; if not, it has been told."""
+    async def _check_identity(self, near: TlsChannel, host: str) -> bool:
+        """True if the peer has proved that it is the other end of this link; if not, it has been refused."""
         try:
             with self.counters.handshakes.timed():
                 self._identity.check(await near.handshake(self._timeouts.handshake))
@@ -169,7 +169,7 @@ class TunnelServer:
         await self._targets.carry(near, far, target)
 
     async def _refuse(self, near: TlsChannel, connect: ConnectServer, error: ApplianceError) -> None:
-        """Say why, if TLS stands; if it does not, its alert has said so."""
+        """Send the reason, if TLS stands; if it does not, its alert has said so."""
         near.send(connect.answer(Answer.to(error), self._clock()))
         await near.finish(self._timeouts.last_word)
 

@@ -99,9 +99,9 @@ class Brokers:
         del self.topics[name]
         self._learn()
 
-    def lead(self, log: Log, leader: int) -> None:
+    def lead(self, log: Log, leader: int, unnoticed: bool = False) -> None:
         """Let another broker lead a partition."""
-        log.lead(leader)
+        log.lead(leader, unnoticed)
         self._learn()
         self.changed(log)
 
@@ -154,6 +154,14 @@ class Brokers:
         if epoch > log.leader_epoch:
             return ErrorCode.unknown_leader_epoch
         return _NONE if log.leader == node else ErrorCode.not_leader_or_follower
+
+    def read_to(self, log: Log | None, node: int, epoch: int) -> tuple[ErrorCode, int, int]:
+        """How far a broker serves readers, to its log's end and its last stable offset; or why it does not."""
+        former = log.former if log is not None else None
+        if self.refusal is None and former is not None and node == former.leader and epoch in (-1, former.epoch):
+            return _NONE, former.end, former.stable_end
+        code = self.leads(log, node, epoch)
+        return (code, -1, -1) if log is None else (code, log.end, log.stable_end)
 
     def _produce(self, request: ProduceExchange, node: int) -> ProduceResponse:
         answers: dict[str, list[PartitionProduceResponse]] = {}
@@ -232,9 +240,10 @@ class Brokers:
             answers = []
             for asked in topic.partitions:
                 log = self.log((str(topic.name), int(asked.partition_index)))
-                code, offset = self.leads(log, node, int(asked.current_leader_epoch)), -1
+                code, end, stable_end = self.read_to(log, node, int(asked.current_leader_epoch))
+                offset = -1
                 if code is _NONE and log is not None:
-                    latest = log.stable_end if request.isolation_level else log.end
+                    latest = stable_end if request.isolation_level else end
                     offset = log.start if asked.timestamp == -2 else latest
                 notes.append(f"{log} {code.name}@{offset}")
                 answers.append(

@@ -100,16 +100,16 @@ class Fetching:
     def _read(self, wanted: Wanted, node: int, size: int, by_id: bool) -> Fetched:
         partition = wanted.partition
         topic, log = self._brokers.topics.get(partition[0]), self._brokers.log(partition)
-        code = self._brokers.leads(log, node, wanted.leader_epoch)
+        code, end, stable_end = self._brokers.read_to(log, node, wanted.leader_epoch)
         if by_id and topic is not None and topic.id != wanted.topic_id:
             code = ErrorCode.unknown_topic_id
         if code is not _NONE or log is None:
             return Fetched(partition, code, _NOTHING, (), -1, None)
         if wanted.last_epoch >= 0:
-            epoch, end = log.epoch_end(wanted.last_epoch)
-            if epoch < wanted.last_epoch or end < wanted.position:
-                return Fetched(partition, _NONE, _NOTHING, (), log.stable_end, EpochEnd(epoch, end))
-        if not log.start <= wanted.position <= log.end:
+            epoch, epoch_end = log.epoch_end(wanted.last_epoch)
+            if epoch < wanted.last_epoch or epoch_end < wanted.position:
+                return Fetched(partition, _NONE, _NOTHING, (), stable_end, EpochEnd(epoch, epoch_end))
+        if not log.start <= wanted.position <= end:
             return Fetched(partition, ErrorCode.offset_out_of_range, _NOTHING, (), -1, None)
-        data, aborted = log.read(wanted.position, size, log.stable_end)
-        return Fetched(partition, _NONE, memoryview(data), aborted, log.stable_end, None)
+        data, aborted = log.read(wanted.position, size, stable_end)
+        return Fetched(partition, _NONE, memoryview(data), aborted, stable_end, None)

@@ -55,6 +55,15 @@ class Finished(NamedTuple):
     marker: int
 
 
+class Former(NamedTuple):
+    """A leader that was deposed and does not know it yet: it serves readers with what it had."""
+
+    leader: int
+    epoch: int
+    end: int
+    stable_end: int
+
+
 class Log:
     """Grows by ``append`` and ``mark``; ``changed`` calls whoever waits for more."""
 
@@ -62,6 +71,7 @@ class Log:
         self.topic, self.number, self.leader = topic, number, leader
         self.leader_epoch = 0
         self.epochs: list[tuple[int, int]] = [(0, 0)]
+        self.former: Former | None = None
         self.start = self.end = 0
         self.entries: list[Entry] = []
         self.open: dict[int, int] = {}
@@ -170,8 +180,9 @@ class Log:
         )
         return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), aborted
 
-    def lead(self, leader: int) -> None:
-        """Another leader, in a new epoch."""
+    def lead(self, leader: int, unnoticed: bool = False) -> None:
+        """Another leader, in a new epoch; with ``unnoticed`` the one before goes on for a while."""
+        self.former = Former(self.leader, self.leader_epoch, self.end, self.stable_end) if unnoticed else None
         self.leader = leader
         self.leader_epoch += 1
         self.epochs.append((self.leader_epoch, self.end))
@@ -187,6 +198,7 @@ class Log:
     def truncate(self, offset: int) -> None:
         """Lose everything from there on; the rest is believed as a replica finds it on its disk."""
         del self.entries[self.index(offset) :]
+        self.former = None
         self.end = self.entries[-1].last + 1 if self.entries else self.start
         self.epochs = [(epoch, start) for epoch, start in self.epochs if start < self.end] or [self.epochs[0]]
         self.open, self.producers = {}, {}

@@ -6,7 +6,8 @@ import sys
 import time
 from collections.abc import Collection
 
-from tests.simulation.history import FAULTS, History, Outcome
+from tests.simulation.history import History, Outcome
+from tests.simulation.misfortunes import FAULTS
 
 
 def first_failure(first: int, count: int, faults: Collection[str] | None = None) -> Outcome | None:

@@ -50,7 +50,7 @@ class Authority:
         lasts: datetime.timedelta = 2 * DAY,
         fully_named: bool = True,
     ) -> Leaf:
-        """A certificate for one end of the link, good unless told otherwise; ``begins`` is counted from now."""
+        """A certificate for one end of the link, good unless changed; ``begins`` is counted from now."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "leaf")])
         names: list[x509.GeneralName] = [x509.DNSName("tunnel.example")]
@@ -69,7 +69,7 @@ class Authority:
         return Leaf(certificate.public_bytes(Encoding.PEM), pem)
 
     def credentials(self, leaf: Leaf) -> Credentials:
-        """What an end with ``leaf`` shows, which believes this authority."""
+        """The credentials of an end with ``leaf``, which trusts this authority."""
         return Credentials(self.pem, leaf.key + leaf.certificate)
 
     def _builder(

@@ -1,4 +1,4 @@
-"""What a source cluster could tell of its brokers, and who is told."""
+"""Lists of brokers of a source cluster, and a carrier that takes them."""
 
 from collections.abc import Mapping, Sequence
 

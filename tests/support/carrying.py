@@ -1,4 +1,4 @@
-"""What a client of an endpoint does and sees, whatever transport is behind it."""
+"""A client of an endpoint, whatever transport is behind it."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def exchange(link: Link, data: bytes) -> bytes:
 
 
 async def echoed(endpoint: int, address: str = "127.0.0.1") -> bytes | None:
-    """What comes back of a byte sent to an endpoint; None when the connection is refused."""
+    """The answer to a byte sent to an endpoint; None when the connection is refused."""
     try:
         reader, writer = await asyncio.open_connection(address, endpoint)
         writer.write(b"x")
@@ -39,7 +39,7 @@ async def until_echoed(endpoint: int, address: str = "127.0.0.1") -> None:
 
 
 async def refused(endpoint: int) -> bool:
-    """Whether a connection to an endpoint ends by a reset, before any byte."""
+    """True if a connection to an endpoint ends by a reset, before any byte."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
         await reader.read(-1)

@@ -41,7 +41,7 @@ def addresses(reply: DNSRecord) -> list[str]:
 
 
 async def send_udp(port: int, *messages: bytes) -> None:
-    """Datagrams whose replies nobody waits for."""
+    """Send datagrams without waiting for replies."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.setblocking(False)
         client.connect(("127.0.0.1", port))
@@ -153,6 +153,6 @@ def losing_the_first(address: str) -> Script:
 
 
 def dead_port() -> int:
-    """A port on which nobody listens: held and let go a moment ago."""
+    """A free port: bound and closed a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         return held.getsockname()[1]

@@ -38,7 +38,7 @@ def drop_the_lost(selector: selectors.BaseSelector, seconds: float) -> bool:
 
 
 def stands(connection: socket.socket) -> bool:
-    """Whether the other end has answered at all: where its backlog is full, the kernel asks again after a second."""
+    """True if the other end has answered at all: where its backlog is full, the kernel asks again after a second."""
     with contextlib.suppress(OSError):
         return bool(connection.getpeername())
     return False

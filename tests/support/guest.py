@@ -75,7 +75,7 @@ def _property(path: Path, name: str) -> str:
 
 
 def free_port_pair(address: str) -> tuple[int, int]:
-    """Two ports, one after the other, that nobody listens on now."""
+    """Two free ports, one after the other."""
     while True:
         with contextlib.suppress(OSError, OverflowError), socket.create_server((address, 0)) as first:
             port: int = first.getsockname()[1]

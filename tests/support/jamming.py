@@ -33,7 +33,7 @@ class Jam(threading.Thread):
 
     @property
     def quiet(self) -> bool:
-        """Whether nobody takes anything any more."""
+        """True if no byte is taken any more."""
         return time.monotonic() - self._taken_at > QUIET_SECONDS
 
     def add(self, connection: socket.socket) -> None:
@@ -75,7 +75,7 @@ class Jam(threading.Thread):
 
 
 def kernel_memory(pid: int) -> int:
-    """The bytes in the buffers of a process's TCP connections, as iproute2 tells them."""
+    """The bytes in the buffers of a process's TCP connections, as iproute2 shows them."""
     listed = subprocess.run(["ss", "-tmpnH"], check=True, capture_output=True, text=True).stdout
     lines = [line for line in listed.replace("\n\t", " ").splitlines() if f"pid={pid}," in line]
     return sum(int(size) for line in lines for found in _QUEUES.findall(line) for size in found)

@@ -32,7 +32,7 @@ class Namespace:
     name: str
 
     def command(self, *command: str) -> list[str]:
-        """What runs ``command`` in there."""
+        """The command line that runs ``command`` in there."""
         return ["ip", "netns", "exec", self.name, *command]
 
     def run(

@@ -19,7 +19,7 @@ from tests.support.patience import PATIENCE
 from tests.support.ssh import write_keys
 
 PRIVILEGE_SEPARATION = Path("/run/sshd")
-"""Where sshd wants an empty folder when it is root; Debian's service makes it."""
+"""The empty folder that sshd wants when it is root; Debian's service makes it."""
 
 
 def tool(name: str, package: str) -> str:

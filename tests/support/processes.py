@@ -1,4 +1,4 @@
-"""What the machine shows of processes that may end while they are looked at."""
+"""Command lines and states of processes that may end while they are read."""
 
 import contextlib
 import ipaddress
@@ -14,7 +14,7 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def runs(process: psutil.Process, argument: str) -> bool:
-    """Whether that is one of its command line's; no, when it has ended."""
+    """True if that is one of its command line's; no, when it has ended."""
     with contextlib.suppress(psutil.Error):
         return argument in process.cmdline()
     return False

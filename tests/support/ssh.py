@@ -20,7 +20,7 @@ from appliance.settings.values import KeyFiles, SshSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.model.timeouts import Timeouts
-from appliance.tunnel.ssh import windows
+from appliance.tunnel.ssh.transport import WINDOW_MAX
 from tests.support.tls import identity
 from tests.support.tunnel import Ends
 
@@ -118,7 +118,7 @@ class AsyncsshServer:
             await connection.wait_closed()
 
     def admitted(self, connection: asyncssh.SSHServerConnection) -> None:
-        """Somebody has logged in."""
+        """Called by asyncssh: a user has logged in."""
         self.logins += 1
         self._connections.append(connection)
 
@@ -184,4 +184,4 @@ class InsideSsh(Ends):
 
 def inside_ssh(server: MakeServer) -> InsideSsh:
     """The tunnel through such an SSH server."""
-    return InsideSsh(identity, hops=4, window=2 * windows.MOST, server=server)
+    return InsideSsh(identity, hops=4, window=2 * WINDOW_MAX, server=server)

@@ -19,7 +19,7 @@ _FREE = 0.5
 
 
 def stalling(loop: type[asyncio.AbstractEventLoop], seed: str) -> Callable[[], asyncio.AbstractEventLoop]:
-    """What makes loops of this class that stall.
+    """A factory of loops of this class that stall.
 
     Args:
         loop: asyncio's or uvloop's.

@@ -37,7 +37,7 @@ running_server, running_client, link_to = TLS.running_server, TLS.running_client
 
 
 def known(credentials: Credentials | None = None, side: Side = Side.DESTINATION, secret: str = SECRET) -> Known:
-    """What an end with these credentials goes by; its TLS is the caller's to change."""
+    """The identity of an end with these credentials; its TLS is the caller's to change."""
     protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
     shown = credentials or make_credentials(key_of(), LINK, side)
     leaf = x509.load_pem_x509_certificates(shown.key_and_certificate)[0]

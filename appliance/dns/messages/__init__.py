@@ -1,7 +1,6 @@
 """DNS messages (RFC 1035): bytes in, values out, and back; no IO.
 
 - ``wire``: messages read from untrusted bytes.
-- ``question``: one question about one name.
+- ``question``: one question about one name, and the meaning of a reply to it.
 - ``answers``: the shim's reply to a query.
-- ``replies``: the meaning of a reply for the one who asked.
 """

@@ -1,4 +1,4 @@
-"""What the shim says to a query, as bytes in and bytes out.
+"""The shim's reply to a query: bytes in, bytes out.
 
     query -> decode -> Dismissed: its reply, or silence
                     -> Question -> answer_mapped | refuse | servfail | a forwarded reply -> truncate
@@ -66,7 +66,7 @@ def answer_mapped(question: Question, address: ipaddress.IPv4Address) -> bytes:
 
 
 def refuse(question: Question) -> bytes:
-    """REFUSED: the name is not ours, and there is nobody to ask."""
+    """REFUSED: the name is not ours, and there is no resolver to forward to."""
     return _reply(question, RCODE.REFUSED, [])
 
 

@@ -1,13 +1,18 @@
-"""One question about one name, whoever asks it: the shim's clients, the shim its upstream, the stub its resolver."""
+"""One question about one name, and the meaning of a reply to it.
 
+The shim's clients ask it of the shim, the shim of its upstream, the stub of its resolver.
+"""
+
+import ipaddress
 import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dnslib import CLASS, EDNS0, QTYPE, RR, DNSHeader, DNSLabel, DNSQuestion, DNSRecord
+from dnslib import CLASS, EDNS0, QTYPE, RCODE, RR, DNSHeader, DNSLabel, DNSQuestion, DNSRecord
 
-from appliance.dns.messages.wire import CODE_MASK, Flag, Name
+from appliance.dns.messages.wire import CODE_MASK, OPCODE_MASK, Flag, Name, read_head, read_sections
+from appliance.errors import PeerError
 from appliance.settings.target import normal_host
 
 UDP_SIZE = 512
@@ -20,7 +25,7 @@ _UNPRINTABLE = re.compile(r"[^!-~]|[.\\]")
 
 @dataclass(frozen=True, slots=True)
 class Edns:
-    """What an OPT record says (RFC 6891, section 6.1); ``udp_size`` in octets, ``dnssec_ok`` of RFC 3225."""
+    """The content of an OPT record (RFC 6891, section 6.1); ``udp_size`` in octets, ``dnssec_ok`` of RFC 3225."""
 
     udp_size: int
     version: int
@@ -85,3 +90,44 @@ class Question:
 
 def _printable(label: bytes) -> str:
     return _UNPRINTABLE.sub(lambda match: f"\\{ord(match[0]):03}", label.decode("latin-1"))
+
+
+def is_reply_to(question: Question, message: bytes) -> bool:
+    """True if ``message`` answers ``question``: a response, the same id, name, type and class (RFC 5452, 9.1)."""
+    try:
+        head = read_head(message)
+    except PeerError:
+        return False
+    return (
+        head.identifier == question.identifier
+        and head.flags & (Flag.RESPONSE | OPCODE_MASK) == Flag.RESPONSE
+        and [label.lower() for label in head.name] == [label.lower() for label in question.name]
+        and (head.record_type, head.record_class) == (question.record_type, question.record_class)
+    )
+
+
+def is_truncated(reply: bytes) -> bool:
+    """True if the whole reply comes by TCP only."""
+    return bool(read_head(reply).flags & Flag.TRUNCATED)
+
+
+def response_code(reply: bytes) -> str:
+    """The protocol's name of the reply's outcome, ``NOERROR`` for example."""
+    return str(RCODE.get(read_head(reply).flags & CODE_MASK))
+
+
+def addresses_in(reply: bytes) -> tuple[str, ...]:
+    """The IPv4 addresses in the answer section, in their order.
+
+    Their owners are not compared with the question: aliases may stand between the name and its address, and a recursive
+    resolver answers with nothing but that chain.
+
+    Raises:
+        PeerError: the reply is cut.
+    """
+    records = read_sections(reply, read_head(reply)).answers
+    return tuple(
+        str(ipaddress.IPv4Address(record.data))
+        for record in records
+        if (record.record_type, record.record_class, len(record.data)) == (QTYPE.A, CLASS.IN, 4)
+    )

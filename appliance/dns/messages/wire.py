@@ -1,4 +1,4 @@
-"""DNS messages read out of bytes that nobody vouches for (RFC 1035, section 4.1).
+"""Parse DNS messages from untrusted bytes (RFC 1035, section 4.1).
 
 A message, big-endian::
 

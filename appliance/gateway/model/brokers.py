@@ -1,11 +1,10 @@
-"""What the source cluster says of its brokers, held against the allow-list; pure.
+"""The source cluster's brokers by live metadata, held against the allow-list; pure.
 
     (allowed, brokers known, brokers listed) -> Change: endpoints to be open, brokers refused, what is new
 
-The endpoint of a broker that left stays open. Brokers leave the metadata at each of their restarts, and whoever
-connects meanwhile is told through the tunnel that nobody is there; closing it would say no more, and would refuse those
-who connect in the moment of its return. One listening socket for each name and port that the cluster has ever had since
-the start is a small price.
+The endpoint of a broker that left stays open. Brokers leave the metadata at each of their restarts, and a client that
+connects meanwhile is refused through the tunnel; a closed endpoint would do no more, and would also refuse clients at
+the moment of its return. The price is one listening socket for each name and port since the start.
 """
 
 import enum
@@ -16,7 +15,7 @@ from appliance.errors import ApplianceError, CredentialsRefused, IdentityRefused
 from appliance.settings.target import AllowedTargets, Target, is_ip_literal
 
 BROKERS_MAX = 1000
-"""Brokers that are believed in, at most; those with the lowest node ids."""
+"""Most brokers taken from metadata; those with the lowest node ids."""
 
 VARIABLES = "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN"
 
@@ -25,7 +24,7 @@ Brokers = Mapping[int, Target]
 
 
 class BrokerState(enum.StrEnum):
-    """What a broker of the cluster is here."""
+    """The state of a broker's endpoint."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -33,7 +32,7 @@ class BrokerState(enum.StrEnum):
 
 
 class Fault(enum.StrEnum):
-    """Why the cluster did not tell its brokers."""
+    """The reason why the cluster did not list its brokers."""
 
     UNREACHABLE = "unreachable"
     CREDENTIALS = "credentials"
@@ -59,7 +58,7 @@ _FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a new list of brokers asks for: all that have to be ``open``, all ``refused``, and what is new about it."""
+    """The consequences of a new list of brokers: those to ``open``, those ``refused``, and its changes."""
 
     known: Brokers
     open: tuple[Target, ...]
@@ -71,10 +70,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class BrokerView:
-    """What is known of the source's brokers.
+    """The known brokers of the source.
 
-    ``at`` is when the cluster told it, in seconds since 1970, None before the first time; ``fault`` and ``cause`` say
-    why it does not now, the one None and the other empty when it does.
+    ``at`` is the time of the last list, in seconds since 1970, None before the first; ``fault`` and ``cause`` are why
+    there is none now, the one None and the other empty when there is.
     """
 
     at: float | None = None
@@ -89,7 +88,7 @@ class BrokerView:
 
 
 def compare(allowed: AllowedTargets, known: Brokers, listed: Brokers) -> Change:
-    """What is to be done now that the cluster lists these brokers."""
+    """The change from the known brokers to those that the cluster lists now."""
     now = {node: listed[node] for node in sorted(listed)[:BROKERS_MAX]}
     targets = dict.fromkeys(now.values())
     return Change(
@@ -103,7 +102,7 @@ def compare(allowed: AllowedTargets, known: Brokers, listed: Brokers) -> Change:
 
 
 def why_refused(allowed: AllowedTargets, target: Target) -> str:
-    """What about a broker is not on the allow-list."""
+    """The reason why a broker is not on the allow-list."""
     if is_ip_literal(target.host):
         return "it calls itself by an address, and the tunnel goes to names only"
     ports = allowed.ports_of(target.host)

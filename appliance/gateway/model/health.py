@@ -1,4 +1,4 @@
-"""Whether somebody has to come to one end of the tunnel: the answers of its health endpoint; pure.
+"""The answers of the health endpoint of either end of the tunnel; pure.
 
 An answer is a JSON object; all is well when its ``troubles`` are empty. Its ``remarks`` can wait for some days.
 """
@@ -13,14 +13,14 @@ from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY
 from appliance.tunnel.model.counters import Counters
 
 STALE_SECONDS = 30.0
-"""Metadata that is older says nothing about now."""
+"""Oldest metadata that counts as current, in seconds."""
 
 Answer = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What an end proves its identity by: the days that its certificate has left; True with SHARED_SECRET_PREVIOUS."""
+    """An end's keys: the days that its certificate has left; True with SHARED_SECRET_PREVIOUS."""
 
     days_left: float
     previous_secret: bool
@@ -79,7 +79,7 @@ def _tunnel(counters: Counters, keys: Keys) -> Answer:
 
 
 def _remarks(keys: Keys) -> list[str]:
-    """What somebody has to do one day."""
+    """Tasks of the operator that can wait."""
     remarks = []
     if keys.days_left < DAYS_WARNING:
         remarks.append(f"this VM's certificate ends in {math.floor(keys.days_left)} days: {RENEWAL_REMEDY}")

@@ -1,4 +1,4 @@
-"""What both ends count as Prometheus metrics; pure. What is not known has no sample, so that no alert is calmed by a 0.
+"""The counters of both ends as Prometheus metrics; pure. An unknown value has no sample: a 0 would calm an alert.
 
 Every label has few values: those of an enumeration, or the source cluster's own brokers. No client's address is one.
 """
@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from appliance.dns.counters import Outcome, QueryCounters
+from appliance.dns.responder import Outcome, QueryCounters
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.health import Keys
 from appliance.settings.values import Side, TunnelSettings
@@ -22,7 +22,7 @@ _PREFIX = "kafka_tunnel_"
 
 
 class TunnelCollector(Collector):
-    """What both ends have to tell."""
+    """The metrics that both ends have."""
 
     def __init__(self, side: Side, settings: TunnelSettings, counters: Counters, keys: Callable[[], Keys]) -> None:
         self._labels = {"version": VERSION, "side": side.value, "carrier": "ssh" if settings.ssh else "tcp"}
@@ -65,7 +65,7 @@ class TunnelCollector(Collector):
 
 @dataclass(frozen=True, slots=True)
 class DestinationNumbers:
-    """What the destination VM's end counts beside its connections."""
+    """The destination VM's numbers beside its connections."""
 
     server_fault: str | None
     endpoints: int
@@ -75,7 +75,7 @@ class DestinationNumbers:
 
 
 class DestinationCollector(Collector):
-    """What the destination's end has to tell beside."""
+    """The metrics that only the destination's end has."""
 
     def __init__(self, numbers: DestinationNumbers) -> None:
         self._numbers = numbers
@@ -152,7 +152,7 @@ def _histogram(name: str, explanation: str, histogram: Histogram) -> HistogramMe
 
 
 def exposition(*collectors: Collector) -> bytes:
-    """The text that Prometheus scrapes, with what prometheus-client tells of the process."""
+    """The text that Prometheus scrapes, with prometheus-client's own metrics of the process."""
     registry = CollectorRegistry(auto_describe=False)
     for collector in collectors:
         registry.register(collector)

@@ -1,7 +1,7 @@
-"""Bounds of what strangers and peers can cost.
+"""Limits of the costs of strangers and peers.
 
 - ``connection_limit``: connections carried at once, and a short queue.
-- ``pending_handshakes``: connections that have not proved themselves.
+- ``pending_handshakes``: connections that have not proved themselves, their number and their rate.
 - ``fd_limit``: file descriptors.
-- ``breaker``, ``rate``: when to try a server again, and how often something may happen.
+- ``breaker``: the pauses between tries while the server is away.
 """

@@ -1,10 +1,10 @@
-"""When the tunnel's server is worth another try: a circuit breaker with exponential backoff and jitter; pure.
+"""A circuit breaker for the dial to the tunnel's server, with exponential backoff and jitter; pure.
 
     state     admits                      success   failure
-    CLOSED    everybody                   CLOSED    OPEN, delay starts again at the first one
-    OPEN      nobody before the deadline, CLOSED    OPEN, unchanged: an attempt from before it opened
+    CLOSED    every try                   CLOSED    OPEN, delay starts again at the first one
+    OPEN      none before the deadline,   CLOSED    OPEN, unchanged: an attempt from before it opened
               then one: TRYING
-    TRYING    nobody else                 CLOSED    OPEN, with the next delay
+    TRYING    no other                    CLOSED    OPEN, with the next delay
 
 One attempt at a time while the server is away: when a firewall drops packets in silence, an attempt hangs until its
 deadline, and every client that is let through hangs with it.
@@ -14,13 +14,13 @@ import enum
 from collections.abc import Callable
 
 FIRST_DELAY = 0.25
-"""Seconds of the first pause."""
+"""First pause, in seconds."""
 LONGEST_DELAY = 5.0
-"""Seconds that the pauses, doubling, grow to: how late a returned server is noticed, at most."""
+"""Longest pause, in seconds, to which they double: a returned server is noticed after it at the latest."""
 
 
-class State(enum.Enum):
-    """What the breaker lets through."""
+class BreakerState(enum.Enum):
+    """The tries that the breaker admits."""
 
     CLOSED = enum.auto()
     OPEN = enum.auto()
@@ -28,7 +28,7 @@ class State(enum.Enum):
 
 
 class Breaker:
-    """Decides who may try.
+    """Admits or refuses tries.
 
     Args:
         jitter: a random number from 0 to 1 at each call, so that several tunnels do not come back in step.
@@ -36,26 +36,26 @@ class Breaker:
 
     def __init__(self, jitter: Callable[[], float]) -> None:
         self._jitter = jitter
-        self.state = State.CLOSED
+        self.state = BreakerState.CLOSED
         self._delay = FIRST_DELAY
         self._until = 0.0
 
     def admits(self, now: float) -> bool:
-        """Whether to try at ``now`` (seconds); if so, ``succeeded`` or ``failed`` has to follow."""
-        if self.state is State.OPEN and now >= self._until:
-            self.state = State.TRYING
+        """True if a try is admitted at ``now`` (seconds); then, ``succeeded`` or ``failed`` has to follow."""
+        if self.state is BreakerState.OPEN and now >= self._until:
+            self.state = BreakerState.TRYING
             return True
-        return self.state is State.CLOSED
+        return self.state is BreakerState.CLOSED
 
     def succeeded(self) -> None:
-        """The server has answered."""
-        self.state = State.CLOSED
+        """Record that the server has answered."""
+        self.state = BreakerState.CLOSED
         self._delay = FIRST_DELAY
 
     def failed(self, now: float) -> None:
-        """The server was not reached at ``now``."""
-        if self.state is State.OPEN:
+        """Record that the server was not reached at ``now``."""
+        if self.state is BreakerState.OPEN:
             return
-        self.state = State.OPEN
+        self.state = BreakerState.OPEN
         self._until = now + self._delay * (1 + self._jitter()) / 2
         self._delay = min(2 * self._delay, LONGEST_DELAY)

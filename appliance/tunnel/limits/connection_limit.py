@@ -11,16 +11,16 @@ from appliance.tunnel.model.counters import Counters, Refusal
 log = logging.getLogger("appliance.tunnel")
 
 WAITING_MAX = 256
-"""Connections that may wait for a slot; one more is refused at once."""
+"""Most connections that wait for a slot; one more is refused at once."""
 
 
 class ConnectionLimit:
     """Gives each connection a slot, in the order in which they ask.
 
     Args:
-        limit: how many connections may be carried.
-        seconds: how long one may wait for its slot.
-        counters: where those that get none are counted.
+        limit: most connections at once.
+        seconds: longest wait for a slot.
+        counters: count those that get none.
     """
 
     def __init__(self, limit: int, seconds: float, counters: Counters) -> None:
@@ -42,7 +42,7 @@ class ConnectionLimit:
         """
         await self._wait()
         self._taken += 1
-        self._tell()
+        self._log_state()
         try:
             yield
         finally:
@@ -54,7 +54,7 @@ class ConnectionLimit:
             self._counters.refused[Refusal.FULL] += 1
             raise Unreachable(f"{self._in_use()}, and {WAITING_MAX} wait for one")
         self._waiting += 1
-        self._tell()
+        self._log_state()
         try:
             async with asyncio.timeout(self._seconds):
                 await self._free.acquire()
@@ -67,8 +67,8 @@ class ConnectionLimit:
     def _in_use(self) -> str:
         return f"TUNNEL_CONNECTIONS_MAX={self._limit} connections are in use"
 
-    def _tell(self) -> None:
-        """Say when the last slot is wanted twice, and when a tenth of them is free again."""
+    def _log_state(self) -> None:
+        """Log when the slots have run out, and when a tenth of them is free again."""
         fields = {"connections": self._taken, "limit": self._limit}
         if not self._full and self._free.locked() and self._waiting:
             self._full = True

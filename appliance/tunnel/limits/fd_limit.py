@@ -1,4 +1,4 @@
-"""What an end of the tunnel needs file descriptors for, and what it says without them."""
+"""The file descriptors that an end of the tunnel needs, and the remedy when they run out."""
 
 import errno
 import logging
@@ -10,23 +10,23 @@ from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_O
 log = logging.getLogger("appliance.tunnel")
 
 EXHAUSTED = (errno.EMFILE, errno.ENFILE)
-"""The errors of a process, and of a system, that has no descriptor left."""
+"""The error codes of a process, and of a system, without a free descriptor."""
 
 _CURE = "raise the limit (ulimit -n; LimitNOFILE in systemd; ulimits in compose) or lower TUNNEL_CONNECTIONS_MAX"
 
 FD_REMEDY = f"out of file descriptors: {_CURE}"
 
 _OWN = 64
-"""For Python, the log, DNS and the status page."""
+"""Descriptors for Python, the log, DNS and the status page."""
 
 
 def needed(connections_max: int) -> int:
-    """How many an end can come to need: two for each connection, one for each that waits or has yet to prove itself."""
+    """The most descriptors that an end needs: two for each connection, one for each that waits or is unproved."""
     return 2 * connections_max + WAITING_MAX + PENDING_MAX + PENDING_OF_ONE_MAX + _OWN
 
 
 def raise_to_need(connections_max: int) -> None:
-    """Raise the process's limit as far as it may, and tell the log if that is too low for all its connections."""
+    """Raise the process's limit as far as it may, and warn if that is too low for all its connections."""
     limit, wanted = _raise_limit(), needed(connections_max)
     if limit != resource.RLIM_INFINITY and limit < wanted:
         fields = {"limit": limit, "needed": wanted, "connections": connections_max}

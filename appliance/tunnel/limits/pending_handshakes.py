@@ -1,12 +1,12 @@
-"""Those who have connected but not proved who they are: how many there may be at once, and how many in a second.
+"""Limits of connections without a proved identity: at once, and in a second.
 
-They are counted apart from the connections that are carried, so that whoever holds thousands of idle connections takes
-no slot from a peer that proves itself. Each address has a share, and all of them together have a limit, outside of
+They are counted apart from the connections that are carried, so that thousands of idle connections take no slot from a
+peer that proves itself. Each address has a share, and all of them together have a limit, outside of
 which the shares of the expected addresses lie: strangers from many addresses cannot take them. Expected is the address
 that the settings name, and the one from which the peer proved itself last: inside SSH that is the SSH server's.
 
-Over a limit the newest takes the place of the oldest that has said nothing yet (``first_flight_reader``): a peer proves
-itself with its first bytes, so that whoever holds connections keeps none out. Over a rate a connection is reset before
+Over a limit the newest takes the place of the oldest that has sent nothing yet (``first_flight_reader``): a peer proves
+itself with its first bytes, so that idle connections keep none out. Over a rate a connection is reset before
 anything is made for it.
 
 The client never comes near its share: it shakes hands on ``HANDSHAKES_AT_ONCE`` connections at a time.
@@ -19,40 +19,73 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from appliance.tunnel.limits.rate import RateLimit
 from appliance.tunnel.model.counters import Counters, Refusal
 
 log = logging.getLogger("appliance.tunnel")
 
 PENDING_OF_ONE_MAX = 256
-"""Connections from one address, at most."""
+"""Most connections from one address."""
 
 PENDING_MAX = 1024
-"""Connections from all addresses but the expected ones, at most."""
+"""Most connections from all addresses but the expected ones."""
 
 HANDSHAKES_AT_ONCE = 64
-"""Handshakes that a client has under way, at most."""
+"""Most handshakes that a client has under way."""
 
 EXPECTED_A_SECOND, OTHERS_A_SECOND = 2000.0, 500.0
-"""Connections a second from each expected address, and from all others together."""
+"""Most connections a second from each expected address, and from all others together."""
 
 
 class Room(enum.Enum):
-    """Whether one more has room from an address: yes; not beside those of that address; not beside all others."""
+    """The room for one more from an address: free, full for that address, or full for all others."""
 
     FREE = enum.auto()
     ONE_FULL = enum.auto()
     ALL_FULL = enum.auto()
 
 
-class PendingHandshakes:
-    """Counts them, and tells the log when a crowd comes and when it has gone, not of each one.
+class RateLimit:
+    """A token bucket: admits ``rate`` a second in the long run, and up to ``burst`` at once after a pause.
 
     Args:
-        expected: the addresses from which the peer comes, as the settings know them.
-        counters: where those that are not admitted are counted.
-        limit: how many there may be.
-        limit_of_one: how many there may be from one address.
+        clock: seconds.
+    """
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._left = burst
+        self._at = clock()
+
+    def admits(self) -> bool:
+        """True, and one fewer is left, if one more may happen now."""
+        self._fill()
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    @property
+    def relaxed(self) -> bool:
+        """True if at least half of a burst may happen now."""
+        self._fill()
+        return 2 * self._left >= self._burst
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._left = min(self._burst, self._left + self._rate * (now - self._at))
+        self._at = now
+
+
+class PendingHandshakes:
+    """Counts them, and logs when a crowd comes and when it has gone, not each one.
+
+    Args:
+        expected: the peer's addresses by the settings.
+        counters: count those that are not admitted.
+        limit: most at once.
+        limit_of_one: most at once from one address.
         clock: seconds.
     """
 
@@ -80,7 +113,7 @@ class PendingHandshakes:
         return address in self._named or (address == self._proved and bool(address))
 
     def proved(self, address: str) -> None:
-        """The peer has proved itself from ``address``."""
+        """Record that the peer has proved itself from ``address``."""
         if address not in self._named and address != self._proved:
             self._rates.pop(self._proved, None)
             self._rates[address] = self._expected_rate()
@@ -97,7 +130,7 @@ class PendingHandshakes:
         return self._rates.get(address, self._others_rate).admits()
 
     def refused(self, address: str) -> None:
-        """One more from ``address`` is not let in, or takes the place of another."""
+        """Count and log one more from ``address`` that is not let in, or takes the place of another."""
         if not self._refused:
             log.warning(
                 "connections refused: too many have not proved who they are; let the firewall admit the peer alone",
@@ -120,7 +153,7 @@ class PendingHandshakes:
         self._present[address] += 1
 
     def left(self, address: str) -> None:
-        """One from ``address`` has proved who it is, or is gone."""
+        """Count one from ``address`` no more: it has proved itself, or is gone."""
         self._present[address] -= 1
         if not self._present[address]:
             del self._present[address]
@@ -131,7 +164,7 @@ class PendingHandshakes:
         return RateLimit(EXPECTED_A_SECOND, EXPECTED_A_SECOND, self._clock)
 
     def _settle(self) -> None:
-        """The crowd has gone when half of the room is free: at the limit itself it would come and go at every turn."""
+        """The crowd has gone when half of the room is free: at the limit itself it would come and go all the time."""
         if 2 * self._others() > self._limit:
             return
         if not all(rate.relaxed for rate in (*self._rates.values(), self._others_rate)):

@@ -1,7 +1,7 @@
-"""What the tunnel decides without IO.
+"""The tunnel's decisions without IO.
 
 - ``connect``: HTTP/1.1 CONNECT inside the TLS.
 - ``allowlist``: the targets and addresses that may be dialled.
 - ``timeouts``: the longest time of each step of a connection.
-- ``counters``: what one end has done.
+- ``counters``: the numbers of one end.
 """

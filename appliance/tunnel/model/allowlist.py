@@ -1,13 +1,13 @@
-"""Which targets the source VM dials: pure decisions, so that it is never an open proxy.
+"""The targets that the source VM dials: pure decisions, so that it is never an open proxy.
 
-Two questions, asked in this order: is the *name* on the allow-list (before it is resolved, so that nobody makes the
+Two questions, asked in this order: is the *name* on the allow-list (before it is resolved, so that no client makes the
 source VM ask for names), and may the *addresses* that it resolves to be dialled. One forbidden address refuses them
 all: a name that resolves to a broker and to this VM's own loopback at once is an attack (DNS rebinding) or a mistake,
 never a cluster.
 
 An IPv6 address may lead to an IPv4 host. Where such a way is in use today (an IPv4-mapped address, the translators of
-IPv6-only networks) the IPv4 address is judged as well as the outer one. The ways that nobody should use any more are
-refused whole: what sends such a packet on, and where to, cannot be told from the address.
+IPv6-only networks) the IPv4 address is judged as well as the outer one. Deprecated ways are refused whole: the
+address does not show which host forwards such a packet, and to which.
 """
 
 import ipaddress
@@ -37,11 +37,11 @@ _FORBIDDEN = {
     "broadcast": ("255.255.255.255/32",),
     "an IPv4 address by a deprecated way": ("::/96", "2002::/16", "2001::/32"),
 }
-"""Where no broker lives, by the name of the danger.
+"""Networks in which no broker lives, by the name of the danger.
 
 The metadata services are those of AWS (all of its local services), Google, Oracle, Scaleway, Alibaba and Azure; most
 others share the first address. The deprecated ways: IPv4-compatible (RFC 4291, section 2.5.5.1), 6to4 (RFC 7526) and
-Teredo (RFC 4380, whose last servers are gone); ISATAP (RFC 5214) is told by the address's second half.
+Teredo (RFC 4380, whose last servers are gone); ISATAP (RFC 5214) shows in the address's second half.
 """
 
 _FORBIDDEN_NETWORKS = [
@@ -93,7 +93,7 @@ def dialable(target: Target, addresses: Sequence[str], settings: TunnelSettings)
 
 
 def _forbidden(address: _Address, settings: TunnelSettings) -> str | None:
-    """Why no broker lives there; None where one may, also because the settings name just such a network.
+    """The reason why no broker lives there; None where one may, also because the settings name just such a network.
 
     A network around the forbidden one, such as 0.0.0.0/0, does not permit it.
     """

@@ -1,4 +1,4 @@
-"""How the client names its target and how the server answers, inside the TLS: HTTP/1.1 CONNECT, without IO.
+"""The client's request for a target and the server's answer, inside the TLS: HTTP/1.1 CONNECT, without IO.
 
     client: CONNECT b0.orange.example:9093 HTTP/1.1           server: HTTP/1.1 200 connected
             Host: b0.orange.example:9093                              Date: Sat, 21 Nov 2026 10:20:30 GMT
@@ -10,7 +10,7 @@ says in one line what is wrong; the status says whose error it is, in both direc
 
 The server is strict, since the only client it serves is ours. The head is bounded, and byte for byte the one that our
 client writes for that target: no other header, no other spelling, no body, nothing behind it before the answer. So
-there is nothing that somebody who reads HTTP differently could take for another request (request smuggling).
+there is nothing that another reader of HTTP could take for another request (request smuggling).
 
 The Date (RFC 9110, section 6.6.1) is how the two VMs' clocks are compared; nothing else is made of it.
 """
@@ -25,7 +25,7 @@ from appliance.errors import ApplianceError, NameUnresolved, PeerError, TargetRe
 from appliance.settings.target import Target, is_ip_literal
 
 HEAD_SIZE_MAX = 4096
-"""Bytes of a head, at most: a host name has 253."""
+"""Largest head, in bytes: a host name has at most 253."""
 
 _REASON_LENGTH_MAX = 200
 _CONNECTED = 200
@@ -42,9 +42,9 @@ _STATUS_OF: tuple[tuple[type[ApplianceError], int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server says to a CONNECT: an HTTP status and one line.
+    """The server's answer to a CONNECT: an HTTP status and one line.
 
-    ``date`` is when it said so by its own clock, to the second, in seconds since 1970; None: it did not tell.
+    ``date`` is its time by the server's clock, to the second, in seconds since 1970; None: it sent none.
     """
 
     status: int
@@ -53,12 +53,12 @@ class Answer:
 
     @classmethod
     def to(cls, error: ApplianceError) -> "Answer":
-        """The answer that tells the client of ``error``."""
+        """The answer for ``error``."""
         status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), 400)
         return cls(status, _one_line(str(error)))
 
     def error(self) -> ApplianceError | None:
-        """The error that it tells of; None when the target is connected."""
+        """The error that it stands for; None when the target is connected."""
         if self.status == _CONNECTED:
             return None
         kind = next((kind for kind, status in _STATUS_OF if status == self.status), PeerError)
@@ -165,7 +165,7 @@ def _target(text: bytes) -> Target:
 
 
 def _date(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
-    """The one that is among ``headers``; None when there is none, or nobody can read it."""
+    """The date among ``headers``; None when there is none, or it is illegible."""
     text = next((value for name, value in headers if name == b"date"), b"")
     try:
         return email.utils.parsedate_to_datetime(text.decode("ascii", "replace")).timestamp()

@@ -1,4 +1,4 @@
-"""What one end of the tunnel has done since it began, counted where it happens; somebody else makes metrics of it."""
+"""The counters of one end of the tunnel since its start; ``gateway`` makes metrics of them."""
 
 import bisect
 import contextlib
@@ -15,7 +15,7 @@ BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 
 
 class Refusal(enum.StrEnum):
-    """Why a connection was not carried."""
+    """The reason why a connection was not carried."""
 
     CROWD = "crowd"
     FULL = "full"
@@ -45,13 +45,13 @@ class Meter:
 
 @dataclass(slots=True)
 class Histogram:
-    """How long something took: how often within each of ``BOUNDS`` and beyond them, and ``seconds`` in all."""
+    """Durations: the number within each of ``BOUNDS`` and beyond them, and their sum in ``seconds``."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     seconds: float = 0.0
 
     def observe(self, seconds: float) -> None:
-        """It took so long once more."""
+        """Count one more duration."""
         self.counts[bisect.bisect_left(BOUNDS, seconds)] += 1
         self.seconds += seconds
 
@@ -67,9 +67,9 @@ class Histogram:
 class Counters:
     """The numbers of one end.
 
-    ``accepted`` connections were begun with, and are ``open`` until they are over; those of them that are ``carrying``
-    have their target, the others wait for it. ``refused`` counts by cause; only the ``CROWD`` of those who have not
-    proved who they are is never begun with. ``ended`` counts the relays by the name of their ``End``. ``handshakes``
+    ``accepted`` connections are ``open`` until they are over; those of them that are ``carrying``
+    have their target, the others wait for it. ``refused`` counts by cause; only the ``CROWD`` of those without a
+    proved identity is never accepted. ``ended`` counts the relays by the name of their ``End``. ``handshakes``
     and ``dials`` time what succeeded. ``server_fault`` is why the client did not reach the server when it tried last:
     empty when it did, None before the first attempt.
     """
@@ -86,11 +86,11 @@ class Counters:
     server_fault: str | None = None
 
     def peer_failed(self, error: ApplianceError) -> None:
-        """A connection was not carried for what the other end of the tunnel is or does."""
+        """Count a connection that was not carried because of the other end of the tunnel."""
         self.refused[_cause(error, Refusal.PEER_UNREACHABLE)] += 1
 
     def target_failed(self, error: ApplianceError) -> None:
-        """A connection was not carried since its target cannot be had."""
+        """Count a connection that was not carried because of its target."""
         self.refused[_cause(error, Refusal.TARGET_UNREACHABLE)] += 1
 
 

@@ -1,20 +1,19 @@
-"""How long each step of a connection may take."""
+"""The longest time of each step of a connection."""
 
 from dataclasses import dataclass
 
 DRAIN_SECONDS = 5.0
-"""How long connections may go on after the stop: less than the ten seconds after which Docker kills."""
+"""Longest time of connections after the stop, in seconds: less than the ten after which Docker kills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds. ``slot`` is how long a connection may wait until one of TUNNEL_CONNECTIONS_MAX is free at its end.
+    """Timeouts in seconds, of all steps from the dial to the end of a relay.
 
-    ``hello`` is how long the server waits for a first flight, which comes with the connection.
-    ``answer`` is the client's patience with all that the server does between CONNECT and its answer.
-
-    ``linger`` is how long a relay of which one direction has ended may be silent in the other, ``last_word`` how long a
-    refused peer has to read why.
+    ``hello`` is the server's for a first flight, which comes with the connection; ``slot`` that for one of
+    TUNNEL_CONNECTIONS_MAX to come free; ``answer`` the client's for all that the server does between CONNECT and its
+    answer; ``linger`` that of a silent relay of which one direction has ended; ``last_word`` the time that a refused
+    peer has to read the reason.
     """
 
     dial: float = 5.0

@@ -7,8 +7,8 @@ sees ciphertext only, cannot stand in for the source VM, and the source VM's end
 
 - ``options``: algorithms, the key and the pinned host keys, and when a dead server is noticed;
 - ``errors``: asyncssh's errors in the appliance's own words;
-- ``transport``: a channel of an SSH connection as a transport of asyncio's;
-- ``windows``: the bytes that each channel may have under way;
+- ``transport``: a channel of an SSH connection as a transport of asyncio's, and the window of bytes it may have under
+  way;
 - ``carrier``: the one SSH connection, and the channels in it.
 
 One SSH connection carries all: it costs one login, and is one line in the SSH server's log. The price is that a lost

@@ -15,8 +15,7 @@ from appliance.settings.values import SshSettings
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.ssh.errors import channel_error, connection_error, one_line
 from appliance.tunnel.ssh.options import client_options
-from appliance.tunnel.ssh.transport import ChannelSession
-from appliance.tunnel.ssh.windows import Windows
+from appliance.tunnel.ssh.transport import ChannelSession, Windows
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 log = logging.getLogger("appliance.tunnel")
@@ -29,9 +28,9 @@ class SshCarrier:
     """Dials the tunnel server through an SSH server.
 
     Args:
-        settings: which SSH server, as whom, by which files.
+        settings: the SSH server, the login and its files.
         server: the tunnel server, as the SSH server dials it.
-        timeouts: how long each step may take.
+        timeouts: longest time of each step.
     """
 
     def __init__(self, settings: SshSettings, server: Target, timeouts: Timeouts) -> None:
@@ -66,7 +65,7 @@ class SshCarrier:
             async with asyncio.timeout(seconds):
                 await asyncio.shield(opening)
         except BaseException as error:
-            # Not cancelled: the server opens it all the same, and somebody has to close it then.
+            # Not cancelled: the server opens it all the same, and it has to be closed then.
             opening.add_done_callback(_close_when_open)
             if isinstance(error, TimeoutError):
                 raise TimedOut(

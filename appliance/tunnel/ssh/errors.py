@@ -1,4 +1,4 @@
-"""What asyncssh says, in the appliance's own words."""
+"""Translate asyncssh's errors into the appliance's own."""
 
 import os
 
@@ -20,7 +20,7 @@ _FORWARD_REFUSED = (asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, asyncssh.OPEN_UNK
 
 
 def connection_error(error: Exception | None) -> ApplianceError:
-    """What ended an SSH connection, or kept it from standing; None is an end without a reason."""
+    """The error that ended an SSH connection, or kept it from being made; None is an end without a reason."""
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
         return HostKeyDiffers(f"SSH: {one_line(error.reason)}")
     if isinstance(error, asyncssh.PermissionDenied | asyncssh.IllegalUserName):
@@ -34,11 +34,11 @@ def connection_error(error: Exception | None) -> ApplianceError:
 
 
 def channel_error(error: asyncssh.ChannelOpenError, server: str) -> ApplianceError:
-    """What the SSH server means by opening no channel to ``server`` (RFC 4254, section 5.1)."""
+    """The error of an SSH server that opens no channel to ``server`` (RFC 4254, section 5.1)."""
     kind = ForwardRefused if error.code in _FORWARD_REFUSED else Unreachable
     return kind(f"{server} from the SSH server: {one_line(error.reason).lower()} ({error.code})")
 
 
 def one_line(text: str) -> str:
-    """``text`` as a log can show it, whoever wrote it."""
+    """``text`` of any origin, safe for one line of a log."""
     return "".join(letter if " " <= letter <= "~" else "?" for letter in text)[:_REASON_LENGTH_MAX]

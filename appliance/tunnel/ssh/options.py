@@ -1,6 +1,6 @@
-"""How the tunnel logs in to an SSH server: modern algorithms only, by a key, to a host whose key is pinned.
+"""The login to an SSH server: modern algorithms only, by a key, to a host whose key is pinned.
 
-Nothing of the machine's user comes in: no ``~/.ssh/config``, no default keys, no agent, no ``known_hosts``. Everything
+Nothing of the machine's user is read: no ``~/.ssh/config``, no default keys, no agent, no ``known_hosts``. Everything
 that the server could ask of a client, or offer it, but ``direct-tcpip`` channels is off.
 """
 
@@ -20,10 +20,10 @@ from appliance.settings.values import SshSettings
 from appliance.tunnel.model.timeouts import Timeouts
 
 KEEPALIVE_SECONDS = 15
-"""Silence after which the server is asked for a sign of life."""
+"""Silence after which a keepalive is sent, in seconds."""
 
 KEEPALIVE_COUNT = 2
-"""Questions that may go unanswered: a dead server is noticed after 45 seconds."""
+"""Keepalives that may go unanswered: a dead server is noticed after 45 seconds."""
 
 _ALGORITHMS: dict[str, object] = {
     "kex_algs": ["mlkem768x25519-sha256", "curve25519-sha256", "curve25519-sha256@libssh.org"],
@@ -55,13 +55,13 @@ _T = TypeVar("_T")
 
 
 def client_options(settings: SshSettings, timeouts: Timeouts) -> asyncssh.SSHClientConnectionOptions:
-    """How to log in, with the key and the host keys that are in the files now.
+    """The options of a login, with the keys that are in the files now.
 
     Raises:
         SettingsError: a file is not what it has to be.
     """
     user = settings.login.user
-    asyncssh.set_log_level(logging.CRITICAL)  # what it has to say comes as an error, and is told in our words
+    asyncssh.set_log_level(logging.CRITICAL)  # its errors come as exceptions, and are logged in our words
     _name_this_user(user)
     return asyncssh.SSHClientConnectionOptions(
         config=None,

@@ -1,7 +1,13 @@
 """A channel of an SSH connection as a transport of asyncio's, so that what runs over TCP runs in it unchanged.
 
 SSH has no reset: an abort closes the channel, and the SSH server closes its TCP connection to the tunnel server in the
-regular way. TLS inside tells the one from the other.
+regular way. TLS inside tells a cut from a regular end.
+
+A channel may have a window of bytes under way (RFC 4254, section 5.2), which bounds its throughput, a window for each
+round trip, and the bytes that wait in this process for a client that does not read. The first channels get much, and
+later ones less, since they share one line anyway::
+
+    window = (WINDOWS_TOTAL - granted) / WINDOW_SHARE, WINDOW_MIN at least and WINDOW_MAX at most
 """
 
 import asyncio
@@ -16,12 +22,42 @@ from appliance.settings.target import Target
 log = logging.getLogger("appliance.tunnel")
 
 
+WINDOWS_TOTAL = 128 * 2**20
+"""Sum of all windows in bytes, but for the WINDOW_MIN of each further channel."""
+
+WINDOW_SHARE = 8
+"""A channel gets one of so many parts of the bytes that are left."""
+
+WINDOW_MAX = 16 * 2**20
+"""Largest window, in bytes: some 80 MB/s at a round trip of 100 ms, as asyncssh reopens it when half is used up."""
+
+WINDOW_MIN = 64 * 2**10
+"""Two packets of SSH (RFC 4253, section 6.1), or four records of TLS."""
+
+
+class Windows:
+    """Grants windows to channels, and takes them back."""
+
+    def __init__(self) -> None:
+        self.granted = 0
+
+    def grant(self) -> int:
+        """The window of one more channel, in bytes."""
+        window = min(WINDOW_MAX, max(WINDOW_MIN, (WINDOWS_TOTAL - self.granted) // WINDOW_SHARE))
+        self.granted += window
+        return window
+
+    def release(self, window: int) -> None:
+        """Take back the window of a closed channel."""
+        self.granted -= window
+
+
 class SshTransport(asyncio.Transport):
-    """The sending half, and the reins of the receiving one.
+    """The sending half of a channel, and the control of the receiving one.
 
     Args:
         channel: asyncssh's.
-        peer: where the SSH server has connected it to.
+        peer: the target to which the SSH server has connected it.
     """
 
     def __init__(self, channel: asyncssh.SSHTCPChannel[bytes], peer: Target) -> None:
@@ -39,7 +75,7 @@ class SshTransport(asyncio.Transport):
         self._channel.write_eof()
 
     def is_closing(self) -> bool:
-        """Whether nothing can be written any more."""
+        """True if nothing can be written any more."""
         return self._channel.is_closing()
 
     def close(self) -> None:
@@ -51,7 +87,7 @@ class SshTransport(asyncio.Transport):
         self._channel.abort()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """How much may wait before the protocol is told to pause."""
+        """Set the bytes that may wait before the protocol is paused."""
         self._channel.set_write_buffer_limits(high, low)
 
     def pause_reading(self) -> None:
@@ -70,11 +106,11 @@ class SshTransport(asyncio.Transport):
 
 
 class ChannelSession(asyncssh.SSHTCPSession[bytes]):
-    """Passes what asyncssh says of a channel on to a protocol of asyncio's.
+    """Passes the events of asyncssh's channel on to a protocol of asyncio's.
 
     Args:
         protocol: what runs in the channel.
-        peer: where the SSH server has connected it to.
+        peer: the target to which the SSH server has connected it.
         closed: called when the channel is closed.
     """
 

@@ -3,5 +3,5 @@
 - ``channel``, ``tcp_channel``, ``tls_channel``: a connection, plain or with TLS.
 - ``dial``, ``listen``: channels made and accepted.
 - ``relay``: two channels become one way for bytes.
-- ``jams``, ``kernel``, ``waiting``: connections whose receiver does not read, and the memory they hold.
+- ``memory``, ``jams``: the memory that connections hold, and the reset of those whose receiver does not read.
 """

@@ -1,11 +1,11 @@
 """One connection as the relay sees it: bytes arrive, bytes leave, and each direction ends on its own.
 
-A channel delivers to its receiver. At first that is its own inbox, from which ``receive`` takes what a conversation
-with the peer needs (the CONNECT head): reading pauses after every delivery, so that the inbox holds one read at most.
-Then ``attach`` puts the relay in its place, and bytes go on from callback to callback without a task or a queue
+A channel delivers to its receiver. At first that is its own inbox, from which ``receive`` takes the bytes of a
+conversation with the peer (the CONNECT head): reading pauses after every delivery, so that the inbox holds one read at
+most. Then ``attach`` puts the relay in its place, and bytes go on from callback to callback without a task or a queue
 between.
 
-What the bytes travel in is a subclass's: a transport of asyncio's (``tcp_channel``), with TLS inside it
+The carrier of the bytes is a subclass's: a transport of asyncio's (``tcp_channel``), with TLS inside it
 (``tls_channel``).
 """
 
@@ -17,7 +17,7 @@ from appliance.errors import ApplianceError
 
 
 class Receiver(Protocol):
-    """What a channel tells whoever uses it."""
+    """The events of a channel, for its user."""
 
     def received(self, data: bytes | memoryview) -> None:
         """These bytes have arrived; a view is the receiver's until it returns, then others are written over it."""
@@ -33,7 +33,7 @@ class Receiver(Protocol):
 
 
 class _Inbox:
-    """Keeps what arrives until somebody asks for it."""
+    """Keeps the bytes that arrive until ``receive`` takes them."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -60,7 +60,7 @@ class _Inbox:
 class Channel(abc.ABC):
     """A connection in both directions.
 
-    ``congested`` is true while so much waits to be sent that whoever feeds the channel should stop.
+    ``congested`` is true while so much waits to be sent that its source should stop.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Channel(abc.ABC):
         """The next bytes; none when the peer has ended its direction.
 
         Raises:
-            ApplianceError: what the connection was lost by.
+            ApplianceError: the reason why the connection was lost.
         """
         inbox = self._inbox
         while not inbox.data and not inbox.end:

@@ -1,10 +1,10 @@
 """Resets jammed connections before what they hold exceeds the memory that a container has for them.
 
-What waits in this process has a bound of its own (``waiting``). The kernel's buffers have none but its own for each
-socket, some MiB, and count as the container's too: a peer that reads fast until they have grown, and then no more,
-makes a few hundred connections hold gigabytes. Smaller buffers would cost every long line its speed. So all that is
-held is looked at now and then; beyond ``HELD_MAX`` the jammed ones are reset, those that hold most first. A connection
-whose bytes move is not: the kernel itself gives it smaller buffers when memory is short.
+The bytes that wait in this process have a budget of their own (``memory``). The kernel's buffers have no bound but one
+for each socket, some MiB, and count as the container's too: a peer that reads fast until they have grown, and then no
+more, makes a few hundred connections hold gigabytes. Smaller buffers would cost every long line its speed. So all that
+is held is summed up now and then; beyond ``HELD_MAX`` the jammed ones are reset, those that hold most first. A
+connection whose bytes move is not: the kernel itself gives it smaller buffers when memory is short.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ from typing import TypeVar
 from appliance.tunnel.stream.tcp_channel import TcpChannel, open_channels
 
 HELD_MAX = 192 * 2**20
-"""Bytes that all connections may hold, here and in the kernel."""
+"""Most bytes that all connections may hold, here and in the kernel."""
 
-_LOOK_SECONDS = 0.5
-_WATCH_SECONDS = 1.0
-"""How long it is watched whether they move."""
+_CHECK_SECONDS = 0.5
+_MEASURE_SECONDS = 1.0
+"""Time over which their progress is measured, in seconds."""
 
 _DRAINED_WITHIN = 60
-"""Seconds: a connection is jammed if what it holds would take longer, at the pace at which its bytes move."""
+"""Seconds: a connection is jammed if its bytes would take longer to drain, at their present rate."""
 
 _AT_ONCE = 64
-"""Sockets that are looked at before the rest of the process has its turn."""
+"""Sockets read in a row before the event loop goes on to other work."""
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -35,24 +35,24 @@ _Name = TypeVar("_Name")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The bytes that a connection holds, and those that its kernel has got rid of, or got, since it began."""
+    """The bytes that a connection holds, and those acknowledged or received since it began."""
 
     size: int
     moved: int
 
 
 async def reset_jammed() -> None:
-    """Look, for ever."""
+    """Check the connections every half second, until cancelled."""
     while True:
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_CHECK_SECONDS)
         if await _held_by_all() > HELD_MAX:
             before = await _held_by_each()
-            await asyncio.sleep(_WATCH_SECONDS)
-            _reset(jammed(before, await _held_by_each(), _WATCH_SECONDS))
+            await asyncio.sleep(_MEASURE_SECONDS)
+            _reset(jammed(before, await _held_by_each(), _MEASURE_SECONDS))
 
 
 def jammed(before: Mapping[_Name, Held], now: Mapping[_Name, Held], seconds: float) -> dict[_Name, int]:
-    """Those to be reset, with what they hold: of the jammed ones the largest, until no more than HELD_MAX is held."""
+    """Connections to reset, with their bytes: the largest of the jammed ones, until no more than HELD_MAX is held."""
     excess = sum(held.size for held in now.values()) - HELD_MAX
     found: dict[_Name, int] = {}
     for name, held in sorted(now.items(), key=lambda item: item[1].size, reverse=True):

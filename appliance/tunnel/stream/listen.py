@@ -1,8 +1,8 @@
 """From a bound port to connections.
 
-Connections are accepted here rather than by asyncio's server, for two reasons. Whom ``admits`` does not let in is reset
-before anything is made for it, TLS least of all, so that a flood costs little. And when descriptors run out, the log
-says in one line what to change.
+Connections are accepted here rather than by asyncio's server, for two reasons. A connection that ``admits`` refuses is
+reset before anything is made for it, TLS least of all, so that a flood costs little. And when descriptors run out, the
+log names the change to make in one line.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from appliance.tunnel.stream.tcp_channel import reset_when_closed
 log = logging.getLogger("appliance.tunnel")
 
 BACKLOG = 512
-"""Connections that may wait to be accepted: all clients of a cluster come back at once after an outage."""
+"""Most connections that wait to be accepted: all clients of a cluster come back at once after an outage."""
 
 _BATCH = 64
-"""Connections that are refused in a row before the rest of the process has its turn."""
+"""Connections refused in a row before the event loop goes on to other work."""
 
 _BACK_OFF = 0.5
-"""Seconds without accepting after the system has given no connection; who comes waits in the backlog."""
+"""Pause after a failed accept, in seconds; new connections wait in the backlog."""
 
 
 class Listener:
@@ -46,11 +46,11 @@ class Listener:
 
     @property
     def listening(self) -> bool:
-        """Whether connections are accepted, or will be when descriptors are free again."""
+        """True if connections are accepted, or will be when descriptors are free again."""
         return not self._task.done()
 
     async def close(self) -> None:
-        """Give the port back; the connections that it has brought go on."""
+        """Close the port; accepted connections go on."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._bound.close()
@@ -97,29 +97,29 @@ class Listener:
         self._starving = True
 
     def _recover(self) -> None:
-        """Everybody who waited has been accepted."""
+        """Log that the backlog has been accepted."""
         if self._starving:
             log.info("connections accepted again", extra={"fields": {"listen": self._address}})
         self._starving = False
 
 
-def _everybody(_address: str) -> bool:
+def _every_address(_address: str) -> bool:
     return True
 
 
 async def listen(
-    variable: str, at: Target, make: Callable[[], asyncio.BaseProtocol], admits: Callable[[str], bool] = _everybody
+    variable: str, at: Target, make: Callable[[], asyncio.BaseProtocol], admits: Callable[[str], bool] = _every_address
 ) -> Listener:
     """Listen on an address and port, 0 for any; every connection gets a protocol from ``make``.
 
     Args:
-        variable: what to change if it cannot be had.
-        at: where.
+        variable: the setting to name if the port cannot be had.
+        at: the address and port.
         make: the protocol of one connection.
-        admits: whether a connection from an address may become one.
+        admits: True if one more connection from an address may become one.
 
     Raises:
-        SettingsError: the system does not give it.
+        SettingsError: it cannot be had.
     """
     host = at.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,13 +1,13 @@
-"""Two channels become one way for bytes, until both directions have ended, or one channel is lost.
+"""Relay bytes between two channels until both directions have ended, or one channel is lost.
 
     near -> far, far -> near       each: bytes ... end of the source -> end of the target
 
 - *Backpressure*: a direction whose target is congested stops reading its source, and goes on when the target is
-  relieved. What waits in this process is bounded for each direction by one read, and for all together by ``waiting``.
+  relieved. What waits in this process is bounded for each direction by one read, and for all together by ``memory``.
 - *Half-close*: the end of one direction is passed on, and the other one lives for as long as bytes still move in it;
   after ``linger`` seconds without any, both channels are reset.
 - *Idleness*: a relay that carries nothing in either direction for ``idle`` seconds is ended by resets.
-- *Loss*: a channel that is lost takes the other one with it, by a reset, so that nobody takes a cut for a regular end.
+- *Loss*: a channel that is lost takes the other one with it, by a reset, so that a cut is not taken for a regular end.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from appliance.errors import ApplianceError
 from appliance.tunnel.model.counters import Counters, Meter
 from appliance.tunnel.stream.channel import Channel
 
-_LOOKS = 4
-"""How often in the time that a relay may be silent it is looked at."""
+_CHECKS = 4
+"""Checks of a relay within the time that it may be silent."""
 
 
 class End(enum.StrEnum):
-    """Why a relay is over."""
+    """The reason why a relay is over."""
 
     COMPLETE = "both directions ended"
     NEAR_LOST = "the near connection was lost"
@@ -37,7 +37,7 @@ class End(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RelaySummary:
-    """What a relay did: bytes each way, and for how long; the target is on the far side."""
+    """The result of a relay: bytes each way, and its duration; the target is on the far side."""
 
     bytes_to_target: int
     bytes_from_target: int
@@ -50,7 +50,7 @@ class RelaySummary:
 
 
 class _Progress:
-    """How far the two directions are.
+    """The progress of the two directions.
 
     ``ending`` is set when the relay's end has begun, by the end of one direction, ``over`` when nothing more will come.
     """
@@ -105,7 +105,7 @@ class _Direction:
 
 
 async def relay(near: Channel, far: Channel, linger: float, idle: float, counters: Counters) -> RelaySummary:
-    """Carry bytes between two channels until both directions have ended; then both are closed, come what may."""
+    """Carry bytes between two channels until both directions have ended; then both are closed in any case."""
     counters.carrying += 1
     clock = asyncio.get_running_loop().time
     started = clock()
@@ -138,14 +138,14 @@ async def _wait(progress: _Progress, outward: _Direction, inward: _Direction, li
 
 
 async def _comes(event: asyncio.Event, carried: Callable[[], int], patience: float) -> bool:
-    """Whether ``event`` comes before nothing has been carried for ``patience`` seconds, give or take a quarter.
+    """True if ``event`` comes before nothing has been carried for ``patience`` seconds, give or take a quarter.
 
-    Looking now and then is cheaper than a look at the clock for every read.
+    A check now and then is cheaper than reading the clock at every read.
     """
     before, quiet = carried(), 0
-    while not event.is_set() and quiet < _LOOKS:
+    while not event.is_set() and quiet < _CHECKS:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience / _LOOKS):
+            async with asyncio.timeout(patience / _CHECKS):
                 await event.wait()
         quiet = quiet + 1 if carried() == before else 0
         before = carried()

@@ -1,10 +1,10 @@
-"""A channel that is a TCP connection of its own, or what a transport of asyncio's makes look like one.
+"""A channel over TCP, or over another transport of asyncio's.
 
 It is built on asyncio's protocols rather than its streams because a stream copies every byte twice more, and because
 TLS can be ended in one direction only below them (see ``tls_channel``).
 
-What waits to be sent on all channels of the process has one bound (see ``waiting``): a channel that is congested stops
-what feeds it, so that one read waits at most beyond its mark, and how much a read takes becomes less when much waits.
+All channels of the process share one budget of bytes that wait to be sent (see ``memory``): a congested channel stops
+its source, so that one read waits at most beyond its mark, and reads become smaller when much waits.
 The first ``FREE`` channels have a mark and all of the kernel's own buffer, which spares eight busy ones a fifth of the
 processor time; the others are congested as soon as the kernel, which takes little ahead, does not take all.
 """
@@ -19,30 +19,29 @@ from typing import cast
 
 from appliance.errors import Unreachable
 from appliance.tunnel.stream.channel import Channel
-from appliance.tunnel.stream.kernel import memory_of, moved_by
-from appliance.tunnel.stream.waiting import POOL, READ_SIZE_MAX
+from appliance.tunnel.stream.memory import READ_BUDGET, READ_SIZE_MAX, memory_of, moved_by
 
 FIRST_READ_SIZE = 16 * 1024
-"""Bytes that one read takes while nobody relays what comes: a conversation with the peer is shorter."""
+"""Read size before the relay, in bytes: a conversation with the peer is shorter."""
 
 READ_BUFFER = memoryview(bytearray(READ_SIZE_MAX))
-"""Where every channel of the process reads to, one after the other, on one event loop.
+"""The read buffer of every channel of the process, used one after the other on one event loop.
 
 One will do because a read is used up before the next: TLS decrypts or encrypts it at once, an inbox copies it. A
 buffer for each read would have to be cleared each time, and an idle connection would keep one.
 """
 
 FREE = 128
-"""Channels that may stand before new ones are bounded more closely."""
+"""Channels that may be open before new ones are bounded more closely."""
 
 _WRITE_HIGH = 256 * 1024
-"""Bytes that may wait on one of the first channels before it calls itself congested."""
+"""Bytes that may wait on one of the first channels before it is congested."""
 
 _UNSENT_MAX = 256 * 1024
 """Bytes that the kernel takes beyond those under way, of the others; its own bound is some MiB for each socket."""
 
 open_channels: set["TcpChannel"] = set()
-"""The channels of this process whose connections stand, each with a socket of its own."""
+"""The channels of this process with an established connection and a socket of their own."""
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """A dead peer is noticed after a minute of silence.
@@ -58,7 +57,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
     ``waiting`` are the bytes that are kept here until they can be sent.
 
     Args:
-        made: called when the connection stands.
+        made: called when the connection is established.
     """
 
     def __init__(self, made: Callable[["TcpChannel"], None] | None = None) -> None:
@@ -111,10 +110,10 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self._transport.close()
 
     async def finish(self, seconds: float) -> None:
-        """Say a last word: end our direction, drop what still comes, close when the peer does, or after ``seconds``.
+        """End our direction after a last message, drop what still comes, close with the peer, or after ``seconds``.
 
         Closing at once would not do: bytes of the peer's that are still under way would be answered by a reset, which
-        takes the last word (a TLS alert, an answer) out of the peer's hands before it is read.
+        discards the last message (a TLS alert, an answer) before the peer has read it.
         """
         self.send_eof()
         self._lost = True
@@ -150,8 +149,8 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
             self._made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
-        """Called by asyncio: where to read to."""
-        size = FIRST_READ_SIZE if self._receiver is self._inbox else POOL.read_size
+        """Called by asyncio: the buffer to read to."""
+        size = FIRST_READ_SIZE if self._receiver is self._inbox else READ_BUDGET.read_size
         return READ_BUFFER if size == READ_SIZE_MAX else READ_BUFFER[:size]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -186,7 +185,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self._receiver.relieved()
 
     def _wait_for(self, size: int) -> None:
-        POOL.waiting += size - self.waiting
+        READ_BUDGET.waiting += size - self.waiting
         self.waiting = size
 
     def _arrived(self, data: memoryview) -> None:

@@ -1,4 +1,4 @@
-"""A channel with TLS inside: what is sent and received is the plaintext, and still each direction ends on its own."""
+"""A channel with TLS inside: it sends and receives plaintext, and still each direction ends on its own."""
 
 import asyncio
 import ssl
@@ -13,11 +13,11 @@ from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 
 class TlsChannel(TcpChannel):
-    """A TCP connection that speaks TLS; what is sent and received is the plaintext.
+    """A TCP connection with TLS; it sends and receives plaintext.
 
     Args:
-        context: says which role it takes, and whom it believes.
-        made: called when the TCP connection stands, before the handshake.
+        context: its role, and the authorities that it trusts.
+        made: called when the TCP connection is established, before the handshake.
         wire: as ``TlsLayer``.
     """
 
@@ -44,9 +44,9 @@ class TlsChannel(TcpChannel):
 
         Raises:
             IdentityRefused: one end does not accept the other's certificate.
-            HelloUnanswered: the other end hung up without a word.
+            HelloUnanswered: the other end closed without an answer.
             PeerError: the other end does not speak TLS 1.3.
-            Unreachable: it hung up, or took longer than ``seconds``.
+            Unreachable: it closed, or took longer than ``seconds``.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -109,7 +109,7 @@ class TlsChannel(TcpChannel):
         self._shaken.set()
 
     def _break(self, error: ApplianceError) -> None:
-        """Give the connection up; what is ready to be sent then is an alert that tells the peer why."""
+        """Fail the connection; the bytes that are ready to be sent then are an alert with the reason."""
         self._flush()
         self._fail(error)
 

@@ -8,8 +8,8 @@ import socket
 from dnslib import RCODE, DNSRecord
 
 from appliance.dns import upstream as upstream_module
-from appliance.dns.counters import Outcome
 from appliance.dns.messages.answers import decode
+from appliance.dns.responder import Outcome
 from appliance.dns.server import DnsServer
 from appliance.dns.upstream import Upstream
 from appliance.settings.target import Target
@@ -49,7 +49,7 @@ async def running_shim(upstream, domain=".orange", address=OURS, port=0):
 
 
 class Witness(asyncio.DatagramProtocol):
-    """Answers everything, notes ids and source ports, and has a stranger answer first if told so."""
+    """Answers everything, notes ids and source ports, and may have a stranger answer first."""
 
     def __init__(self, forged):
         self.forged = forged
@@ -168,7 +168,7 @@ async def test_a_lost_datagram_is_asked_for_again():
     assert addresses(DNSRecord.parse(reply)) == ["10.0.0.1"]
 
 
-async def test_a_dead_upstream_is_told_at_once_by_udp_and_tcp():
+async def test_a_dead_upstream_is_reported_at_once_by_udp_and_tcp():
     # One that is silent takes so long by UDP, and as long again by TCP.
     async with running_shim(Target("127.0.0.1", dead_port())) as shim, asyncio.timeout(sum(upstream_module.TIMEOUTS)):
         assert (await resolve(shim.port, "b0.grape")).header.rcode == RCODE.SERVFAIL

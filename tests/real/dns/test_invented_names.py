@@ -1,4 +1,4 @@
-"""Names that nobody gave, asked for at real DNS servers, and through a real tunnel."""
+"""Invented names, asked for at real DNS servers, and through a real tunnel."""
 
 import asyncio
 import ipaddress
@@ -73,7 +73,7 @@ def served(zone: Zone):
     ("zone", "pattern", "host"),
     [(wildcard, PATTERN, "nobody-1.orange.example"), (follows_addresses, INTERNAL, "ip-10-7-0-4.ec2.internal")],
 )
-async def test_a_name_that_nobody_gave_is_found_below_a_pattern(zone: Zone, pattern: TargetPattern, host: str) -> None:
+async def test_an_invented_name_is_found_below_a_pattern(zone: Zone, pattern: TargetPattern, host: str) -> None:
     async with scripted_server(served(zone)) as server:
         (known,) = await known_names(ALLOWED, StubResolver(server).addresses, "nobody-1")
     assert (known.pattern, known.host) == (pattern, host)

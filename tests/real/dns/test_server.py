@@ -11,7 +11,7 @@ from dnslib import RCODE, DNSRecord
 
 from appliance.dns import server as server_module
 from appliance.dns.binding import bind
-from appliance.dns.counters import Outcome
+from appliance.dns.responder import Outcome
 from appliance.dns.server import DnsServer
 from appliance.errors import SettingsError
 from appliance.settings.target import Target

@@ -41,7 +41,7 @@ async def test_the_shim_can_be_asked():
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "127.0.0.1", "fe80::1"])
-async def test_an_ip_literal_is_its_own_address_and_nobody_is_asked(host):
+async def test_an_ip_literal_is_its_own_address_and_no_server_is_asked(host):
     assert await StubResolver(Target("127.0.0.1", dead_port())).addresses(host) == (host,)
     assert await system_addresses(host) == (host,)
 
@@ -82,7 +82,7 @@ async def test_a_name_without_an_address_is_unresolved():
 
 
 @pytest.mark.parametrize("host", ["", "a..b", "a" * 64 + ".orange", "\u00e4.orange"])
-async def test_what_cannot_be_a_name_is_unresolved_without_asking(host):
+async def test_an_illegal_name_is_unresolved_without_asking(host):
     with pytest.raises(NameUnresolved, match="cannot be a name"):
         await StubResolver(Target("127.0.0.1", dead_port())).addresses(host)
 

@@ -131,9 +131,7 @@ async def test_a_broker_is_reached_by_its_own_name_and_port(tmp_path, ready, ssh
     assert address != "127.0.0.1"
 
 
-async def test_allowed_names_beyond_the_endpoints_limit_are_answered_by_a_failure_and_told_to_nobody(
-    ready, monkeypatch
-):
+async def test_allowed_names_beyond_the_endpoints_limit_are_answered_by_a_failure_and_not_forwarded(ready, monkeypatch):
     monkeypatch.setattr(endpoints_module, "ASKED_MAX", 2)
     asked = []
 
@@ -190,7 +188,7 @@ async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog)
     assert before[1]["endpoints_open",] == 2
 
 
-async def test_what_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready, caplog):
+async def test_a_target_that_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready, caplog):
     async with both_sides(ready) as (port, shim):
         async with asyncio.timeout(PATIENCE):
             while "protocol" not in (page := await read(caplog, 1, "/health")):
@@ -203,7 +201,7 @@ async def test_what_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready
         writer.close()
 
 
-async def test_a_status_port_that_is_taken_is_told_once_and_served_when_it_is_free(ready, caplog, monkeypatch):
+async def test_a_status_port_that_is_taken_is_logged_once_and_served_when_it_is_free(ready, caplog, monkeypatch):
     attempts, start = 0, HttpServer.start
 
     async def attempt(server: HttpServer, variable: str, at: Target) -> Target:
@@ -233,7 +231,7 @@ async def test_a_port_that_the_source_cannot_have_is_one_clear_line():
             await run_source(settings_for(9092, taken), asyncio.Event())
 
 
-async def test_what_the_destination_cannot_have_is_one_clear_line_and_leaves_nothing_open(ready):
+async def test_a_port_that_the_destination_cannot_have_is_one_clear_line_and_leaves_nothing_open(ready):
     settings = settings_for(9092)
     unfit = replace(settings, dns=replace(settings.dns, listen=Target("192.0.2.1", 0)))
     before = asyncio.all_tasks()

@@ -1,4 +1,4 @@
-"""The HTTP server on real sockets: pages for whoever asks properly, bounds for everybody else."""
+"""The HTTP server on real sockets: pages for regular requests, bounds for all others."""
 
 import asyncio
 import contextlib
@@ -24,8 +24,8 @@ async def pages(path: str) -> Page:
 
 
 @contextlib.asynccontextmanager
-async def serving(deadline: float) -> AsyncIterator[tuple[HttpServer, Target]]:
-    server = HttpServer(pages, deadline)
+async def serving(seconds: float) -> AsyncIterator[tuple[HttpServer, Target]]:
+    server = HttpServer(pages, seconds)
     try:
         yield server, await server.start("CONSOLE_LISTEN", Target("127.0.0.1", 0))
     finally:
@@ -41,7 +41,7 @@ async def until_serving(server: HttpServer, connections: int) -> None:
 
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[Target]:
-    """One that nobody is too slow for."""
+    """A server whose timeout is longer than any test."""
     async with serving(PATIENCE) as (_, address):
         yield address
 
@@ -99,7 +99,9 @@ async def test_another_method_than_get_is_refused(server: Target) -> None:
         (b"GET /small HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 50_000, b" 431 "),
     ],
 )
-async def test_what_is_no_request_is_answered_as_such(server: Target, request_bytes: bytes, status: bytes) -> None:
+async def test_bytes_that_are_no_request_are_answered_as_such(
+    server: Target, request_bytes: bytes, status: bytes
+) -> None:
     assert status in (await raw(server, request_bytes)).partition(b"\r\n")[0]
 
 
@@ -110,7 +112,7 @@ async def test_one_request_is_served_on_a_connection_and_then_it_ends(server: Ta
 
 
 async def test_a_client_that_says_nothing_or_takes_nothing_is_cut_off() -> None:
-    async with serving(deadline=1.0) as (server, at):
+    async with serving(seconds=1.0) as (server, at):
         assert await raw(at, b"GET /small HT") == b""
         reader, writer = await asyncio.open_connection(at.host, at.port, limit=1024)
         writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What the tunnel's server answers to each CONNECT, as a TLS client that is not ours reads it."""
+"""The tunnel server's answer to each CONNECT, as a TLS client that is not ours reads it."""
 
 import asyncio
 import contextlib

@@ -31,7 +31,7 @@ SIDES = (Side.SOURCE, Side.DESTINATION)
 
 @pytest.fixture(autouse=True)
 def look_often(monkeypatch):
-    monkeypatch.setattr(certificate_reload, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(certificate_reload, "CHECK_SECONDS", 0.01)
 
 
 @contextlib.asynccontextmanager
@@ -55,7 +55,7 @@ async def echoed(reader, writer):
 
 
 async def works(endpoint):
-    """Whether a new connection is carried."""
+    """True if a new connection is carried."""
     return await carrying.echoed(endpoint) == b"x"
 
 
@@ -88,7 +88,7 @@ async def test_a_renewed_certificate_is_for_new_connections_and_those_that_stand
         standing[1].close()
 
 
-async def test_an_authority_is_changed_by_way_of_both_and_nobody_is_refused(tmp_path):
+async def test_an_authority_is_changed_by_way_of_both_and_no_connection_is_refused(tmp_path):
     old, new = Authority(), Authority("another name")
     both = old.pem + new.pem
     steps = [
@@ -109,7 +109,7 @@ async def test_an_authority_is_changed_by_way_of_both_and_nobody_is_refused(tmp_
         standing[1].close()
 
 
-async def test_half_of_a_new_set_changes_nothing_is_told_once_and_the_whole_is_taken(tmp_path, caplog):
+async def test_half_of_a_new_set_changes_nothing_is_logged_once_and_the_whole_is_taken(tmp_path, caplog):
     caplog.set_level("INFO")
     authority = Authority()
     leaf = authority.leaf(Side.SOURCE)
@@ -157,7 +157,7 @@ async def test_case_12_files_that_are_replaced_while_an_end_starts_are_taken(tmp
         await told(caplog, "certificate files taken")
 
 
-async def test_a_certificate_that_ends_soon_is_told_once_at_the_start_and_again_by_one_that_does(tmp_path, caplog):
+async def test_a_certificate_that_ends_soon_is_logged_once_at_the_start_and_again_by_one_that_does(tmp_path, caplog):
     authority = Authority()
     files = write_files(tmp_path, authority.pem, authority.leaf(Side.SOURCE, lasts=20 * DAY))
     async with CertificateReload(tunnel_settings(files=files), Side.SOURCE) as end:
@@ -238,7 +238,7 @@ async def test_a_previous_secret_has_had_its_day_once_the_source_has_the_new_one
 
 
 async def carried_by(secret, destination):
-    """Whether a source with ``secret`` carries a connection of ``destination``'s within a few tries."""
+    """True if a source with ``secret`` carries a connection of ``destination``'s within a few tries."""
     async with target_server(echo) as port:
         target = Target(HOST, port)
         async with (

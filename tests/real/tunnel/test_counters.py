@@ -1,4 +1,4 @@
-"""What both ends count, while connections go through them and are refused."""
+"""The counters of both ends, while connections go through them and are refused."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What an end of the tunnel does when its process may open no further socket."""
+"""An end of the tunnel whose process may open no further socket."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ async def everybody_is_here(query):
     return [answer(query, "127.0.0.1")]
 
 
-async def test_a_source_without_descriptors_keeps_its_connections_says_what_to_raise_and_recovers(tmp_path):
+async def test_a_source_without_descriptors_keeps_its_connections_names_the_limit_to_raise_and_recovers(tmp_path):
     async with target_server(echo) as broker, scripted_server(everybody_is_here) as resolver:
         variables = gateway_variables(broker, free_port(OWN_ADDRESS), TUNNEL_RESOLVER=str(resolver))
         port = int(variables["TUNNEL_PORT"])

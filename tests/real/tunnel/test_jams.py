@@ -26,7 +26,7 @@ def pid_of(process) -> int:
 
 
 async def jam_all(at, target: Jam, stack: contextlib.ExitStack) -> None:
-    """Open all connections but a few and read none; done when nobody takes a byte any more."""
+    """Open all connections but a few and read none; done when no byte is taken any more."""
     sender = stack.enter_context(Jam())
     for _ in range(CONNECTIONS - BESIDE):
         connection = socket.socket()

@@ -1,4 +1,4 @@
-"""What happens when one end comes, goes and comes back, directly and inside SSH."""
+"""One end comes, goes and comes back, directly and inside SSH."""
 
 import asyncio
 
@@ -177,7 +177,7 @@ async def test_an_endpoint_that_cannot_be_had_names_the_variable(ends):
             await client.open_endpoint(Target(HOST, 9094), "127.0.0.1", endpoint)
 
 
-async def test_case_26_a_try_that_ends_as_nobody_expected_is_not_waited_for_by_the_breaker(ends, monkeypatch):
+async def test_case_26_a_try_that_ends_unexpectedly_is_not_waited_for_by_the_breaker(ends, monkeypatch):
     """The breaker stayed at its one try, and every connection was refused until a restart."""
 
     async def stumble(_make):

@@ -1,4 +1,4 @@
-"""Whom and what the tunnel refuses, who is told why, and that a refusal costs no dial."""
+"""Refused peers and targets, the reasons that are sent and logged, and that a refusal costs no dial."""
 
 import asyncio
 import contextlib

@@ -57,7 +57,7 @@ class Marks:
 
 
 def forms_of_key(secret: str) -> list[str]:
-    """How the private key of a link's authority could be written down."""
+    """The forms in which the private key of a link's authority could be written down."""
     key = authority_key(key_of(secret))
     scalar = key.private_numbers().private_value
     raw = scalar.to_bytes(32, "big")
@@ -78,7 +78,7 @@ def new_files(start: float, directory: Path) -> Iterator[Path]:
 
 
 async def page(port: int, path: str) -> str:
-    """What a status page shows; nothing where there is none."""
+    """The text of a status page; empty where there is none."""
     try:
         reader, writer = await asyncio.open_connection(OWN_ADDRESS, port)
     except ConnectionRefusedError:
@@ -90,14 +90,14 @@ async def page(port: int, path: str) -> str:
 
 
 def process_list(pid: int) -> str:
-    """What the machine shows of a process and its children; of the environment, its owner alone reads it."""
+    """All that the machine shows of a process and its children; of the environment, its owner alone reads it."""
     shown = family(pid)
     assert all(Path(f"/proc/{one.pid}/environ").stat().st_mode & 0o077 == 0 for one in shown)
     return "\n".join(Path(f"/proc/{one.pid}/{name}").read_text() for one in shown for name in ("cmdline", "environ"))
 
 
 async def failed_start(directory: Path, text: str) -> str:
-    """What a command says about a setenv.sh that it cannot use."""
+    """The output of a command about a setenv.sh that it cannot use."""
     env_file = directory / f"unfit-{time.monotonic_ns()}.sh"
     env_file.touch(mode=0o600)
     env_file.write_text(text)
@@ -128,7 +128,7 @@ async def everybody_is_here(query):
 
 
 async def echoed(shim: int, broker: int) -> bool:
-    """Whether the broker answers at the address that a destination's shim gives."""
+    """True if the broker answers at the address that a destination's shim gives."""
     (address,) = addresses(await resolve(shim, HOST, address=OWN_ADDRESS))
     return await carrying.echoed(broker, address) == b"x"
 

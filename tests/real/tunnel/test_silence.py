@@ -1,4 +1,4 @@
-"""What a stranger gets at the tunnel's port, whatever they say: nothing, not even an alert; and what that costs."""
+"""A stranger gets nothing at the tunnel's port, not even an alert; and the costs of that."""
 
 import asyncio
 import contextlib
@@ -75,7 +75,7 @@ async def answer_to(port, said):
 
 
 @pytest.mark.parametrize("spoken", SPOKEN)
-async def test_whoever_does_not_prove_that_he_knows_the_secret_gets_not_a_byte(spoken):
+async def test_a_client_without_a_proof_of_the_secret_gets_not_a_byte(spoken):
     async with running_server(UNUSED) as server:
         assert await answer_to(server.port, SPOKEN[spoken]()) == b""
         assert server.counters.accepted == 0
@@ -89,7 +89,7 @@ async def test_our_own_first_flight_is_answered():
 
 @contextlib.asynccontextmanager
 async def recorder(port):
-    """A line to ``port`` on which somebody listens: its port, and the first bytes of each client."""
+    """A wiretapped line to ``port``: its port, and the first bytes of each client."""
     heard = []
 
     async def listen_in(reader, writer):
@@ -132,21 +132,21 @@ async def test_a_recorded_hello_is_played_again_for_nothing(caplog):
 
 
 async def test_a_hello_that_never_arrived_gives_its_thief_bytes_that_he_cannot_read():
-    """Who holds back a hello and sends it himself has not the key of its key share: no certificate, no name."""
+    """An attacker who replays a hello first lacks the key of its key share: no certificate, no name."""
     async with running_server(UNUSED, timeouts=Timeouts(handshake=0.3, last_word=0.1)) as server:
         answer = await answer_to(server.port, sealed_hello())
     assert answer
     assert not any(word in answer for word in (b"replicator", *LINK.encode().split(b"-")))
 
 
-async def test_a_clock_that_is_wrong_is_told_by_the_source_as_such(caplog):
+async def test_a_clock_that_is_wrong_is_logged_by_the_source_as_such(caplog):
     async with running_server(UNUSED) as server:
         assert await answer_to(server.port, sealed_hello(600)) == b""
     (told,) = [record for record in caplog.records if "clock here" in record.message]
     assert "600 s ahead of ours" in told.fields["cause"] or "599 s ahead of ours" in told.fields["cause"]
 
 
-async def test_connections_that_stand_and_new_ones_go_on_beside_a_stranger_who_sends_hellos_as_fast_as_he_can():
+async def test_open_and_new_connections_go_on_beside_a_stranger_who_floods_hellos():
     """Case 21: 256 hellos that offered a finite field of 8192 bits stopped everything for 27 seconds."""
     async with link_to(echo) as link:
         reader, writer = await link.connect()
@@ -219,7 +219,7 @@ async def test_case_22_a_hello_that_comes_in_crumbs_is_not_waited_for():
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"], ids=["the peer's", "another"])
-async def test_case_23_whoever_holds_connections_keeps_nobody_out_who_comes_from_the_same_address(address):
+async def test_case_23_held_connections_keep_out_no_peer_from_the_same_address(address):
     """256 idle connections from the peer's own address, as behind a NAT, shut the tunnel."""
     async with target_server(echo) as port:
         target = Target(HOST, port)
@@ -239,7 +239,7 @@ async def test_case_23_whoever_holds_connections_keeps_nobody_out_who_comes_from
                 writer.transport.abort()
 
 
-async def test_a_crowd_from_many_addresses_keeps_out_nobody_whose_address_is_not_known_yet():
+async def test_a_crowd_from_many_addresses_keeps_out_no_peer_whose_address_is_not_known_yet():
     async with target_server(echo) as port:
         target = Target(HOST, port)
         async with running_server(target, timeouts=Timeouts(hello=PATIENCE)) as server:
@@ -255,7 +255,7 @@ async def test_a_crowd_from_many_addresses_keeps_out_nobody_whose_address_is_not
                 writer.transport.abort()
 
 
-async def test_a_stranger_who_fills_the_log_does_not_hide_what_is_said_of_the_peer(caplog):
+async def test_a_stranger_who_fills_the_log_does_not_hide_the_peers_lines(caplog):
     async with running_server(UNUSED, peer_address="127.0.0.1") as server:
         for _ in range(LINES_A_MINUTE):
             for said in (b"x", b""):

@@ -160,7 +160,7 @@ async def test_one_of_several_pinned_host_keys_will_do(tmp_path, ssh_server):
 
 
 @pytest.mark.parametrize("wrong", ["key", "user"])
-async def test_an_ssh_server_that_does_not_know_us_is_told(tmp_path, ssh_server, caplog, wrong):
+async def test_an_ssh_server_that_does_not_know_us_is_logged(tmp_path, ssh_server, caplog, wrong):
     async with ssh_server(tmp_path / "ssh") as server:
         if wrong == "key":
             write_private(server.files.key, new_key())
@@ -173,7 +173,7 @@ async def test_an_ssh_server_that_does_not_know_us_is_told(tmp_path, ssh_server,
     assert "TUNNEL_SSH," in told.message
 
 
-async def test_what_answers_as_no_ssh_server_is_told(tmp_path, ssh_server, caplog):
+async def test_a_peer_that_is_no_ssh_server_is_logged(tmp_path, ssh_server, caplog):
     async def speak_http(_reader, writer):
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 2000)
         await writer.drain()
@@ -187,7 +187,7 @@ async def test_what_answers_as_no_ssh_server_is_told(tmp_path, ssh_server, caplo
     assert told_by(caplog, "SSH server refused, what answers is no SSH server")
 
 
-async def test_an_ssh_server_that_does_not_forward_there_is_told_with_the_cure(tmp_path, ssh_server, caplog):
+async def test_an_ssh_server_that_does_not_forward_there_is_logged_with_the_remedy(tmp_path, ssh_server, caplog):
     async with ssh_server(tmp_path / "ssh", "127.0.0.1:9") as server, inside(server, echo) as link:
         assert [await refused(link.endpoint) for _ in range(3)] == [True] * 3
         dialled = f"127.0.0.1:{link.server.port}"
@@ -209,7 +209,7 @@ async def test_an_ssh_server_that_forwards_to_the_tunnel_alone_will_do(tmp_path,
             assert await echoed(endpoint) == b"x"
 
 
-async def test_a_tunnel_server_that_the_ssh_server_does_not_reach_is_told(tmp_path, ssh_server, caplog):
+async def test_a_tunnel_server_that_the_ssh_server_does_not_reach_is_logged(tmp_path, ssh_server, caplog):
     async with ssh_server(tmp_path / "ssh") as server, inside(server, echo, at=9) as link:
         assert await refused(link.endpoint)
     (told,) = told_by(caplog, "tunnel server unreachable")
@@ -231,7 +231,9 @@ async def test_a_lost_ssh_connection_is_made_again_and_its_channels_are_reset(tm
     assert told.fields["ssh"] == f"{server.user}@127.0.0.1:{server.port}"
 
 
-async def test_an_ssh_server_that_is_away_is_told_once_refuses_at_once_and_is_used_again(tmp_path, ssh_server, caplog):
+async def test_an_ssh_server_that_is_away_is_logged_once_refuses_at_once_and_is_used_again(
+    tmp_path, ssh_server, caplog
+):
     async with ssh_server(tmp_path / "ssh") as server, inside(server, echo) as link:
         assert await echoed(link.endpoint) == b"x"
         await server.stop()
@@ -336,7 +338,7 @@ async def test_no_task_and_no_ssh_connection_outlives_the_client(tmp_path, ssh_s
     assert server.logins == 2
 
 
-async def test_nothing_of_the_key_or_the_users_own_ssh_is_used_or_told(tmp_path, ssh_server, caplog, monkeypatch):
+async def test_nothing_of_the_key_or_the_users_own_ssh_is_used_or_logged(tmp_path, ssh_server, caplog, monkeypatch):
     monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
     asked = []
 

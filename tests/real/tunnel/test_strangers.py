@@ -42,7 +42,7 @@ MEGABYTE = 2**20
 
 @functools.cache
 def links_authority():
-    """The link's own, as whoever knows its secret can make it."""
+    """The link's own, as any holder of its secret can make it."""
     return Authority(LINK, authority_key(key_of()))
 
 
@@ -59,7 +59,7 @@ FAULTS = {
     "name of another link": {"uri": lambda side: peer_name("orange-melon", side)},
     "no name": {"fully_named": False},
 }
-"""What is changed of a good certificate: a value, or a function of the side."""
+"""The change of a good certificate: a value, or a function of the side."""
 
 ALERTS = {
     "expired": "alert certificate expired",
@@ -67,7 +67,7 @@ ALERTS = {
     "self-made authority, right name": "alert|decrypt",
     "usage of the other role": "alert unsupported certificate",
 }
-"""How the server answers; those that have no alert are believed by TLS, and refused by their name."""
+"""The server's answer; those without an alert are accepted by TLS, and refused by their name."""
 
 
 def credentials(fault, side):
@@ -176,7 +176,7 @@ async def comes_through(port, target, address):
     return status == b"HTTP/1.1 200 connected"
 
 
-async def test_ten_thousand_idle_connections_from_one_address_stop_nobody_who_can_prove_himself(caplog):
+async def test_ten_thousand_idle_connections_from_one_address_stop_no_peer_that_proves_itself(caplog):
     caplog.set_level(logging.INFO)
     process = psutil.Process()
     async with target_server(echo) as port:

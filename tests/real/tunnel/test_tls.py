@@ -1,4 +1,4 @@
-"""What the tunnel by TLS does with the records of TLS, which another transport has not."""
+"""The tunnel's handling of TLS records, which other transports do not have."""
 
 import asyncio
 import time

@@ -31,7 +31,7 @@ def test_names_never_share_an_address_even_when_they_fill_the_network():
     assert given == set(network.hosts())
 
 
-def test_colliding_names_are_told_apart_the_same_way_every_time():
+def test_colliding_names_get_the_same_addresses_every_time():
     network = ipaddress.IPv4Network("127.64.0.0/29")
     names = ["b0.orange", "b1.orange", "b2.orange", "b3.orange"]
     books = AddressBook(network), AddressBook(network)

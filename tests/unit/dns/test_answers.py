@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.dns.messages.answers import MAPPED_TTL, Dismissed, answer_mapped, decode, refuse, servfail, truncate
-from appliance.dns.messages.question import Question
-from appliance.dns.messages.replies import is_reply_to
+from appliance.dns.messages.question import Question, is_reply_to
 from tests.support.dns import addresses, answer, query
 
 ADDRESS = ipaddress.IPv4Address("127.64.0.1")

@@ -37,7 +37,7 @@ def test_an_upstream_that_is_a_name_is_refused():
         check(DnsSettings(LOOPBACK, Target("dns.orange", 53)))
 
 
-def test_all_faults_are_told_at_once():
+def test_all_faults_are_reported_at_once():
     with pytest.raises(SettingsError) as refusal:
         check(DnsSettings(Target("0.0.0.0", 53), Target("dns.orange", 53)))
     assert len(refusal.value.faults) == 2

@@ -5,8 +5,7 @@ import pytest
 from dnslib import RCODE, DNSRecord
 
 from appliance.dns import responder as responder_module
-from appliance.dns.counters import Outcome
-from appliance.dns.responder import Responder
+from appliance.dns.responder import Outcome, Responder
 from appliance.dns.upstream import Upstream
 from appliance.errors import NameUnresolved
 from appliance.settings.target import Target
@@ -51,7 +50,7 @@ async def test_a_failing_lookup_costs_that_question_only_and_is_logged(caplog):
     assert "the gateway broke" in caplog.text
 
 
-async def test_a_name_that_is_ours_and_has_no_address_is_answered_by_a_failure_and_nobody_else_is_asked(caplog):
+async def test_a_name_that_is_ours_and_has_no_address_is_answered_by_a_failure_and_not_forwarded(caplog):
     async def full(host):
         raise NameUnresolved(f"{host} is one too many")
 
@@ -67,7 +66,7 @@ async def test_a_lookup_that_hangs_is_given_up(monkeypatch):
     assert (await reply_of(hangs, query("b0.orange"))).header.rcode == RCODE.SERVFAIL
 
 
-async def test_every_query_is_counted_by_what_became_of_it():
+async def test_every_query_is_counted_by_its_outcome():
     async def looks_up(host):
         return await (fails(host) if host == "broken" else maps_orange(host))
 

@@ -50,7 +50,7 @@ def test_a_cluster_that_lists_too_many_is_believed_in_part(monkeypatch: pytest.M
         (BY_ADDRESS, "it calls itself by an address, and the tunnel goes to names only"),
     ],
 )
-def test_a_refused_broker_is_told_what_about_it_is_not_allowed(target: Target, reason: str) -> None:
+def test_a_refused_broker_is_shown_with_the_reason(target: Target, reason: str) -> None:
     allowed = AllowedTargets(ALLOWED.exact, (*ALLOWED.patterns, TargetPattern("orange.example", 9100)))
     assert why_refused(allowed, target) == reason
 
@@ -67,5 +67,5 @@ def test_a_refused_broker_is_told_what_about_it_is_not_allowed(target: Target, r
         (BrokerUnsupported("?"), Fault.OTHER),
     ],
 )
-def test_a_wrong_key_is_told_apart_from_a_cluster_that_is_away(error: ApplianceError, fault: Fault) -> None:
+def test_a_wrong_key_is_distinguished_from_a_cluster_that_is_away(error: ApplianceError, fault: Fault) -> None:
     assert Fault.of(error) is fault

@@ -65,12 +65,12 @@ async def test_a_name_asked_for_many_times_at_once_is_opened_once(endpoints, cli
 
 
 @pytest.mark.parametrize("host", ["orange.example", "b2.orange.example", "pattern.example", "localhost"])
-async def test_a_name_that_is_not_ours_is_nobodys(endpoints, client, host):
+async def test_a_name_that_is_not_ours_has_no_address(endpoints, client, host):
     assert await endpoints.lookup(host) is None
     assert client.opened == []
 
 
-async def test_an_endpoint_that_cannot_be_opened_is_told_and_tried_again(endpoints, client, caplog):
+async def test_an_endpoint_that_cannot_be_opened_is_logged_and_tried_again(endpoints, client, caplog):
     client.fault = SettingsError(["TUNNEL_ENDPOINT_NETWORK: cannot listen"])
     address = await endpoints.lookup("b7.pattern.example")
     assert caplog.records[0].fields == {"host": "b7.pattern.example", "cause": "TUNNEL_ENDPOINT_NETWORK: cannot listen"}

@@ -48,7 +48,7 @@ def test_an_end_that_reaches_all_is_well_and_says_which_brokers_are_open() -> No
     }
 
 
-def test_every_trouble_is_told_and_names_what_to_change() -> None:
+def test_every_trouble_is_shown_and_names_the_change() -> None:
     for answer, *words in (
         (health(shim_fault="no reply"), "DNS shim", "no reply"),
         (health(server_fault="connection refused"), "tunnel server", "connection refused"),
@@ -67,7 +67,7 @@ def test_metadata_that_is_too_old_says_nothing_about_now() -> None:
     assert trouble == "the source cluster told its brokers 31 s ago, and not since"
 
 
-def test_before_the_first_connection_nobody_knows_whether_the_server_is_there() -> None:
+def test_before_the_first_connection_the_servers_state_is_unknown() -> None:
     assert health(server_fault=None)["tunnel"]["server_reached"] is None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client.registry import Collector
 
-from appliance.dns.counters import Outcome
+from appliance.dns.responder import Outcome
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.health import Keys
 from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
@@ -22,7 +22,7 @@ NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), SEEN, {Fault.C
 
 
 def shown(*collectors: Collector) -> Samples:
-    """What Prometheus reads of them."""
+    """The samples that Prometheus reads."""
     text = exposition(*collectors).decode()
     assert SECRET not in text
     return samples(text)
@@ -73,13 +73,13 @@ def test_the_destinations_end_shows_its_brokers_its_queries_and_its_endpoints():
     assert (found["metadata_failures_total", "credentials"], found["metadata_failures_total", "identity"]) == (2, 0)
 
 
-def test_what_is_unknown_has_no_sample():
+def test_an_unknown_value_has_no_sample():
     found = shown(DestinationCollector(replace(NUMBERS, server_fault=None, view=BrokerView())))
     unknown = {"server_reachable", "brokers", "broker", "metadata_known", "metadata_timestamp_seconds"}
     assert not {name for name, *_ in found} & unknown
 
 
-def test_a_cluster_that_does_not_tell_is_shown_with_what_it_told_before():
+def test_a_silent_cluster_is_shown_with_its_last_list():
     found = shown(DestinationCollector(replace(NUMBERS, server_fault="refused", view=REFUSED_KEY)))
     assert (found["metadata_known",], found["server_reachable",]) == (0, 0)
     assert found["metadata_timestamp_seconds",] == REFUSED_KEY.at

@@ -39,17 +39,17 @@ def warnings(caplog):
 
 async def test_a_broker_is_open_as_soon_as_the_cluster_lists_it_without_being_asked_for(endpoints, client):
     watcher = watching(endpoints, {0: B0}, {0: B0, 1: B1})
-    assert await watcher.look()
+    assert await watcher.poll()
     assert [target for target, *_ in client.opened] == [str(B0)]
-    assert await watcher.look()
+    assert await watcher.poll()
     assert [(target, port) for target, _, port in client.opened] == [(str(B0), B0.port), (str(B1), B1.port)]
     assert watcher.view.state == {B0: BrokerState.OPEN, B1: BrokerState.OPEN}
 
 
-async def test_a_broker_outside_of_the_list_is_told_once_and_stays_shown(endpoints, client, caplog):
+async def test_a_broker_outside_of_the_list_is_logged_once_and_stays_shown(endpoints, client, caplog):
     watcher = watching(endpoints, {0: B0, 1: OTHER_PORT})
     for _ in range(3):
-        await watcher.look()
+        await watcher.poll()
     (line,) = warnings(caplog)
     assert "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN" in line.message
     assert line.fields == {
@@ -60,18 +60,18 @@ async def test_a_broker_outside_of_the_list_is_told_once_and_stays_shown(endpoin
     assert [target for target, *_ in client.opened] == [str(B0)]
 
 
-async def test_a_refused_broker_that_moves_to_another_refused_place_is_told_again(endpoints, caplog):
+async def test_a_refused_broker_that_moves_to_another_refused_target_is_logged_again(endpoints, caplog):
     watcher = watching(endpoints, {1: OTHER_PORT}, {1: OTHER_NAME})
-    await watcher.look()
-    await watcher.look()
+    await watcher.poll()
+    await watcher.poll()
     assert [line.fields["broker"] for line in warnings(caplog)] == [str(OTHER_PORT), str(OTHER_NAME)]
 
 
-async def test_what_the_cluster_does_not_tell_is_said_once_and_what_was_known_stays(endpoints, caplog):
+async def test_a_silent_cluster_is_logged_once_and_the_known_brokers_stay(endpoints, caplog):
     away, wrong = Unreachable("nobody answers"), CredentialsRefused("check SOURCE_API_KEY")
     watcher = watching(endpoints, {0: B0}, away, away, wrong, {0: B0})
-    looks = [await watcher.look() for _ in range(4)]
-    assert looks == [True, False, False, False]
+    polls = [await watcher.poll() for _ in range(4)]
+    assert polls == [True, False, False, False]
     assert [line.fields for line in warnings(caplog)] == [
         {"fault": "unreachable", "cause": "nobody answers"},
         {"fault": "credentials", "cause": "check SOURCE_API_KEY"},
@@ -79,27 +79,27 @@ async def test_what_the_cluster_does_not_tell_is_said_once_and_what_was_known_st
     assert watcher.view.state == {B0: BrokerState.OPEN}
     assert (watcher.view.fault, watcher.view.cause) == (Fault.CREDENTIALS, "check SOURCE_API_KEY")
     assert watcher.failures == {Fault.UNREACHABLE: 2, Fault.CREDENTIALS: 1}
-    assert await watcher.look()
+    assert await watcher.poll()
     assert watcher.view.fault is None
     assert caplog.messages[-1] == "the source cluster tells its brokers again"
 
 
-async def test_an_endpoint_that_cannot_be_had_is_told_once_and_tried_again(endpoints, client, caplog):
+async def test_an_endpoint_that_cannot_be_had_is_logged_once_and_tried_again(endpoints, client, caplog):
     watcher = watching(endpoints, {0: B0})
     client.fault = SettingsError(["TUNNEL_ENDPOINT_NETWORK: cannot listen"])
-    await watcher.look()
-    await watcher.look()
+    await watcher.poll()
+    await watcher.poll()
     assert len(warnings(caplog)) == 1
     assert watcher.view.state == {B0: BrokerState.CLOSED}
     client.fault = None
-    await watcher.look()
+    await watcher.poll()
     assert watcher.view.state == {B0: BrokerState.OPEN}
 
 
 async def test_a_broker_that_left_keeps_its_endpoint_and_is_shown_no_more(endpoints, client, caplog):
     watcher = watching(endpoints, {0: B0, 1: B1}, {0: B0})
-    await watcher.look()
-    await watcher.look()
+    await watcher.poll()
+    await watcher.poll()
     assert len(client.opened) == endpoints.count == 2
     assert watcher.view.state == {B0: BrokerState.OPEN}
     assert caplog.records[-1].fields == {"broker": str(B1)}

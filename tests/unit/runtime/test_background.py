@@ -19,7 +19,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ("error", "line"),
     [(SettingsError(["X_LISTEN: taken"]), "X_LISTEN: taken"), (RuntimeError("a defect"), "cannot serve; it goes on")],
 )
-async def test_what_fails_again_and_again_is_told_once_and_tried_until_it_works(
+async def test_a_task_that_fails_repeatedly_is_logged_once_and_tried_until_it_works(
     error: Exception, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     attempts, works = 0, asyncio.Event()
@@ -37,7 +37,7 @@ async def test_what_fails_again_and_again_is_told_once_and_tried_until_it_works(
     assert caplog.messages == [line]
 
 
-async def test_another_failure_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_another_failure_is_logged_too(caplog: pytest.LogCaptureFixture) -> None:
     failures, over = [RuntimeError("one"), RuntimeError("two"), RuntimeError("two")], asyncio.Event()
 
     async def watch() -> None:

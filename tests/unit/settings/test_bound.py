@@ -35,26 +35,26 @@ def read(*found: int | SettingsError) -> Bound:
         ((0, 0), [100, 0]),
     ],
 )
-def test_what_two_looks_say_holds(found: tuple[int | SettingsError, ...], held: list[int]) -> None:
+def test_a_bound_that_is_read_twice_holds(found: tuple[int | SettingsError, ...], held: list[int]) -> None:
     bound = read(*found)
     seen = []
     for _ in found:
         before = bound.bytes_per_second
-        assert bound.look() == (bound.bytes_per_second != before)
+        assert bound.read_again() == (bound.bytes_per_second != before)
         seen.append(bound.bytes_per_second)
     assert seen == held
 
 
-def test_settings_that_cannot_be_read_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_settings_that_cannot_be_read_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     bound = read(BROKEN, BROKEN, 100, BROKEN)
     for _ in range(4):
-        bound.look()
+        bound.read_again()
     assert [record.getMessage() for record in caplog.records] == [
         "the settings cannot be read again, the bound stays: line 3: expected export NAME='value'"
     ] * 2
 
 
-def test_whoever_follows_is_told_each_change() -> None:
+def test_each_change_is_reported() -> None:
     told: list[int] = []
     with pytest.raises(RuntimeError, match="StopIteration"):  # there is no more to read
         run(read(200, 200, 200, 300, 300).follow(3.0, told.append))

@@ -79,7 +79,7 @@ def test_every_ssh_key_file_is_looked_at_before_it_is_needed() -> None:
     assert all(fault.endswith("No such file or directory") for fault in told)
 
 
-def test_ssh_key_files_are_not_read_where_nobody_uses_them() -> None:
+def test_ssh_key_files_are_not_read_by_a_role_without_use_for_them() -> None:
     parse({**REQUIRED, **SSH_FILES, "TUNNEL_SSH": ""}, EVERY_ROLE)
     parse({**REQUIRED, **SSH_FILES}, Role.REPLICATOR)
     parse({**REQUIRED, **SSH_FILES}, Role.SOURCE)

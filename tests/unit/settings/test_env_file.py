@@ -14,7 +14,7 @@ from tests.support.settings import REQUIRED
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Which only its owner may read."""
+    """A file that only its owner may read."""
     path = tmp_path / "setenv.sh"
     path.touch(mode=0o600)
     return path
@@ -76,7 +76,7 @@ def test_a_name_that_is_nearly_ours_is_a_fault_with_the_nearest(path: Path, name
     assert faults(path, f"export {name}=1\n") == (f"line 1: {name}: no such variable: did you mean {nearest}?",)
 
 
-def test_a_name_that_is_gone_is_told_once_and_likened_to_none(path: Path) -> None:
+def test_a_name_that_is_gone_is_reported_once_and_likened_to_none(path: Path) -> None:
     path.write_text("".join(assignment(name, text) for name, text in (REQUIRED | {"TUNNEL_SSH_USER": "ann"}).items()))
     with pytest.raises(SettingsError) as refusal:
         read_settings(path, EVERY_ROLE, {})

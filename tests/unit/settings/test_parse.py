@@ -49,7 +49,7 @@ def test_the_tunnels_values_are_put_together() -> None:
 
 
 @pytest.mark.parametrize("role", [Role.SOURCE, Role.DESTINATION, Role.REPLICATOR])
-def test_a_role_is_content_with_what_the_table_says_it_needs(role: Role) -> None:
+def test_a_role_needs_no_more_than_the_table_says(role: Role) -> None:
     needed = {variable.name for variable in TABLE if variable.required and variable.roles & role}
     parse({name: text for name, text in REQUIRED.items() if name in needed}, role)
 
@@ -58,13 +58,13 @@ def test_a_role_is_content_with_what_the_table_says_it_needs(role: Role) -> None
         assert fault.startswith(f"{name}: missing: ")
 
 
-def test_what_a_role_does_not_need_is_empty_when_absent() -> None:
+def test_a_variable_that_a_role_does_not_need_is_empty_when_absent() -> None:
     settings = parse({name: text for name, text in REQUIRED.items() if "API" not in name}, Role.SOURCE)
     assert (settings.source.api_key, settings.source.api_secret) == ("", Secret(""))
     assert not settings.destination.api_secret
 
 
-def test_what_a_role_does_not_need_is_still_checked_when_given() -> None:
+def test_a_variable_that_a_role_does_not_need_is_still_checked_when_given() -> None:
     assert faults({"LANES": "many"}, Role.SOURCE) == ("LANES=many: expected a whole number from 0 to 1000",)
 
 
@@ -96,7 +96,7 @@ def test_every_fault_is_reported_at_once() -> None:
     assert {re.split("[=:]", fault)[0] for fault in faults(spoiled)} == set(spoiled)
 
 
-def test_a_fault_says_the_variable_its_value_and_what_is_expected() -> None:
+def test_a_fault_names_the_variable_its_value_and_the_expected_form() -> None:
     assert faults({"SOURCE_SASL_MECHANISM": "GSSAPI"}) == (
         "SOURCE_SASL_MECHANISM=GSSAPI: expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
     )
@@ -198,7 +198,7 @@ def test_by_default_no_ssh_server_is_asked() -> None:
 
 
 @pytest.mark.parametrize("file", ["TUNNEL_SSH_KEY_FILE", "TUNNEL_SSH_HOST_KEYS_FILE"])
-def test_an_ssh_server_without_its_key_files_is_told_where_they_are_needed(file: str) -> None:
+def test_an_ssh_server_without_its_key_files_is_a_fault_where_they_are_needed(file: str) -> None:
     [fault] = faults({**SSH, "TUNNEL_SSH_KEY_FILE": "", "TUNNEL_SSH_HOST_KEYS_FILE": ""} | {file: ""}, Role.DESTINATION)
     assert fault == (
         "TUNNEL_SSH=ubuntu@bastion.example:22: expected with it TUNNEL_SSH_KEY_FILE and TUNNEL_SSH_HOST_KEYS_FILE"
@@ -216,7 +216,7 @@ def test_a_secret_is_asked_for_beside_certificate_files_too() -> None:
 
 @pytest.mark.parametrize("name", GONE)
 @pytest.mark.parametrize("role", [Role.SOURCE, Role.DESTINATION])
-def test_a_variable_that_is_gone_names_what_takes_its_place(name: str, role: Role) -> None:
+def test_a_variable_that_is_gone_names_its_replacement(name: str, role: Role) -> None:
     [fault] = faults({name: "x"}, role)
     assert fault == f"{name}: gone: {GONE[name]}"
     named = {variable.name for variable in TABLE}
@@ -246,7 +246,7 @@ def test_every_secret_may_be_in_a_file_of_its_own(tmp_path: Path, variable: Vari
 @pytest.mark.parametrize(
     "variable", [variable for variable in TABLE if not variable.confidential], ids=lambda one: one.name
 )
-def test_what_is_no_secret_has_no_file(variable: Variable[object]) -> None:
+def test_a_variable_that_is_no_secret_has_no_file(variable: Variable[object]) -> None:
     assert variable.names == (variable.name,)
 
 

@@ -37,7 +37,7 @@ def faults(pattern: str, *brokers: str) -> list[str]:
         "svc.cluster.local",
     ],
 )
-def test_a_domain_below_which_anybody_can_have_a_name_is_refused(domain: str) -> None:
+def test_a_domain_with_public_names_below_it_is_refused(domain: str) -> None:
     (fault,) = faults(f"*.{domain}:9092")
     assert fault.startswith(f"SOURCE_BROKER_PATTERN=*.{domain}:9092: names below {domain} belong to many owners")
 

@@ -20,7 +20,7 @@ OTHER = ec.generate_private_key(ec.SECP256R1())
 
 
 def with_passphrase() -> bytes:
-    """What ssh-keygen writes when it was given a passphrase (OpenSSH's PROTOCOL.key)."""
+    """The private key that ssh-keygen writes with a passphrase (OpenSSH's PROTOCOL.key)."""
 
     def text(value: bytes) -> bytes:
         return struct.pack(">I", len(value)) + value
@@ -61,7 +61,7 @@ def test_a_private_key_that_others_can_read_is_none(tmp_path: Path, mode: int) -
     ],
     ids=["empty", "public", "cut off", "another kind", "passphrase"],
 )
-def test_what_is_no_private_key_is_told_with_the_command_that_makes_one(
+def test_a_file_without_a_private_key_is_a_fault_with_the_command_that_makes_one(
     tmp_path: Path, content: bytes, cause: str
 ) -> None:
     with pytest.raises(ValueError, match=rf"ssh-keygen -t ed25519 -N '': {cause}"):
@@ -84,12 +84,12 @@ def test_public_keys_stand_on_lines_between_comments(tmp_path: Path) -> None:
     ],
     ids=["empty", "known_hosts", "another kind"],
 )
-def test_what_are_no_public_keys_is_told(tmp_path: Path, content: bytes, cause: str) -> None:
+def test_a_file_without_public_keys_is_a_fault(tmp_path: Path, content: bytes, cause: str) -> None:
     with pytest.raises(ValueError, match=f"expected Ed25519 public keys.*: {cause}"):
         read_public_keys(file_with(tmp_path, content))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="No such file or directory"):
         read_private_key(tmp_path / "absent")
     with pytest.raises(ValueError, match="Is a directory"):

@@ -52,7 +52,7 @@ def one(line: str) -> Line:
         ("export SHARED_SECRET='zwölf\u2028\x85'", "zwölf\u2028\x85"),
     ],
 )
-def test_a_line_of_the_grammar_is_what_every_shell_reads(tmp_path: Path, line: str, value: str) -> None:
+def test_a_line_of_the_grammar_reads_alike_in_every_shell(tmp_path: Path, line: str, value: str) -> None:
     assert one(line) == Line(1, "SHARED_SECRET", value)
     for shell in SHELLS:
         assert read_by(shell, line, {"SHARED_SECRET"}, tmp_path) == {"SHARED_SECRET": value}
@@ -62,7 +62,7 @@ def test_a_line_of_the_grammar_is_what_every_shell_reads(tmp_path: Path, line: s
     "value",
     ['"$(cat /run/x)"', '"${A:?}"', "$X", "a$X", "`cat x`", '"`cat x`"', "$'a\\n'", '$"a"', "$((1+1))", '"pa$$"'],
 )
-def test_what_a_shell_would_put_something_else_in_place_of_is_refused(value: str) -> None:
+def test_a_value_that_a_shell_would_expand_is_refused(value: str) -> None:
     line = one(f"export SHARED_SECRET={value}")
     assert line.expands
     expected = "expected export SHARED_SECRET='value' in single quotes: outside of them a shell puts something else "
@@ -77,7 +77,7 @@ def test_what_a_shell_would_put_something_else_in_place_of_is_refused(value: str
         *(r"a\b", r"\$", '"a\\n"', "3 4", "'3' 4", "a'b' c", "'a'#b", "zwölf", "a\u00a0b"),
     ],
 )
-def test_what_a_shell_would_read_otherwise_is_refused(value: str) -> None:
+def test_a_line_that_a_shell_would_read_otherwise_is_refused(value: str) -> None:
     line = one(f"export LANES={value}")
     assert line.fault.startswith("expected export LANES='value' in single quotes: ")
     assert not line.expands

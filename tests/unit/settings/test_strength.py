@@ -52,11 +52,11 @@ def test_a_secret_of_words_dates_and_repetitions_is_refused_without_being_shown(
         "dial-skimming-unlearned-polyester-ahead-crisped-gravity",
     ],
 )
-def test_what_a_generator_made_and_a_long_sentence_of_random_words_pass(strong: str) -> None:
+def test_generated_secrets_and_long_sentences_of_random_words_pass(strong: str) -> None:
     assert weakness(strong) is None
 
 
-def test_what_the_usual_commands_print_passes() -> None:
+def test_secrets_of_the_usual_commands_pass() -> None:
     for _ in range(20):
         for made in (new_secret.__wrapped__("SHARED_SECRET"), secrets.token_urlsafe(33), secrets.token_hex(32)):
             assert weakness(made) is None
@@ -69,7 +69,7 @@ def test_the_names_of_a_link_help_to_guess_its_secret() -> None:
     assert weakness(secret, ["tangerine-hz1", "b0.bromeliad.vq7.example:9092"])
 
 
-def test_what_comes_again_counts_once() -> None:
+def test_a_repetition_counts_once() -> None:
     once = SECRET[:26]
     assert weakness(once)
     assert weakness(once + once.upper() + once.lower())

@@ -26,7 +26,7 @@ def test_a_range_of_one_port_is_that_port() -> None:
         ("*.orange.example:9092-9093-9094", "expected a port"),
     ],
 )
-def test_a_pattern_that_is_none_is_refused_with_what_is_expected(text: str, expected: str) -> None:
+def test_an_illegal_pattern_is_refused_with_the_expected_form(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         TargetPattern.parse(text)
 

@@ -47,7 +47,7 @@ def test_a_stop_a_hold_and_a_gap_are_counted() -> None:
     assert (found["stopped", "0"], found["held_seconds", "0"], found["gaps_total", "0"]) == (1, 61, 1)
 
 
-def test_what_is_unknown_has_no_sample() -> None:
+def test_an_unknown_value_has_no_sample() -> None:
     without_source = samples(snapshot(source=SILENT))
     assert without_source["source_reachable", ""] == 0
     assert without_source["records_copied_total", "0"] == 90

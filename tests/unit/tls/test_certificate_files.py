@@ -101,7 +101,7 @@ def test_a_key_behind_a_passphrase_is_refused(files):
         ("TUNNEL_KEY_FILE", "key", "a private key in PEM"),
     ],
 )
-def test_what_is_absent_or_no_pem_names_its_variable(files, variable, file, expected):
+def test_a_file_that_is_absent_or_no_pem_names_its_variable(files, variable, file, expected):
     path = getattr(files, file)
     replace(path, b"hello")
     assert refusal(files) == f"{variable}={path}: expected {expected}"
@@ -109,7 +109,7 @@ def test_what_is_absent_or_no_pem_names_its_variable(files, variable, file, expe
     assert refusal(files) == f"{variable}={path}: expected a readable PEM file: No such file or directory"
 
 
-def test_what_openssl_does_not_take_is_a_clear_line_too():
+def test_credentials_that_openssl_refuses_are_a_clear_line_too():
     weak = rsa.generate_private_key(65537, 1024)
     pem = weak.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with pytest.raises(SettingsError, match="TUNNEL_AUTHORITY_FILE, TUNNEL_CERTIFICATE_FILE: not fit for TLS"):

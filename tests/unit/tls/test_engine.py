@@ -96,7 +96,7 @@ def test_connections_that_take_turns_in_the_middle_of_a_record_do_not_mix(pair):
     assert arrived == messages
 
 
-def test_what_follows_a_fault_does_not_reach_the_next_connection(pair):
+def test_bytes_after_a_fault_do_not_reach_the_next_connection(pair):
     other = Pair().shake_hands()
     pair.client.send(LARGE)
     ciphertext = bytearray(pair.client.outgoing())
@@ -108,7 +108,7 @@ def test_what_follows_a_fault_does_not_reach_the_next_connection(pair):
     assert other.server.outgoing() == b""
 
 
-def test_what_follows_an_end_does_not_reach_the_next_connection(pair):
+def test_bytes_after_an_end_do_not_reach_the_next_connection(pair):
     other = Pair().shake_hands()
     pair.client.send_eof()
     assert pair.server.receive(pair.client.outgoing() + b"\x17\x03\x03\x00\x04junk") == b""
@@ -127,7 +127,7 @@ def test_bytes_one_by_one_are_as_good_as_all_at_once(pair):
     [{"secret": "another-9fTz2kLq8wXe4vBn6mRc1yUa"}, {"ids": ("orange", "melon")}],
     ids=["another secret", "another link"],
 )
-def test_a_stranger_is_refused_and_told_so(stranger):
+def test_a_stranger_is_refused_by_an_alert(stranger):
     pair = Pair(client=identity(Side.DESTINATION, **stranger))
     pair.to_server()
     with pytest.raises(IdentityRefused):
@@ -148,6 +148,6 @@ NO_HELLOS = [b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x10" + bytes(16), b"\x16\
 
 
 @pytest.mark.parametrize("hello", NO_HELLOS)
-def test_what_is_no_tls_is_the_peers_error(hello):
+def test_bytes_that_are_no_tls_are_the_peers_error(hello):
     with pytest.raises(PeerError):
         TlsLayer(identity(Side.SOURCE).known.context).receive(hello)

@@ -120,7 +120,7 @@ def test_a_hello_that_has_not_all_come_is_waited_for(cut: int) -> None:
         b"\x80",
     ],
 )
-def test_what_cannot_become_a_hello_is_not_waited_for(received: bytes) -> None:
+def test_bytes_that_cannot_become_a_hello_are_not_waited_for(received: bytes) -> None:
     with pytest.raises(NotProven):
         client_hello(received)
 
@@ -177,7 +177,7 @@ def test_no_more_tokens_are_remembered_than_can_be_played_again() -> None:
 
 
 @pytest.mark.parametrize(("ahead", "said"), [(TOLERANCE + 1, "ahead of"), (-TOLERANCE - 1, "behind")])
-def test_a_hello_of_another_time_is_told_apart_from_a_wrong_secret(ahead: float, said: str) -> None:
+def test_a_hello_of_another_time_is_distinguished_from_a_wrong_secret(ahead: float, said: str) -> None:
     with pytest.raises(ClockDiffers, match=f"121 s {said} ours"):
         check_at().examine(sealed_hello(NOW + ahead))
 
@@ -296,7 +296,7 @@ def with_key_shares(hello: bytes, *groups: int) -> bytes:
         ([P256], False),
     ],
 )
-def test_case_28_whoever_knows_the_secret_and_offers_dear_keys_is_refused_before_openssl_sees_it(
+def test_case_28_a_client_that_knows_the_secret_and_offers_dear_keys_is_refused_before_openssl_sees_it(
     groups: list[int], cheap: bool
 ) -> None:
     """The Python of the image cannot tell OpenSSL to refuse them."""

@@ -101,7 +101,7 @@ def test_the_opposite_role_of_the_same_link_is_accepted(side):
     [der(leaf_of(Side.SOURCE)), der(leaf_of(Side.DESTINATION, "orange-melon")), None, b"", b"no certificate"],
     ids=["same role", "another link", "none", "empty", "garbage"],
 )
-def test_everybody_else_is_refused(certificate):
+def test_any_other_target_is_refused(certificate):
     with pytest.raises(IdentityRefused, match="instead of replicator-link://orange-grape/destination"):
         identity(Side.SOURCE).check(certificate)
 

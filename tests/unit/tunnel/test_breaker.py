@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.tunnel.limits.breaker import FIRST_DELAY, LONGEST_DELAY, Breaker, State
+from appliance.tunnel.limits.breaker import FIRST_DELAY, LONGEST_DELAY, Breaker, BreakerState
 
 
 def no_jitter():
@@ -12,11 +12,11 @@ def breaker():
     return Breaker(no_jitter)
 
 
-def test_everybody_is_admitted_while_the_server_answers(breaker):
+def test_every_try_is_admitted_while_the_server_answers(breaker):
     assert [breaker.admits(now) for now in (0, 0, 1)] == [True, True, True]
 
 
-def test_nobody_is_admitted_during_the_pause_and_one_after_it(breaker):
+def test_no_try_is_admitted_during_the_pause_and_one_after_it(breaker):
     breaker.failed(now=100)
     assert not breaker.admits(100 + FIRST_DELAY / 2)
     assert breaker.admits(100 + FIRST_DELAY)
@@ -51,7 +51,7 @@ def test_a_failed_trial_opens_it_again(breaker):
     breaker.failed(now=0)
     assert breaker.admits(1)
     breaker.failed(now=1)
-    assert breaker.state is State.OPEN
+    assert breaker.state is BreakerState.OPEN
     assert not breaker.admits(1 + FIRST_DELAY)
     assert breaker.admits(1 + 2 * FIRST_DELAY)
 

@@ -122,7 +122,7 @@ def test_an_address_is_refused(target):
         b"CONNECT " + b"x" * (HEAD_SIZE_MAX + 1),
     ],
 )
-def test_what_our_client_would_never_send_is_the_peers_error(head):
+def test_a_request_that_our_client_never_sends_is_the_peers_error(head):
     server = ConnectServer()
     with pytest.raises(PeerError) as refusal:
         server.receive(head)
@@ -137,7 +137,7 @@ def test_a_client_that_hangs_up_without_a_request_is_not_answered():
 
 
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b""])
-def test_what_our_server_would_never_answer_is_the_peers_error(answer):
+def test_an_answer_that_our_server_never_gives_is_the_peers_error(answer):
     client = ConnectClient(TARGET)
     client.request()
     with pytest.raises(PeerError):

@@ -29,7 +29,7 @@ def holder(limit):
     return hold
 
 
-async def test_whoever_finds_all_slots_taken_gets_the_one_that_comes_free():
+async def test_a_connection_that_finds_all_slots_taken_gets_the_one_that_comes_free():
     limit = ConnectionLimit(1, 10, Counters())
     served = asyncio.Event()
 
@@ -44,7 +44,7 @@ async def test_whoever_finds_all_slots_taken_gets_the_one_that_comes_free():
             await served.wait()
 
 
-async def test_whoever_waits_too_long_is_told_which_limit_to_raise():
+async def test_an_error_after_too_long_a_wait_names_the_limit_to_raise():
     limit = ConnectionLimit(1, 0.01, Counters())
     async with tasks(1, holder(limit)):
         with pytest.raises(TimedOut, match=r"TUNNEL_CONNECTIONS_MAX=1 connections are in use for 0\.01 s"):
@@ -60,7 +60,7 @@ async def test_only_so_many_may_wait():
                 pass
 
 
-async def test_a_slot_comes_back_from_whoever_gave_up():
+async def test_a_slot_comes_back_from_a_wait_that_was_given_up():
     limit = ConnectionLimit(1, 10, Counters())
     async with tasks(3, holder(limit)):
         pass
@@ -68,7 +68,7 @@ async def test_a_slot_comes_back_from_whoever_gave_up():
         pass
 
 
-async def test_that_all_are_taken_is_told_once_and_that_some_are_free_again(caplog):
+async def test_full_slots_are_logged_once_and_free_ones_again(caplog):
     caplog.set_level("INFO")
     limit = ConnectionLimit(10, 10, Counters())
     async with tasks(10, holder(limit)) as running:

@@ -23,7 +23,7 @@ def test_a_refusal_has_one_cause(error, of_the_peer, of_the_target):
     assert counters.refused.keys() == {of_the_peer, of_the_target}
 
 
-def test_a_bucket_holds_what_took_no_longer_than_its_bound():
+def test_a_bucket_holds_the_durations_up_to_its_bound():
     histogram = Histogram()
     for seconds in (0.0, 0.001, 0.0011, 10.0, 10.1):
         histogram.observe(seconds)
@@ -31,7 +31,7 @@ def test_a_bucket_holds_what_took_no_longer_than_its_bound():
     assert histogram.seconds == pytest.approx(20.1021)
 
 
-def test_what_fails_is_not_timed():
+def test_a_failure_is_not_timed():
     histogram = Histogram()
     with pytest.raises(TimedOut), histogram.timed():
         raise TimedOut("?")

@@ -11,7 +11,7 @@ def still(**sizes: int) -> dict[str, Held]:
     return {name: Held(size, 1000) for name, size in sizes.items()}
 
 
-def test_nobody_is_reset_while_there_is_room() -> None:
+def test_no_connection_is_reset_while_there_is_room() -> None:
     held = still(one=HELD_MAX)
     assert jammed(held, held, 1) == {}
 
@@ -21,14 +21,14 @@ def test_the_largest_that_do_not_move_are_reset_until_the_rest_has_room() -> Non
     assert jammed(held, held, 1) == {"one": EACH}
 
 
-def test_whoever_moves_is_not_reset_whatever_it_holds() -> None:
+def test_a_connection_that_moves_is_not_reset_whatever_it_holds() -> None:
     before = still(fast=2 * EACH, jam=EACH, slow=EACH)
     now = {**before, "fast": Held(2 * EACH, 1000 + EACH // 20), "slow": Held(EACH, 1001)}
     assert set(jammed(before, now, 1)) == {"jam"}
     assert set(jammed(before, {**now, "more": Held(EACH, 0)}, 1)) == {"jam", "slow"}
 
 
-def test_who_came_since_is_not_judged_yet() -> None:
+def test_a_newer_connection_is_not_judged_yet() -> None:
     assert jammed({}, still(one=2 * HELD_MAX), 1) == {}
 
 

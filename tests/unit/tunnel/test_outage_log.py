@@ -14,14 +14,14 @@ def report(caplog):
     return OutageLog("server", LINES, "reached again")
 
 
-def test_a_state_is_told_once_and_its_change_again(report, caplog):
+def test_a_state_is_logged_once_and_its_change_again(report, caplog):
     for error in [Unreachable("a"), Unreachable("b"), TimedOut("c"), IdentityRefused("d"), Unreachable("e")]:
         report.failed("s", error)
     assert caplog.messages == ["unreachable: check TUNNEL_PORT", "refused: check SHARED_SECRET", LINES[1][1]]
     assert caplog.records[0].fields == {"server": "s", "cause": "a"}
 
 
-def test_the_cure_is_told_once_and_the_healthy_are_not_mentioned(report, caplog):
+def test_a_recovery_is_logged_once_and_the_healthy_are_not(report, caplog):
     report.succeeded("s")
     report.failed("s", Unreachable("a"))
     report.succeeded("s")
@@ -37,12 +37,12 @@ def test_subjects_have_states_of_their_own(report, caplog):
     assert [record.fields["server"] for record in caplog.records] == ["s", "t", "s"]
 
 
-def test_an_error_without_a_line_of_its_own_is_told_all_the_same(report, caplog):
+def test_an_error_without_a_line_of_its_own_is_logged_all_the_same(report, caplog):
     report.failed("s", PeerError("odd"))
     assert caplog.records[0].fields["cause"] == "odd"
 
 
-def test_whoever_changes_state_at_will_gets_so_many_lines_a_minute_and_the_rest_is_counted(caplog):
+def test_changes_of_state_have_a_limit_of_lines_a_minute_and_the_rest_is_counted(caplog):
     now = 0.0
     report = OutageLog("peer", LINES, "well", clock=lambda: now)
     for _ in range(1000):
@@ -57,4 +57,4 @@ def test_whoever_changes_state_at_will_gets_so_many_lines_a_minute_and_the_rest_
 def test_any_number_of_subjects_takes_bounded_memory(report):
     for index in range(5000):
         report.failed(str(index), Unreachable("a"))
-    assert len(report._suffering) == 1000
+    assert len(report._faults) == 1000

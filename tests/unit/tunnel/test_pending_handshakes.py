@@ -2,7 +2,15 @@ import contextlib
 
 import pytest
 
-from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE, PENDING_OF_ONE_MAX, PendingHandshakes, Room
+from appliance.tunnel.limits.pending_handshakes import (
+    EXPECTED_A_SECOND,
+    HANDSHAKES_AT_ONCE,
+    PENDING_MAX,
+    PENDING_OF_ONE_MAX,
+    PendingHandshakes,
+    RateLimit,
+    Room,
+)
 from appliance.tunnel.model.counters import Counters
 
 PEER = "198.51.100.9"
@@ -44,12 +52,12 @@ def test_nor_that_of_the_address_from_which_the_peer_proved_itself_last(pending)
         assert pending.room("198.51.100.77") is Room.FREE
 
 
-def test_the_expected_peer_takes_nothing_of_what_the_others_have(pending):
+def test_the_expected_peer_takes_nothing_of_the_others_share(pending):
     with crowd(pending, *[PEER] * 4, *["192.0.2.1"] * 3, *["192.0.2.2"] * 2):
         assert pending.room("192.0.2.3") is Room.FREE
 
 
-def test_a_crowd_is_told_once_when_it_comes_and_once_when_it_has_gone(pending, caplog):
+def test_a_crowd_is_logged_once_when_it_comes_and_once_when_it_has_gone(pending, caplog):
     caplog.set_level("INFO")
     with crowd(pending, *["192.0.2.1"] * 2), crowd(pending, *["192.0.2.1"] * 2):
         for _ in range(1000):
@@ -62,7 +70,7 @@ def test_a_crowd_is_told_once_when_it_comes_and_once_when_it_has_gone(pending, c
     assert caplog.records[1].fields == {"refused": 1000}
 
 
-def test_a_crowd_that_stays_at_the_limit_is_not_told_again(pending, caplog):
+def test_a_crowd_that_stays_at_the_limit_is_not_logged_again(pending, caplog):
     with crowd(pending, *["192.0.2.1"] * 3):
         for _ in range(100):
             with pending.present("192.0.2.1"):
@@ -70,7 +78,7 @@ def test_a_crowd_that_stays_at_the_limit_is_not_told_again(pending, caplog):
         assert len(caplog.records) == 1
 
 
-def test_nothing_is_remembered_of_who_has_gone(pending):
+def test_closed_connections_leave_nothing_behind(pending):
     for number in range(1000):
         with pending.present(f"192.0.2.{number}"):
             pass
@@ -79,3 +87,48 @@ def test_nothing_is_remembered_of_who_has_gone(pending):
 
 def test_our_own_client_never_comes_near_its_share():
     assert 2 * HANDSHAKES_AT_ONCE <= PENDING_OF_ONE_MAX
+
+
+def test_a_burst_is_admitted_and_then_so_many_a_second() -> None:
+    now = 0.0
+    limit = RateLimit(10, 5, lambda: now)
+    assert [limit.admits() for _ in range(7)] == [True] * 5 + [False] * 2
+    now = 0.25
+    assert [limit.admits() for _ in range(3)] == [True, True, False]
+    now = 100.0
+    assert [limit.admits() for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_strangers_that_come_and_go_at_once_are_no_more_a_second_than_they_may_be() -> None:
+    now = 0.0
+    pending = PendingHandshakes((PEER,), Counters(), clock=lambda: now)
+    admitted = sum(pending.in_time(f"192.0.2.{number % 200}") for number in range(10_000))
+    assert admitted == PENDING_MAX
+    assert sum(pending.in_time(PEER) for _ in range(10_000)) == EXPECTED_A_SECOND
+
+
+def test_the_address_from_which_the_peer_proved_itself_last_has_a_rate_of_its_own() -> None:
+    pending = PendingHandshakes((PEER,), Counters(), clock=lambda: 0.0)
+    pending.proved("192.0.2.1")
+    assert not [number for number in range(10_000) if pending.in_time("192.0.2.9") and number >= PENDING_MAX]
+    assert pending.in_time("192.0.2.1")
+    pending.proved("192.0.2.2")
+    assert not pending.in_time("192.0.2.1")
+    assert (pending.expects(PEER), pending.expects("192.0.2.2")) == (True, True)
+
+
+def test_a_flood_of_short_connections_is_logged_once(caplog) -> None:
+    now = 0.0
+    pending = PendingHandshakes((PEER,), Counters(), clock=lambda: now)
+    caplog.set_level("INFO")
+    for _ in range(5000):
+        if not pending.in_time("192.0.2.1"):
+            pending.refused("192.0.2.1")
+        with pending.present("192.0.2.1"):
+            pass
+        now += 0.0001
+    assert [record.message.partition(":")[0] for record in caplog.records] == ["connections refused"]
+    now += 60
+    with pending.present("192.0.2.1"):
+        pass
+    assert [record.message.partition(":")[0] for record in caplog.records][1:] == ["room for handshakes again"]

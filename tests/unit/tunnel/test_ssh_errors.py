@@ -28,7 +28,9 @@ from appliance.tunnel.ssh.errors import channel_error, connection_error, one_lin
         (asyncssh.MACError("MAC verification failed"), NoSshServer),
     ],
 )
-def test_what_ends_a_connection_says_whose_fault_it_is(error: Exception | None, kind: type[ApplianceError]) -> None:
+def test_the_error_that_ends_a_connection_shows_whose_fault_it_is(
+    error: Exception | None, kind: type[ApplianceError]
+) -> None:
     assert type(connection_error(error)) is kind
 
 
@@ -41,7 +43,7 @@ def test_what_ends_a_connection_says_whose_fault_it_is(error: Exception | None, 
         (asyncssh.OPEN_RESOURCE_SHORTAGE, Unreachable),
     ],
 )
-def test_a_forward_that_is_forbidden_is_told_from_one_that_fails(code: int, kind: type[ApplianceError]) -> None:
+def test_a_forbidden_forward_is_distinguished_from_one_that_fails(code: int, kind: type[ApplianceError]) -> None:
     told = channel_error(asyncssh.ChannelOpenError(code, "Open failed"), "10.1.0.2:15060")
     assert type(told) is kind
     assert str(told) == f"10.1.0.2:15060 from the SSH server: open failed ({code})"

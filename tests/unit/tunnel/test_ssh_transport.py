@@ -1,14 +1,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.tunnel.ssh.windows import LEAST, MOST, TOTAL, Windows
+from appliance.tunnel.ssh.transport import WINDOW_MAX, WINDOW_MIN, WINDOWS_TOTAL, Windows
 
 
 def test_the_first_channel_gets_the_most_and_the_many_thousandth_still_enough_to_go_on() -> None:
     windows = Windows()
     granted = [windows.grant() for _ in range(5000)]
-    assert granted[0] == MOST
-    assert granted[-1] == LEAST
+    assert granted[0] == WINDOW_MAX
+    assert granted[-1] == WINDOW_MIN
     assert granted == sorted(granted, reverse=True)
 
 
@@ -25,4 +25,4 @@ def test_all_windows_stay_within_the_total_but_for_the_least_of_each(steps: list
             open_channels.append(windows.grant())
         else:
             windows.release(open_channels.pop(0))
-        assert windows.granted == sum(open_channels) <= TOTAL + LEAST * len(open_channels)
+        assert windows.granted == sum(open_channels) <= WINDOWS_TOTAL + WINDOW_MIN * len(open_channels)

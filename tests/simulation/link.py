@@ -1,0 +1,84 @@
+"""A link that is played: two clusters in memory, the processes of its replicator, and what must hold."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from appliance.errors import LinkRefused
+from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import Replica
+from appliance.settings.values import OnGap, Start
+from tests.simulation.administration import Administration
+from tests.simulation.brokers import Brokers
+from tests.simulation.client import Fates
+from tests.simulation.coordinator import Transaction
+from tests.simulation.invariants import Invariants, Violation
+from tests.simulation.log import Log
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.process import TRANSACTION_TIMEOUT, Replicator, settings
+from tests.simulation.workload import Workload
+
+
+class Link:
+    """``own`` is one that the engine makes itself, and follows the topics of; else the copies are there already."""
+
+    def __init__(self, chance: random.Random, loop: SimulatedLoop, fates: Fates, own: bool) -> None:
+        self.chance, self.loop, self.fates, self.own = chance, loop, fates, own
+        self.source = Brokers("orange", self._later, lambda _: None)
+        self.destination = Brokers("grape", self._later, self._committed)
+        Administration(self.destination)
+        Administration(self.source)
+        self.lanes = chance.choice((1, 1, 2))
+        self.on_gap = chance.choice((OnGap.STOP, OnGap.RECORD, OnGap.RECORD))
+        start = chance.choice((Start.EARLIEST, Start.LATEST)) if own else Start.EARLIEST
+        self.settings = settings("orange", self.on_gap, start, self.lanes)
+        self.naming = Naming.of(self.settings)
+        self.invariants = Invariants(self.naming, self.destination)
+        self.workload = Workload(self.source, chance)
+        self.processes: list[Replicator] = []
+        self.others: list[Replicator] = []
+        self.replicas: tuple[Replica, ...] | None = None
+        self.lost: set[Log] = set()
+        self.may_stop = self.damaged = False
+        self.violation: Violation | None = None
+
+    def _later(self, reason: str, act: Callable[[], None]) -> None:
+        delay = TRANSACTION_TIMEOUT
+        if reason == "marker":
+            delay = self.chance.random() * (1.0 if self.chance.random() < 0.05 else 0.005)
+        self.at(self.loop.time() + delay, act)
+
+    def _committed(self, transaction: Transaction) -> None:
+        try:
+            self.invariants.committed(transaction)
+        except Violation as violation:
+            self.violation = self.violation or violation
+
+    def at(self, when: float, act: Callable[[], Any]) -> None:
+        """Have something happen then."""
+        self.loop.at(when, self.loop.world, act)
+
+    def make_topics(self) -> None:
+        """Make what is there when the replicator comes first."""
+        chance = self.chance
+        for name in ("orders", "payments")[: chance.choice((1, 1, 2))]:
+            self.invariants.watch(self.source.make(name, chance.choice((1, 2))))
+        if not self.own:
+            self.destination.make(self.naming.positions_topic, self.lanes)
+            self.replicas = tuple(
+                Replica(topic.name, log.number, copy.name, topic.id, copy.id)
+                for topic in self.source.topics.values()
+                for copy in [self.destination.make(self.naming.destination(topic.name), len(topic.logs))]
+                for log in topic.logs
+            )
+
+    def start_process(self) -> None:
+        """Start a replicator."""
+        process = Replicator(len(self.processes) + 1, self.source, self.destination, self.fates, self.settings)
+        self.processes.append(process)
+        self.fates.note("start of", process.life.name)
+        process.start(self.replicas)
+
+    def refused(self) -> bool:
+        """The link was damaged, and the process that started last has said so (invariant H)."""
+        return self.damaged and isinstance(self.processes[-1].ended, LinkRefused)
