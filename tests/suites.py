@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
+TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ DEFAULT = Suite(
     TWO_FILES_AT_ONCE,
 )
 SUITES = (
-    _suite("simulation", 1, "random histories of crashes and late answers, without a broker"),
+    _suite("simulation", 1, "random histories of crashes and late answers, without a broker", *TWO_TESTS_AT_ONCE),
     _suite("spark", 10, "the replicator with its Spark, Spark clusters, Kubernetes", *TWO_FILES_AT_ONCE),
-    _suite("outages", 2, "brokers that die, move, fall silent or throttle", *TWO_FILES_AT_ONCE),
-    _suite("start", 6, "bin/demo, the prepare scripts, Python environments, first starts", *TWO_FILES_AT_ONCE),
+    _suite("outages", 4, "brokers that die, move, fall silent or throttle", *TWO_FILES_AT_ONCE),
+    _suite("start", 7, "bin/demo, the prepare scripts, Python environments, first starts", *TWO_FILES_AT_ONCE),
     _suite("bench", 8, "the benchmarks' own tests", *TWO_FILES_AT_ONCE),
     _suite("faults", 12, "everything killed, cut and stopped; takes --seed N and --soak MINUTES"),
     _suite("brokers", 4, "Kafka 2.8 to the newest, each as source and as destination"),

@@ -24,8 +24,8 @@ class Link:
 
     def __init__(self, chance: random.Random, loop: SimulatedLoop, fates: Fates, own: bool) -> None:
         self.chance, self.loop, self.fates, self.own = chance, loop, fates, own
-        self.source = Brokers("orange", self._later, lambda _: None)
-        self.destination = Brokers("grape", self._later, self._committed)
+        self.source = Brokers("orange", self.later, lambda _: None)
+        self.destination = Brokers("grape", self.later, self._committed)
         Administration(self.destination)
         Administration(self.source)
         self.lanes = chance.choice((1, 1, 2))
@@ -42,7 +42,8 @@ class Link:
         self.may_stop = self.damaged = False
         self.violation: Violation | None = None
 
-    def _later(self, reason: str, act: Callable[[], None]) -> None:
+    def later(self, reason: str, act: Callable[[], None]) -> None:
+        """Have something happen when chance has it."""
         delay = TRANSACTION_TIMEOUT
         if reason == "marker":
             delay = self.chance.random() * (1.0 if self.chance.random() < 0.05 else 0.005)

@@ -173,7 +173,7 @@ class Misfortunes:
         if any(partition not in self._link.invariants.positions for partition in self._link.invariants.current):
             self._link.at(self._link.loop.time() + 0.1, self._start_other)  # whoever comes first has the copies
             return
-        lemon = Brokers("lemon", self._later, lambda _: None)
+        lemon = Brokers("lemon", self._link.later, lambda _: None)
         Administration(lemon)
         for topic in self._link.source.topics.values():
             for log in lemon.make(topic.name, len(topic.logs)).logs:

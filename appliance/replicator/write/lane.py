@@ -1,7 +1,7 @@
 """A lane: one transactional id, one partition of the positions topic, and the copies of its source partitions.
 
 Who may write what (invariant B): lane i writes partition i of the positions topic and the destination partitions of
-the source partitions that ``plan.lane_of`` gives it; nobody else does, and of several processes that hold lane i only
+the source partitions that ``lane_of`` gives it; nobody else does, and of several processes that hold lane i only
 the one with the newest epoch. There are no clever retries: after any doubtful answer the lane begins anew with
 a new epoch, which aborts what was open, fences what was delayed, and then reads what was decided.
 """
