@@ -98,7 +98,7 @@ async def owners(replicator: OwnedProcess) -> dict[int, object]:
 
 def status(replicator: OwnedProcess) -> dict[str, Any]:
     """The newest snapshot of the replicator's console, which makes one every few seconds."""
-    (address,) = (line.rpartition("address=")[2] for line in lines(replicator) if "console: listening" in line)
+    (address,) = (line.rpartition("address=")[2] for line in lines(replicator) if "status: listening" in line)
     with urllib.request.urlopen(f"http://{address}/status", timeout=PATIENCE) as answer:
         snapshot: dict[str, Any] = json.load(answer)
         return snapshot
