@@ -15,7 +15,7 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes_of
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Established, Establishing
-from appliance.replicator.model.trouble import Troubles
+from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.read.allowance import share
 from appliance.replicator.spark.assignment import Assignment
 from appliance.replicator.spark.control_client import DriverEndpoint
@@ -79,11 +79,11 @@ class Replicator:
         self._stopping = stopping
         self._source = source
         self._destination = destination
-        self._troubles = Troubles()
+        self._problems = ProblemLog()
         engine = settings.engine
         between_hosts = Target(driver_host(engine), engine.spark_driver_port)
         at = between_hosts if engine.in_a_cluster else jvm.tempdir / "control"
-        self._reports = TaskReports(self._troubles)
+        self._reports = TaskReports(self._problems)
         self._control = ControlServer(at, self._reports.begun, self._reports.heard)
         self._bound = bound
         self._found = DiscoveredTopics()
@@ -135,13 +135,14 @@ class Replicator:
             try:
                 found = await discovery.look()
             except ApplianceError as error:
-                self._troubles.tell("discovery", str(error))
+                self._problems.tell("discovery", error)
             except Exception as error:  # a defect of ours: topics would be looked for no more, and nobody would know
                 log.debug("discovery failed", exc_info=error)
-                self._troubles.tell("discovery", f"unexpected {type(error).__name__}: {error}")
+                self._problems.tell("discovery", ApplianceError(f"unexpected {type(error).__name__}: {error}"))
             else:
-                self._troubles.over("discovery")
-                self._troubles.keep("topic ", {f"topic {name}": fault for name, fault in found.unfit.items()})
+                self._problems.over("discovery")
+                unfit = {f"topic {name}": ApplianceError(fault) for name, fault in found.unfit.items()}
+                self._problems.keep("topic ", unfit)
                 if not found.replicas and not found.unfit and not said_nothing_matches:
                     said_nothing_matches = True
                     regex = self._settings.topics.regex
@@ -186,16 +187,19 @@ class Replicator:
         self._jvm.require_running()
         until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
         while not (room := await self._room_now(spark)):
-            self._troubles.tell("executors", f"SPARK_MASTER={master} has no core for us: is a worker up?")
+            self._problems.tell(
+                "executors", ApplianceError(f"SPARK_MASTER={master} has no core for us: is a worker up?")
+            )
             await self._first_of(asyncio.sleep(_RETRY), self._stopping.wait())
             if self._stopping.is_set():
                 return 0
             if asyncio.get_running_loop().time() > until:
                 raise ProcessFailed(f"SPARK_MASTER={master} gave no core for {_ROOM_PATIENCE:g} s")
         if room < wanted:
-            self._troubles.tell("executors", f"Spark has cores for {room} of TASKS={wanted}: these copy every lane")
+            few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane"
+            self._problems.tell("executors", ApplianceError(few))
         else:
-            self._troubles.over("executors")
+            self._problems.over("executors")
         return room
 
     async def _room_now(self, spark: Spark) -> int:
@@ -228,7 +232,8 @@ class Replicator:
             await _in_time(asyncio.gather(asyncio.to_thread(spark.cancel), job, return_exceptions=True))
         except Exception as error:  # Spark's own errors have no common type that is fit to be shown
             reason = str(error).strip().splitlines()
-            self._troubles.tell("spark", f"a Spark job failed: {reason[0] if reason else type(error).__name__}")
+            what = f"a Spark job failed: {reason[0] if reason else type(error).__name__}"
+            self._problems.tell("spark", ApplianceError(what))
             log.debug("a Spark job failed", exc_info=error)
             self._jvm.require_running()
             if asyncio.get_running_loop().time() - began > _STEADY:
@@ -249,10 +254,10 @@ class Replicator:
             except ApplianceError as error:
                 if not error.retriable:
                     raise
-                self._troubles.tell(about, str(error))
+                self._problems.tell(about, error)
                 await self._first_of(asyncio.sleep(_RETRY), self._stopping.wait())
             else:
-                self._troubles.over(about)
+                self._problems.over(about)
                 return answer
         return None
 

@@ -15,7 +15,7 @@ from appliance.kafka.client.fetch_session import LOST, FetchSession
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
-from appliance.replicator.model.failing import Failing, unexpected
+from appliance.replicator.model.problem_log import ProblemLog, unexpected
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.read.buffer_budget import BufferBudget
 from appliance.replicator.read.fetch_sizer import FetchSizer
@@ -54,11 +54,11 @@ class Keeper(Protocol):
 class Fetcher:
     """The reading from one leader, as long as ``run`` runs."""
 
-    def __init__(self, node: int, source: Cluster, budget: BufferBudget, failing: Failing, keeper: Keeper) -> None:
+    def __init__(self, node: int, source: Cluster, budget: BufferBudget, problems: ProblemLog, keeper: Keeper) -> None:
         self.node = node
         self._cluster = source
         self._budget = budget
-        self._failing = failing
+        self._problems = problems
         self._keeper = keeper
         self._session = FetchSession()
         self._sizer = FetchSizer()
@@ -89,7 +89,7 @@ class Fetcher:
     def lose(self, error: ApplianceError) -> None:
         """The leader is gone, or cannot be read from: give all buffers back."""
         lost = list(self._buffers.values())
-        self._failing.tell(self._subject, _with_names(error, lost))
+        self._problems.tell(self._subject, _with_names(error, lost))
         for buffer in lost:
             self.drop(buffer)
         self._keeper.release(lost)
@@ -114,7 +114,7 @@ class Fetcher:
                     continue
                 self.lose(error)
             else:
-                self._failing.over(self._subject)
+                self._problems.over(self._subject)
 
     @property
     def _subject(self) -> str:

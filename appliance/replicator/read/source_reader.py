@@ -13,7 +13,7 @@ from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, is_another
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk
-from appliance.replicator.model.failing import Failing, Notice, unexpected
+from appliance.replicator.model.problem_log import Notice, ProblemLog, unexpected
 from appliance.replicator.read.buffer import Buffer, Limits, ReadyQueue
 from appliance.replicator.read.buffer_budget import BufferBudget
 from appliance.replicator.read.fetcher import Fetcher
@@ -39,7 +39,7 @@ class SourceReader:
 
     def __init__(self, source: Cluster, notice: Notice) -> None:
         self._cluster = source
-        self._failing = Failing(notice)
+        self._problems = ProblemLog(notice)
         self._budget = BufferBudget()
         self._leaders = Leaders()
         self._buffers: dict[Partition, Buffer] = {}
@@ -81,7 +81,7 @@ class SourceReader:
                 self._take_away(buffer)
                 buffer.ready.forget(buffer)
                 self._budget.bytes -= buffer.bytes
-                self._failing.over(_subject(buffer))
+                self._problems.over(_subject(buffer))
         self._look_again()
 
     def take(self, ready: ReadyQueue, limit: int) -> list[Chunk]:
@@ -122,7 +122,7 @@ class SourceReader:
     def prove(self, buffer: Buffer) -> None:
         """A leader serves it again."""
         buffer.doubted = False
-        self._failing.over(_subject(buffer))
+        self._problems.over(_subject(buffer))
 
     def judge(self, buffer: Buffer) -> None:
         """A leader does not have a buffer's position: find out, beside all reading, whether the log has lost it."""
@@ -141,7 +141,7 @@ class SourceReader:
     def _doubt(self, buffer: Buffer, error: ApplianceError) -> None:
         """Tell what is wrong with a partition, unless it is new: a leader that moves is no trouble."""
         if buffer.doubted:
-            self._failing.tell(_subject(buffer), error)
+            self._problems.tell(_subject(buffer), error)
         buffer.doubted = True
 
     def _take_away(self, buffer: Buffer) -> None:
@@ -181,10 +181,10 @@ class SourceReader:
             try:
                 await self._look_up(list((self._buffers if everything else self._unplaced).values()))
             except Exception as error:
-                self._failing.tell("source", error if isinstance(error, ApplianceError) else unexpected(error))
+                self._problems.tell("source", error if isinstance(error, ApplianceError) else unexpected(error))
                 await asyncio.sleep(_BACKOFF)
                 continue
-            self._failing.over("source")
+            self._problems.over("source")
             now = _clock()
             if everything:
                 due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
@@ -237,7 +237,7 @@ class SourceReader:
     def _fetcher(self, node: int) -> Fetcher:
         fetcher = self._fetchers.get(node)
         if fetcher is None:
-            fetcher = self._fetchers[node] = Fetcher(node, self._cluster, self._budget, self._failing, self)
+            fetcher = self._fetchers[node] = Fetcher(node, self._cluster, self._budget, self._problems, self)
             self._begin(self._run(fetcher), f"reader-{node}")
         return fetcher
 

@@ -4,8 +4,8 @@ import asyncio
 import dataclasses
 import logging
 
-from appliance.errors import Fenced, Superseded
-from appliance.replicator.model.trouble import Troubles
+from appliance.errors import ApplianceError, Fenced, Superseded
+from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.spark.assignment import Copied, Report
 
 log = logging.getLogger("appliance.replicator")
@@ -14,10 +14,10 @@ log = logging.getLogger("appliance.replicator")
 class TaskReports:
     """``fenced`` is set, and ``fenced_from`` says what was taken by whom, once another replicator has a lane."""
 
-    def __init__(self, troubles: Troubles) -> None:
+    def __init__(self, problems: ProblemLog) -> None:
         self.fenced = asyncio.Event()
         self.fenced_from = ""
-        self._troubles = troubles
+        self._problems = problems
         self._awaited: set[int] = set()
         self._subjects: dict[int, set[str]] = {}
 
@@ -32,7 +32,7 @@ class TaskReports:
         self._forget(task)
         self._awaited.discard(task)
         if not self._awaited:
-            self._troubles.over("spark")
+            self._problems.over("spark")
 
     def heard(self, task: int, report: Report) -> None:
         """A task has said something."""
@@ -45,11 +45,11 @@ class TaskReports:
             log.warning(report.fault)  # nothing that goes on being wrong: one of the two tasks ends
         elif report.fault:
             self._subjects.setdefault(task, set()).add(report.subject)
-            self._troubles.tell(report.subject, report.fault)
+            self._problems.tell(report.subject, ApplianceError(report.fault))
         else:
             self._subjects.setdefault(task, set()).discard(report.subject)
-            self._troubles.over(report.subject)
+            self._problems.over(report.subject)
 
     def _forget(self, task: int) -> None:
         for subject in self._subjects.pop(task, ()):
-            self._troubles.forget(subject)
+            self._problems.forget(subject)

@@ -13,7 +13,7 @@ from appliance.errors import ApplianceError, PeerError, SettingsError
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
-from appliance.replicator.model.failing import unexpected
+from appliance.replicator.model.problem_log import unexpected
 from appliance.replicator.spark.assignment import Hello, Notice
 from appliance.replicator.spark.control_client import DriverEndpoint, control_client
 from appliance.replicator.spark.spark_jvm import ENV_FILE_VARIABLE

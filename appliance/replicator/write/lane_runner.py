@@ -16,9 +16,9 @@ from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
 from appliance.replicator.model.chunk import LedgerRow
-from appliance.replicator.model.failing import Notice
 from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.ledger import Ledger
+from appliance.replicator.model.problem_log import Notice, ProblemLog
 from appliance.replicator.read.buffer import Limits, ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.admission import admit, made_anew_since, too_few_replicas
@@ -77,9 +77,12 @@ class LaneRunner:
     _room_looked_at: float = 0.0
     _copies_looked_at: float = 0.0
     _failures: int = 0
-    _in_trouble: bool = False
+    _problems: ProblemLog = field(init=False)
     _wrote: bool = False
     _took: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._problems = ProblemLog(self.notice)
 
     def assign(self, replicas: Sequence[Replica], starts: Mapping[str, StartOffsets]) -> None:
         """Copy these partitions from now on; ``starts`` says where those begin that the link was made with.
@@ -120,7 +123,7 @@ class LaneRunner:
                     await _unless_set(stopping, self._get_ready())
                     if stopping.is_set():
                         break
-                self._is_well()
+                self._problems.over(self._name)
                 await self._look_at_copies()
                 await self._look_for_room()
                 if self.lane.state is LaneState.COLD:
@@ -134,17 +137,8 @@ class LaneRunner:
             except Fenced:
                 await self._find_out_by_whom(stopping)
             except ApplianceError as error:
-                self._is_in_trouble(error)
+                self._problems.tell(self._name, error)
                 await self._back_off(stopping)
-
-    def _is_in_trouble(self, error: ApplianceError) -> None:
-        self._in_trouble = True
-        self.notice(self._name, error)
-
-    def _is_well(self) -> None:
-        if self._in_trouble:
-            self._in_trouble = False
-            self.notice(self._name, None)
 
     @property
     def _name(self) -> str:
@@ -184,7 +178,7 @@ class LaneRunner:
                 continue
             self._held_back.tried(replica)
             if replica not in self._unwritable and self._held_back.went_well(replica):
-                self.notice(replica.name, None)
+                self._problems.over(replica.name)
             if replica in admission.stops:
                 await self._settle([(replica, admission.stops[replica])])
             else:
@@ -199,7 +193,7 @@ class LaneRunner:
 
     def _wait(self, replica: Replica, error: ApplianceError) -> None:
         """Leave a partition out for now."""
-        self.notice(replica.name, error)
+        self._problems.tell(replica.name, error)
         self._held_back.add(replica, _clock())
 
     async def _hold_back(self, error: PartitionsUnavailable, stopping: asyncio.Event) -> None:
@@ -210,7 +204,7 @@ class LaneRunner:
                 self._unwritable.add(by_copy[copy])
                 self._wait(by_copy[copy], reason)
         if not by_copy.keys() & error.reasons.keys():
-            self._is_in_trouble(error)
+            self._problems.tell(self._name, error)
             await self._back_off(stopping)
 
     async def _transact(self, stopping: asyncio.Event) -> list[LedgerRow]:
@@ -252,13 +246,13 @@ class LaneRunner:
         for replica in self._unwritable.intersection(replicas):
             self._unwritable.discard(replica)
             self._held_back.went_well(replica)
-            self.notice(replica.name, None)
+            self._problems.over(replica.name)
 
     def _moving(self, replicas: Iterable[Replica]) -> dict[Replica, Position]:
         """The positions of those replicas that were stopped and move again."""
         held = {replica: self._position(replica) for replica in replicas}
         for replica in [replica for replica, position in held.items() if position.stopped]:
-            self.notice(replica.name, None)
+            self._problems.over(replica.name)
         return {replica: position.go_on() for replica, position in held.items() if position.stopped}
 
     async def _settle(self, stops: Sequence[tuple[Replica, PartitionStopped]]) -> None:
@@ -267,7 +261,7 @@ class LaneRunner:
             if isinstance(reason, GapFound) and self.engine.on_gap is OnGap.RECORD:
                 await self._go_on_after(replica, reason)
                 continue
-            self.notice(replica.name, reason)
+            self._problems.tell(replica.name, reason)
             held = self._position(replica)
             stopped = held.stop(str(reason), _now())
             if stopped is not held:
@@ -283,7 +277,7 @@ class LaneRunner:
         entry = Gap(replica.source, held.source_id, gap.first, gap.next, gap.cause, _now())
         moved = held.go_on().begin_again(replica.source_id, replica.destination_id, start)
         await self.lane.commit([], {replica: moved}, [entry])
-        self.notice(f"{replica.name} gap", gap)
+        self._problems.tell(f"{replica.name} gap", gap)
         self._read(replica)
 
     def _refuse(self, error: CopyRefused) -> None:
@@ -356,7 +350,7 @@ class LaneRunner:
         if error is None:
             self._refused.clear()
         else:
-            self.notice(self._name, error)
+            self._problems.tell(self._name, error)
 
     def _position(self, replica: Replica) -> Position:
         return self.lane.checkpoint.positions[replica.source]

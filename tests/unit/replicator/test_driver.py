@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from appliance.errors import ApplianceError
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator.driver import Replicator
 from appliance.replicator.establish import Established
-from appliance.replicator.model.trouble import Troubles
+from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.spark.assignment import Assignment, Copied, Notice
 from appliance.replicator.spark.task_reports import TaskReports
 from appliance.settings.bound import Bound
@@ -62,7 +63,7 @@ def test_the_bound_is_shared_by_the_tasks_that_have_lanes() -> None:
 
 def test_case_52_the_problems_of_a_task_that_was_replaced_are_forgotten(caplog: pytest.LogCaptureFixture) -> None:
     # Nobody said that they were over, and the task in its place was not heard when it met them again.
-    reports = TaskReports(Troubles())
+    reports = TaskReports(ProblemLog())
     reports.new_job(2)
     reports.begun(0)
     reports.begun(1)
@@ -78,7 +79,7 @@ def test_case_52_the_problems_of_a_task_that_was_replaced_are_forgotten(caplog: 
 
 def test_what_a_task_has_copied_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    TaskReports(Troubles()).heard(0, Copied(10, 900, 1, 2, 1))
+    TaskReports(ProblemLog()).heard(0, Copied(10, 900, 1, 2, 1))
     (record,) = caplog.records
     assert record.getMessage() == "copied"
     assert record.__dict__["fields"] == {
@@ -92,7 +93,7 @@ def test_what_a_task_has_copied_is_one_line(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_lane_that_another_replicator_has_taken_ends_the_driver() -> None:
-    reports = TaskReports(Troubles())
+    reports = TaskReports(ProblemLog())
     reports.heard(0, Notice("lane 0", "lane 0 by another run", "Fenced"))
     assert reports.fenced.is_set()
     assert reports.fenced_from == "lane 0 by another run"
@@ -100,9 +101,9 @@ def test_a_lane_that_another_replicator_has_taken_ends_the_driver() -> None:
 
 def test_a_job_that_failed_is_over_with_when_every_task_of_the_next_has_begun(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    troubles = Troubles()
-    reports = TaskReports(troubles)
-    troubles.tell("spark", "a Spark job failed: why")
+    problems = ProblemLog()
+    reports = TaskReports(problems)
+    problems.tell("spark", ApplianceError("a Spark job failed: why"))
     reports.new_job(2)
     reports.begun(0)
     reports.begun(0)
