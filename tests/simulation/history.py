@@ -20,6 +20,7 @@ _CAUGHT_UP_IN = 300.0
 
 _EPOCH = 1_800_000_000
 _STEPS_MAX = 200_000
+_TICK = 0.5
 _SELDOM = 15
 """It is looked whether all is done at each sixteenth step."""
 
@@ -84,6 +85,7 @@ class History:
         self.link.make_topics()
         self.link.start_process()
         self.misfortunes.schedule()
+        self._tick()
         self._run_while(lambda: self.loop.time() < EVENTFUL)
         self.misfortunes.calm()
         limit = self.loop.time() + _CAUGHT_UP_IN
@@ -93,6 +95,10 @@ class History:
             raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {self._unsettled()}; {faults}")
         if not self.link.refused():
             self.link.invariants.at_the_end(self.link.lost)
+
+    def _tick(self) -> None:
+        """Let time go on when every process has ended."""
+        self.loop.at(self.loop.time() + _TICK, self.loop.world, self._tick)
 
     def _run_while(self, wanted: Callable[[], bool]) -> None:
         loop, start = self.loop, self.loop.steps

@@ -107,11 +107,15 @@ class Misfortunes:
             )
 
     def _lose(self) -> None:
-        """An unclean election of a copy, or a lost disk (invariant J)."""
+        """An unclean election of a copy, or a lost disk (invariant J).
+
+        A transaction that loses its records while it is open commits nevertheless, and only a later start finds out:
+        the checker, which looks at each commit, could not tell it from a defect.
+        """
         copies = [
             log
             for log in self._link.destination.logs()
-            if log.topic.endswith(f".{self._link.naming.suffix}") and log.entries
+            if log.topic.endswith(f".{self._link.naming.suffix}") and log.entries and not log.open
         ]
         if copies:
             log = self._link.chance.choice(copies)

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,12 +12,10 @@ from appliance.errors import ApplianceError, Fenced
 from appliance.link.model.checkpoint import Owner, StartOffsets
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, lanes_of
-from appliance.link.model.states import LaneState
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Establishing
-from appliance.replicator.read.source_reader import SourceReader
-from appliance.replicator.write.lane import Lane
-from appliance.replicator.write.lane_runner import LaneRunner
+from appliance.replicator.spark.assignment import Assignment, Notice, Report
+from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings, Side, Start
@@ -63,9 +62,9 @@ class Replicator:
         self._destination = SimulatedCluster(destination, Side.DESTINATION, self.life, fates)
         self._lanes = known.engine.lanes
         self._starts: Mapping[str, StartOffsets] = {}
-        self._runners: dict[int, LaneRunner] = {}
-        self._reader: SourceReader
-        self._stopping: asyncio.Event  # of the runners
+        self._assignment = Assignment()
+        self._tries = itertools.count()
+        self._news: asyncio.Event  # another assignment, or the end
         self._ending: asyncio.Event
 
     @property
@@ -81,8 +80,7 @@ class Replicator:
         self.task = self._fates.loop.start(self.life, self._run(replicas))
 
     async def _run(self, replicas: tuple[Replica, ...] | None) -> None:
-        self._stopping, self._ending = asyncio.Event(), asyncio.Event()
-        self._reader = SourceReader(self._source, self._notice)
+        self._ending, self._news = asyncio.Event(), asyncio.Event()
         try:
             if replicas is not None:
                 self._assign(replicas)
@@ -94,57 +92,61 @@ class Replicator:
         self._fates.note("ends:", str(self.ended))
 
     async def _drive(self) -> None:
-        """Make the link, and look for topics again and again; stop the lanes for a moment whenever there is news."""
+        """Make the link, and look for topics again and again, which the task copies that runs meanwhile."""
         establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
         established = await self._insist(establishing.establish)
         self._lanes, self._number, self._starts = established.lanes, established.generation, established.starts
         discovery = TopicDiscovery(self._source, self._destination, self._naming, self._settings.topics)
         copied: tuple[Replica, ...] = ()
-        copying: asyncio.Task[None] | None = None
+        copying = asyncio.create_task(self._copy())
         while not self._ending.is_set():
             found = await self._insist(discovery.look)
-            if found.replicas != copied or copying is None or copying.done():
-                if copying is not None:
-                    self._stop()
-                    await copying
-                copied, self._stopping = found.replicas, asyncio.Event()
+            if found.replicas != copied:
+                copied = found.replicas
                 self._assign(copied)
-                copying = asyncio.create_task(self._copy())
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.engine.discovery_seconds):
                     await self._ending.wait()
-        if copying is not None:
-            self._stop()
-            await copying
+        self._stop()
+        await copying
 
     def _assign(self, replicas: tuple[Replica, ...]) -> None:
-        dealt = lanes_of(replicas, self._lanes)
-        for index in [index for index in self._runners if index not in dealt]:
-            self._reader.forget(self._runners.pop(index).replicas)
-        for index, owned in dealt.items():
-            runner = self._runners.get(index)
-            if runner is None:
-                owner = Owner(self.life.name, "worker", "host", 0, self._number)
-                timeout = self._settings.engine.transaction_timeout
-                lane = Lane(index, self._destination, self._naming, owner, timeout)
-                runner = LaneRunner(
-                    lane, self._source, self._destination, self._reader, self._settings.engine, self._notice
-                )
-                self._runners[index] = runner
-            runner.assign(owned, self._starts)
+        self._assignment = Assignment(lanes_of(replicas, self._lanes), self._starts)
+        self._news.set()
 
     async def _copy(self) -> None:
-        await asyncio.gather(*(runner.run(self._stopping) for runner in self._runners.values()))
-        self._runners = {n: r for n, r in self._runners.items() if r.lane.state is not LaneState.FENCED}
+        """Run the task, and the next try of it whenever it fails, as Spark does."""
+        while not self._ending.is_set():
+            owner = Owner(self.life.name, f"worker-{next(self._tries)}", "host", 0, self._number)
+            engine = self._settings.engine
+            task = TaskRunner(self._source, self._destination, self._naming, engine, owner, self._reported)
+            try:
+                await task.run(self._assigned())
+            except ApplianceError as error:
+                self._fates.note("task fails:", str(error))
+                await asyncio.sleep(_RETRY)
+
+    async def _assigned(self) -> AsyncIterator[Assignment]:
+        """The newest assignment, and each new one, until the process is to end."""
+        given: Assignment | None = None
+        while not self._ending.is_set():
+            self._news.clear()
+            if given is not self._assignment:
+                given = self._assignment
+                yield given
+            await self._news.wait()
+
+    def _reported(self, report: Report) -> None:
+        if isinstance(report, Notice):
+            kind = Fenced if report.kind == Fenced.__name__ else ApplianceError
+            self._notice(report.subject, kind(report.fault) if report.fault else None)
 
     def _stop(self) -> None:
-        self._stopping.set()
-        for runner in self._runners.values():
-            runner.ready.set()
+        self._ending.set()
+        self._news.set()
 
     def _end(self, error: ApplianceError) -> None:
         self.ended = self.ended or error
-        self._ending.set()
         self._stop()
 
     def _notice(self, subject: str, error: ApplianceError | None) -> None:
