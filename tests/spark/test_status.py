@@ -48,7 +48,7 @@ async def status(on: Link, *options: str, **changed: str) -> tuple[int, str]:
 
 async def console_of(replicator: OwnedProcess) -> str:
     """Where a replicator's console listens."""
-    line = await replicator.wait_for_line("console: listening", PATIENCE)
+    line = await replicator.wait_for_line("status: listening", PATIENCE)
     (address,) = re.findall(r"address=(\S+)", line)
     return str(address)
 
