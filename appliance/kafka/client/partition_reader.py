@@ -1,5 +1,6 @@
 """Reading one partition by itself, Fetch by Fetch: what is committed there from an offset on."""
 
+from appliance.errors import BrokerBusy
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import check
@@ -7,6 +8,8 @@ from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import visible
 from appliance.kafka.records.records import Record, unpack
+
+_THROTTLED_MAX = 10
 
 
 async def fetch_partition(
@@ -23,9 +26,13 @@ async def fetch_partition(
     connection = await cluster.broker(metadata.leader(*partition), purpose)
     topic_id = topic.id if topic else NOWHERE
     wanted = Wanted(partition, topic_id, offset, limits.response_bytes, leader_epoch=epoch)
-    (fetched,) = await fetch(connection, [wanted], limits)
-    check(fetched.error, f"fetch {partition[0]}-{partition[1]} from offset {offset}")
-    return fetched
+    doing = f"fetch {partition[0]}-{partition[1]} from offset {offset}"
+    # A broker that throttles names no partition (KIP-219); the connection waits for as long as it says.
+    for _ in range(_THROTTLED_MAX):
+        for fetched in await fetch(connection, [wanted], limits):
+            check(fetched.error, doing)
+            return fetched
+    raise BrokerBusy(f"{doing}: the broker throttles, and answers nothing", "THROTTLING_QUOTA_EXCEEDED")
 
 
 def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]:
