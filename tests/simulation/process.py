@@ -83,7 +83,7 @@ class Replicator:
         self._ending, self._news = asyncio.Event(), asyncio.Event()
         try:
             if replicas is not None:
-                self._assign(replicas)
+                self.assign(replicas)
                 await self._copy()
             else:
                 await self._drive()
@@ -103,14 +103,15 @@ class Replicator:
             found = await self._insist(discovery.look)
             if found.replicas != copied:
                 copied = found.replicas
-                self._assign(copied)
+                self.assign(copied)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._settings.engine.discovery_seconds):
                     await self._ending.wait()
         self._stop()
         await copying
 
-    def _assign(self, replicas: tuple[Replica, ...]) -> None:
+    def assign(self, replicas: tuple[Replica, ...]) -> None:
+        """Have the task copy these from now on."""
         self._assignment = Assignment(lanes_of(replicas, self._lanes), self._starts)
         self._news.set()
 

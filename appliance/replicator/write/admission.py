@@ -22,13 +22,14 @@ from appliance.replicator.write.lane import Lane
 
 @dataclass(slots=True)
 class Admission:
-    """The outcome of an admission.
+    """The outcome of an admission, by the metadata of the destination that it had.
 
     ``positions`` have to be remembered before anything is read; ``stops`` are partitions that must not be read,
     ``waiting`` those of which something is not known, or whose copies take nothing now. ``ends`` says where the copies
     end, and ``limits`` what their topics take.
     """
 
+    metadata: Metadata
     positions: dict[Replica, Position] = field(default_factory=dict)
     stops: dict[Replica, PartitionStopped] = field(default_factory=dict)
     waiting: dict[Replica, ApplianceError] = field(default_factory=dict)
@@ -54,7 +55,7 @@ async def admit(
     new = [replica for replica in replicas if replica not in known]
     copies = await _copies(destination, metadata, lane, replicas, known)
     limits, untold = await write_limits(destination, {replica.destination_topic for replica in replicas})
-    admission = Admission(ends=dict(copies.ends), limits=limits)
+    admission = Admission(metadata, ends=dict(copies.ends), limits=limits)
     for replica, held in known.items():
         _admit_known(admission, replica, held, copies)
     begins = {replica.source: start_offset(*replica.source, replica.source_id, starts) for replica in new}
@@ -74,6 +75,8 @@ async def admit(
         refusal = made_anew_since(replica, metadata) or untold.get(replica.destination_topic)
         if refusal := refusal or too_few_replicas(replica, metadata, limits):
             admission.waiting[replica] = refusal
+    for replica in admission.waiting:
+        admission.positions.pop(replica, None)
     return admission
 
 

@@ -11,6 +11,7 @@ from appliance.errors import ApplianceError, CopyRefused, Fenced, GapFound, Part
 from appliance.kafka.client.configs import WriteLimits, write_limits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -99,6 +100,8 @@ class LaneRunner:
             return
         (replicas, starts), self._assigned = self._assigned, None
         removed = set(self.replicas).difference(replicas)
+        for replica in removed:
+            self._problems.over(replica.name)
         self.reader.forget(removed)
         self._taken_in -= removed
         self._unwritable -= removed
@@ -119,14 +122,16 @@ class LaneRunner:
         while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
             self._apply()
             try:
-                if self.lane.state is LaneState.COLD or self._due():
+                if self._is_cold() or self._due():
                     await _unless_set(stopping, self._get_ready())
                     if stopping.is_set():
                         break
+                    if self._is_cold():
+                        continue
                 self._problems.over(self._name)
                 await self._look_at_copies()
                 await self._look_for_room()
-                if self.lane.state is LaneState.COLD:
+                if self._is_cold():
                     continue
                 self.ledger.add(await self._transact(stopping))
                 self._failures = 0
@@ -140,13 +145,16 @@ class LaneRunner:
                 self._problems.tell(self._name, error)
                 await self._back_off(stopping)
 
+    def _is_cold(self) -> bool:
+        return self.lane.state is LaneState.COLD
+
     @property
     def _name(self) -> str:
         return f"lane {self.lane.index}"
 
     async def _get_ready(self) -> None:
         """Start a lane that is cold, and take in the partitions that are due; cut off at any await it is done again."""
-        if self.lane.state is LaneState.COLD:
+        if self._is_cold():
             await self._start()
         if due := self._due():
             await self._take_in(due)
@@ -169,6 +177,9 @@ class LaneRunner:
         Cut off at any await, it is done again: what it has remembered by then is found, and nothing of it was read yet.
         """
         admission = await admit(self.source, self.destination, self.lane, replicas, self.starts)
+        if self._have_changed(admission.metadata):
+            self.lane.begin_anew()
+            return
         self._limits |= admission.limits
         await self.lane.commit([], admission.positions)
         self.lane.expect_ends(admission.ends)
@@ -177,13 +188,25 @@ class LaneRunner:
                 self._wait(replica, admission.waiting[replica])
                 continue
             self._held_back.tried(replica)
-            if replica not in self._unwritable and self._held_back.went_well(replica):
-                self._problems.over(replica.name)
-            if replica in admission.stops:
-                await self._settle([(replica, admission.stops[replica])])
-            else:
+            if replica not in admission.stops:
                 self._read(replica)
+            elif not await self._has_settled(replica, admission.stops[replica]):
+                continue
             self._taken_in.add(replica)
+            well = replica not in self._unwritable and self._held_back.went_well(replica)
+            if well and not self._position(replica).stopped:
+                self._problems.over(replica.name)
+
+    async def _has_settled(self, replica: Replica, reason: PartitionStopped) -> bool:
+        """True when a partition has stopped, or gone on after a gap; what keeps one from it keeps no other waiting."""
+        try:
+            await self._settle([(replica, reason)])
+        except ApplianceError as error:
+            if self.lane.state is not LaneState.COPYING:
+                raise
+            self._wait(replica, error)
+            return False
+        return True
 
     def _read(self, replica: Replica) -> None:
         position = self._position(replica)
@@ -300,8 +323,7 @@ class LaneRunner:
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in self._taken_in})
         self._copies_looked_at = _clock()
-        made_anew = any(made_anew_since(replica, metadata) for replica in self._taken_in)
-        if made_anew or self.lane.has_moved(metadata):
+        if self._have_changed(metadata):
             self.lane.begin_anew()
             return
         for replica in list(self._taken_in):
@@ -309,6 +331,11 @@ class LaneRunner:
                 self.reader.forget([replica])
                 self._taken_in.discard(replica)
                 self._wait(replica, refusal)
+
+    def _have_changed(self, metadata: Metadata) -> bool:
+        """True when a copy that is written to has another leader, or is another topic, than when it was looked at."""
+        made_anew = any(made_anew_since(replica, metadata) for replica in self._taken_in)
+        return made_anew or self.lane.has_moved(metadata)
 
     async def _look_for_room(self) -> None:
         """Try again what was refused where a copy takes larger batches by now."""
@@ -343,7 +370,8 @@ class LaneRunner:
             try:
                 error = await self.lane.taken_by()
                 break
-            except ApplianceError:
+            except ApplianceError as unknown:
+                self._problems.tell(self._name, unknown)
                 await self._back_off(stopping)
                 if stopping.is_set():
                     return

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
+from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.write.admission import Admission, _admit_known
@@ -15,12 +16,13 @@ REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)
 HELD = Position(REPLICA.source_id, REPLICA.destination_id, 10)
 OF_ANOTHER_SOURCE = replace(HELD, source_id=uuid.UUID(int=3))
 OF_ANOTHER_COPY = replace(HELD, destination_id=uuid.UUID(int=3))
+METADATA = Metadata("grape", 0, {}, {})
 
 made_anew = pytest.mark.parametrize("held", [OF_ANOTHER_SOURCE, OF_ANOTHER_COPY], ids=["source", "copy"])
 
 
 def admitted(held: Position, refusal: ApplianceError | None = None) -> Admission:
-    admission = Admission(ends={} if refusal else {REPLICA.copy: 11})
+    admission = Admission(METADATA, ends={} if refusal else {REPLICA.copy: 11})
     copies = CopyEnds(admission.ends, {REPLICA.copy: refusal} if refusal else {})
     _admit_known(admission, REPLICA, held, copies)
     return admission
