@@ -37,6 +37,8 @@ _RETRY, _RETRY_MAX = 1.0, 5.0
 _STEADY = 60.0
 """A job that has run for so many seconds had begun well: that it fails has to do with no failure before."""
 
+_LISTEN_INTERVAL = 5.0
+
 _START_PATIENCE = 180.0
 """Spark itself gives a master up after a minute, and we wait ten seconds for its executors."""
 _JOB_END_PATIENCE = 40.0
@@ -221,7 +223,8 @@ class Replicator:
         self._reports.new_job(tasks)
         self._assign()
         job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, tasks), name="job")
-        await self._first_of(job, self._stopping.wait(), self._reports.fenced.wait(), self._room_changes(spark, room))
+        fenced, room_changes = self._reports.fenced.wait(), self._room_changes(spark, room)
+        await self._first_of(job, self._stopping.wait(), fenced, room_changes, self._silence())
         self._tasks = 0
         self._control.stop()
         try:
@@ -241,6 +244,15 @@ class Replicator:
             pause = min(_RETRY * 2**self._failures, _RETRY_MAX)
             self._failures += 1
             await self._first_of(asyncio.sleep(pause), self._stopping.wait())
+
+    async def _silence(self) -> None:
+        """Return when a task hangs, or was never started: its job has to end for its lanes to be copied again."""
+        silent: list[int] = []
+        while not silent:
+            await asyncio.sleep(_LISTEN_INTERVAL)
+            silent = self._reports.silent()
+        what = f"nothing is heard of task {', '.join(map(str, silent))}: its job ends, and the next one begins"
+        self._problems.tell("spark", ApplianceError(what))
 
     async def _insist(self, ask: Callable[[], Awaitable[Result]], about: str) -> Result | None:
         """Ask until there is an answer; None when told to stop meanwhile.

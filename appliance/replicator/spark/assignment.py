@@ -5,7 +5,7 @@
     task   -> driver  {"task", "attempt"}                       hello: its number in the job, and the try of it
     driver -> task    {"lanes", "starts", "bytes_per_second"}   the assignment, and each new one
     task   -> driver  {"subject", "fault", "kind"}              a problem; that it is over, when fault is empty
-    task   -> driver  {"records", "bytes", ...}                what was copied since the last such line
+    task   -> driver  {"records", "bytes", ...}                what was copied since then; with 0, that it lives
     driver -> task    {"stop": true}                            finish the transactions and return
 
 A connection that ends without a stop is a failure: the task finishes its transactions and raises, so that Spark starts
@@ -61,7 +61,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The sums of what a task has copied."""
+    """The sums of what a task has copied; with none in them, the sign that it lives."""
 
     records: int
     bytes: int

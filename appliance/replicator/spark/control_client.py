@@ -19,6 +19,7 @@ from appliance.replicator.spark.assignment import (
 from appliance.replicator.spark.control_connection import Stream, dialled, read_line
 from appliance.settings.target import Target
 
+_DIAL_SECONDS = 20.0
 _FLUSH_SECONDS = 5.0
 
 
@@ -81,9 +82,10 @@ async def control_client(endpoint: DriverEndpoint, hello: Hello) -> AsyncIterato
     """
     at = Path(endpoint.at) if isinstance(endpoint.at, str) else Target(*endpoint.at)
     try:
-        stream = await dialled(at, endpoint.token)
+        async with asyncio.timeout(_DIAL_SECONDS):
+            stream = await dialled(at, endpoint.token)
     except OSError as error:
-        cause = f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error}"
+        cause = f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error or 'no answer in time'}"
         raise Unreachable(f"{socket.gethostname()} does not reach the replicator at {at}: {cause}") from error
     stream[1].write(encode_hello(hello))
     client = ControlClient(stream)

@@ -3,6 +3,8 @@
 import asyncio
 import dataclasses
 import logging
+import time
+from collections.abc import Callable
 
 from appliance.errors import ApplianceError, Fenced, Superseded
 from appliance.replicator.model.problem_log import ProblemLog
@@ -11,33 +13,48 @@ from appliance.replicator.spark.assignment import Copied, Report
 log = logging.getLogger("appliance.replicator")
 
 
+_SILENCE = 60.0
+"""Seconds within which a task that runs has said something; it does every five."""
+
+
 class TaskReports:
     """``fenced`` is set, and ``fenced_from`` says what was taken by whom, once another replicator has a lane."""
 
-    def __init__(self, problems: ProblemLog) -> None:
+    def __init__(self, problems: ProblemLog, clock: Callable[[], float] = time.monotonic) -> None:
         self.fenced = asyncio.Event()
         self.fenced_from = ""
         self._problems = problems
         self._awaited: set[int] = set()
         self._subjects: dict[int, set[str]] = {}
+        self._clock = clock
+        self._heard: dict[int, float] = {}
 
     def new_job(self, tasks: int) -> None:
         """A job of so many tasks begins."""
         for task in list(self._subjects):
             self._forget(task)
         self._awaited = set(range(tasks))
+        self._heard = dict.fromkeys(range(tasks), self._clock())
 
     def begun(self, task: int) -> None:
         """A try of a task begins: the problems of the one before it are nobody's any more."""
         self._forget(task)
+        self._heard[task] = self._clock()
         self._awaited.discard(task)
         if not self._awaited:
             self._problems.over("spark")
 
+    def silent(self) -> list[int]:
+        """The tasks of the job of which nothing was heard for a minute: their lanes may be copied by nobody."""
+        now = self._clock()
+        return sorted(task for task, at in self._heard.items() if now - at > _SILENCE)
+
     def heard(self, task: int, report: Report) -> None:
         """A task has said something."""
+        self._heard[task] = self._clock()
         if isinstance(report, Copied):
-            log.info("copied", extra={"fields": {"task": task, **dataclasses.asdict(report)}})
+            if report.partitions:
+                log.info("copied", extra={"fields": {"task": task, **dataclasses.asdict(report)}})
         elif report.kind == Fenced.__name__:
             self.fenced_from = report.fault
             self.fenced.set()
@@ -48,8 +65,14 @@ class TaskReports:
             self._problems.tell(report.subject, ApplianceError(report.fault))
         else:
             self._subjects.setdefault(task, set()).discard(report.subject)
-            self._problems.over(report.subject)
+            if not self._has(report.subject):
+                self._problems.over(report.subject)
 
     def _forget(self, task: int) -> None:
         for subject in self._subjects.pop(task, ()):
-            self._problems.forget(subject)
+            if not self._has(subject):
+                self._problems.forget(subject)
+
+    def _has(self, subject: str) -> bool:
+        """True when a task has that problem now: several may have the same, as with a broker that is down."""
+        return any(subject in subjects for subjects in self._subjects.values())

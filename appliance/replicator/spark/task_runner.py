@@ -15,6 +15,9 @@ from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
 from appliance.settings.values import EngineSettings
 
+_BEAT = 5.0
+"""Seconds after which a task that has copied nothing says that it lives."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Running:
@@ -72,12 +75,13 @@ class TaskRunner:
         """
         following = asyncio.create_task(self._follow(assignments), name="assignments")
         summing = asyncio.create_task(self._sum_up(), name="summing")
+        beating = asyncio.create_task(self._beat(), name="beating")
         await asyncio.wait([following, self._failed], return_when=asyncio.FIRST_COMPLETED)
-        for task in (following, summing):
+        for task in (following, summing, beating):
             task.cancel()
         for lane in list(self._running):
             self._stop(lane)
-        await asyncio.gather(following, summing, *self._ending.values(), return_exceptions=True)
+        await asyncio.gather(following, summing, beating, *self._ending.values(), return_exceptions=True)
         await self._reader.close()
         self._report_copied()
         if self._failed.done():
@@ -139,6 +143,11 @@ class TaskRunner:
         while True:
             await asyncio.sleep(self._engine.summary_seconds)
             self._report_copied()
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(_BEAT)
+            self._report(Copied.of(()))
 
     def _report_copied(self) -> None:
         if rows := self._ledger.take():

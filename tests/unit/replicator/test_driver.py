@@ -1,5 +1,7 @@
 """The driver's side of the tasks' reports and assignments; no Spark runs, and no broker is asked."""
 
+import asyncio
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ import pytest
 
 from appliance.errors import ApplianceError
 from appliance.link.model.replicas import DiscoveredTopics, Replica
+from appliance.replicator import driver
 from appliance.replicator.driver import Replicator
 from appliance.replicator.establish import Established
 from appliance.replicator.model.problem_log import ProblemLog
@@ -16,6 +19,7 @@ from appliance.replicator.spark.task_reports import TaskReports
 from appliance.settings.bound import Bound
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
+from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED
 
 LANES = 4
@@ -44,21 +48,21 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_every_lane_is_assigned_once_and_a_tasks_second_try_gets_the_same() -> None:
-    driver = Driver(3)
-    driver._assign()
-    driver._assign()
-    first, second = driver.given[:3], driver.given[3:]
+    running = Driver(3)
+    running._assign()
+    running._assign()
+    first, second = running.given[:3], running.given[3:]
     assert first == second
     assert sorted(lane for assignment in first for lane in assignment.lanes) == list(range(LANES))
 
 
 def test_the_bound_is_shared_by_the_tasks_that_have_lanes() -> None:
-    driver = Driver(2, REPLICAS[:1], 1000)
-    driver._assign()
-    assert [assignment.bytes_per_second for assignment in driver.given if assignment.lanes] == [1000]
-    driver = Driver(2, REPLICAS, 1000)
-    driver._assign()
-    assert [assignment.bytes_per_second for assignment in driver.given] == [500, 500]
+    running = Driver(2, REPLICAS[:1], 1000)
+    running._assign()
+    assert [assignment.bytes_per_second for assignment in running.given if assignment.lanes] == [1000]
+    running = Driver(2, REPLICAS, 1000)
+    running._assign()
+    assert [assignment.bytes_per_second for assignment in running.given] == [500, 500]
 
 
 def test_case_52_the_problems_of_a_task_that_was_replaced_are_forgotten(caplog: pytest.LogCaptureFixture) -> None:
@@ -110,3 +114,82 @@ def test_a_job_that_failed_is_over_with_when_every_task_of_the_next_has_begun(ca
     assert lines(caplog) == ["a Spark job failed: why"]
     reports.begun(1)
     assert lines(caplog) == ["a Spark job failed: why", "well again"]
+
+
+class Clock:
+    """A clock that is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_case_53_a_task_that_hangs_or_never_begins_is_silent_after_a_minute() -> None:
+    # Its job ran for ever: nobody copied its lanes, and nothing said so.
+    clock = Clock()
+    reports = TaskReports(ProblemLog(), clock)
+    reports.new_job(3)
+    reports.begun(0)
+    reports.begun(1)
+    clock.now = 50.0
+    reports.heard(0, Copied.of(()))
+    assert reports.silent() == []
+    clock.now = 70.0
+    assert reports.silent() == [1, 2]
+    reports.new_job(1)
+    assert reports.silent() == []
+
+
+class Hanging:
+    """A Spark whose job ends by force alone."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def room(self) -> int:
+        return 1
+
+    def run_job(self, *_: object) -> None:
+        self.cancelled.wait(PATIENCE)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(driver, "_LISTEN_INTERVAL", 0.0)
+    monkeypatch.setattr(driver, "_JOB_END_PATIENCE", 0.0)
+    running, clock, spark = Driver(1), Clock(), Hanging()
+    running._reports, running._stopping = TaskReports(running._problems, clock), asyncio.Event()
+    anything: Any = None
+    job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
+    while not running._reports._heard:
+        await asyncio.sleep(0)
+    clock.now = 61.0
+    await job
+    assert spark.cancelled.is_set()
+    assert "nothing is heard of task 0: its job ends, and the next one begins" in lines(caplog)
+
+
+def test_case_54_a_problem_of_two_tasks_is_over_when_neither_has_it(caplog: pytest.LogCaptureFixture) -> None:
+    # It was said to be over when the first of them was well, and told never again.
+    caplog.set_level("INFO")
+    reports = TaskReports(ProblemLog())
+    for task in range(3):
+        reports.heard(task, Notice("source broker 1", "no answer", "Unreachable"))
+    reports.heard(0, Notice("source broker 1", "", ""))
+    reports.begun(1)
+    assert lines(caplog) == ["no answer"]
+    reports.heard(2, Notice("source broker 1", "", ""))
+    assert lines(caplog) == ["no answer", "well again"]
+
+
+def test_a_task_that_has_copied_nothing_says_that_it_lives_and_the_log_does_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    TaskReports(ProblemLog()).heard(0, Copied.of(()))
+    assert lines(caplog) == []
