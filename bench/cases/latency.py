@@ -118,7 +118,7 @@ class _Trial:
 
 
 def _program(name: str, *options: str) -> list[str]:
-    return [sys.executable, "-m", f"bench.latency_{name}", *options]
+    return [sys.executable, "-m", f"bench.lib.latency_{name}", *options]
 
 
 async def _succeeds(process: OwnedProcess, timeout: float) -> None:

@@ -146,7 +146,9 @@ def _retry_without_new_epoch() -> None:
 def _missing_position_taken_for_the_start() -> None:
     """Against invariant H: nobody asks how the link was made, nor looks at copies that no position accounts for."""
 
-    def admit_new(found: admission.Admission, replica: Replica, begin: int, _: Position | None) -> None:
+    def admit_new(
+        found: admission.Admission, replica: Replica, begin: int, _held: Position | None, _empty: CopyEnd
+    ) -> None:
         found.positions[replica] = Position(replica.source_id, replica.destination_id, begin)
 
     def partitions_now(topic: PositionsTopic) -> int:
