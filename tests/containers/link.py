@@ -19,6 +19,7 @@ from tests.containers.stage import SECONDS, Stage
 CHECKOUT = Path(__file__).parents[2]
 CLONED = (
     "appliance",
+    "deploy",
     "bin",
     "templates",
     ".dockerignore",

@@ -72,7 +72,7 @@ def test_it_lists_every_jar_of_the_image_with_the_hash_it_has(
 
 
 def test_what_builds_the_image_is_not_in_it(replicator: Service) -> None:
-    found = replicator.inside("sh", "-c", "ls -d /build* /packages.txt /opt/appliance/appliance/materials")
+    found = replicator.inside("sh", "-c", "ls -d /build* /packages.txt /opt/appliance/deploy")
     assert found.stdout == ""
     assert replicator.inside("python", "-c", "import cyclonedx").returncode != 0
     for module in ("pip", "setuptools"):
