@@ -1,18 +1,16 @@
-"""What tests share: two plain clusters for a whole session, the ways of a tunnel, event loops, and patience.
+"""What tests share: two plain clusters for a whole session, the ways of a tunnel, and patience.
 
 Every test has topics and a link of its own, by unique names.
 """
 
-import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-import uvloop
 from hypothesis import HealthCheck, settings
 
 from appliance.settings.values import SecurityProtocol
@@ -20,15 +18,12 @@ from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
 from tests.support.engine import Pair
 from tests.support.ssh import MakeServer, asyncssh_server, inside_ssh
-from tests.support.stalling import stalling
 from tests.support.tls import TLS
 from tests.support.tunnel import SECRET, Ends, logged
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-_REAL = Path(__file__).parent / "real"
-_ON_UVLOOP = ("tunnel", "gateway", "dns")
 _ADDRESSES = {"orange": "127.0.3.1", "grape": "127.0.3.2"}
 _BUSY = {
     "log.cleaner.backoff.ms": "200",
@@ -55,15 +50,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if (file := config.getoption("--failures-to")) is not None:
         failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
         file.write_text("".join(f"{name}\n" for name in dict.fromkeys(failed)))
-
-
-def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Each part of the appliance on the event loop that ``bin/appliance`` gives it, stalling if asked for."""
-    on_uvloop = item.path.parent in [_REAL / room for room in _ON_UVLOOP]
-    name, loop = ("uvloop", uvloop.Loop) if on_uvloop else ("asyncio", asyncio.SelectorEventLoop)
-    seed = item.config.getoption("--stalls")
-    stalls = seed is not None and item.path.is_relative_to(_REAL)
-    return {name: stalling(loop, f"{seed} {item.nodeid}") if stalls else loop}
 
 
 @pytest.fixture(params=[TLS, inside_ssh(asyncssh_server)], ids=["tcp", "ssh"])

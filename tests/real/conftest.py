@@ -1,0 +1,21 @@
+"""The event loops of tests/real; elsewhere one for a session, which a change of its factory would begin anew."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from tests.support.stalling import stalling
+
+_HERE = Path(__file__).parent
+_ON_UVLOOP = ("tunnel", "gateway", "dns")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Each part of the appliance on the event loop that ``bin/appliance`` gives it, stalling if asked for."""
+    on_uvloop = item.path.parent in [_HERE / room for room in _ON_UVLOOP]
+    name, loop = ("uvloop", uvloop.Loop) if on_uvloop else ("asyncio", asyncio.SelectorEventLoop)
+    seed = item.config.getoption("--stalls")
+    return {name: loop if seed is None else stalling(loop, f"{seed} {item.nodeid}")}
