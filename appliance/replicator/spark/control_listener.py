@@ -59,7 +59,7 @@ class ControlListener:
 
     @property
     def address(self) -> Path | Target:
-        """Where it listens."""
+        """The address that it listens on."""
         if isinstance(self._at, Path):
             return self._at
         assert self._bound is not None

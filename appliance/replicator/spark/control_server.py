@@ -57,7 +57,7 @@ class ControlServer:
 
     @property
     def address(self) -> Path | Target:
-        """Where it listens."""
+        """The address that it listens on."""
         return self._listener.address
 
     @property

@@ -49,7 +49,7 @@ class Spark:
             time.sleep(_POLL)
 
     def room(self) -> int:
-        """How many tasks can run at once now.
+        """The number of tasks that can run at once now.
 
         Raises:
             ProcessFailed: the application has ended.
