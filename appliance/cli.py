@@ -1,4 +1,4 @@
-"""The commands of ``bin/appliance``: a table of names; each room declares its own in its ``command.py``."""
+"""The commands of ``bin/appliance``: a table of names. Each folder declares its command in its own ``command.py``."""
 
 import argparse
 import asyncio
@@ -15,9 +15,9 @@ from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
 _DESCRIPTION = """\
-Copies Kafka topics between two networks that cannot see each other: exactly once, in order, byte for byte.
+Copies Kafka topics between two networks that cannot reach each other: exactly once, in order, byte for byte.
 
-Each command runs in the foreground; SIGTERM or Ctrl-C makes it finish what it has begun and end.
+Each command runs in the foreground. On SIGTERM or Ctrl-C it finishes its open work and ends.
 Exit codes: 0 done, 1 failed, 2 bad usage or settings.
 """
 
@@ -36,8 +36,9 @@ def _destination() -> Command:
 
 def _replicate() -> Command:
     return Command(
-        "Copies every topic that matches REPLICA_TOPICS_SOURCE_REGEX to <topic>.<REPLICA_TOPICS_DEST_SUFFIX>. "
-        "It may be killed at any instant and started anywhere: the destination cluster remembers how far it is.",
+        "Copies every topic that matches REPLICA_TOPICS_SOURCE_REGEX to <topic>.<REPLICA_TOPICS_DEST_SUFFIX>, or to "
+        "<SOURCE_CLUSTER_ID>.<topic> with REPLICA_TOPICS_NAMING=prefix. "
+        "It may be killed at any time and started anywhere: its positions are stored in the destination cluster.",
         with_settings(Role.REPLICATOR, _run_replicator),
     )
 
@@ -72,21 +73,28 @@ def _verify() -> Command:
     return VERIFY
 
 
+def _offsets() -> Command:
+    from appliance.failover.offsets_command import OFFSETS
+
+    return OFFSETS
+
+
 COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
-    "source": ("the tunnel's end beside the source cluster", _source),
-    "destination": ("the tunnel's end beside the destination cluster, with the DNS shim", _destination),
+    "source": ("run the tunnel's end beside the source cluster", _source),
+    "destination": ("run the tunnel's end beside the destination cluster, with the DNS shim", _destination),
     "replicate": ("copy the topics", _replicate),
-    "spark": ("a part of a Spark cluster, for more than one host can copy", _spark),
-    "doctor": ("walk the path, and say where it breaks and what to change", _doctor),
-    "status": ("say what is copied, what is behind, and what stops", _status),
+    "spark": ("run a part of a Spark cluster, to copy on several hosts", _spark),
+    "doctor": ("test the whole path, and name faults with their remedies", _doctor),
+    "status": ("show progress, lag and stopped partitions", _status),
     "resume": ("resume stopped partitions", _resume),
-    "verify": ("prove that both sides hold the same", _verify),
+    "offsets": ("translate offsets between a source and its copy", _offsets),
+    "verify": ("read both sides and compare them", _verify),
 }
-"""By name, the line of the help, and the command, which is imported when it runs: the tunnel's ends need no Spark."""
+"""The commands by name: a line of help, and a function that imports the command. The tunnel's ends import no Spark."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     name = next((argument for argument in arguments if argument in COMMANDS), "")
     command = COMMANDS[name][1]() if name else None
@@ -101,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
-    """The parser of all commands, of which the chosen one alone has its options."""
+    """The parser of all commands. Only the chosen command has its options."""
     parser = argparse.ArgumentParser(
         prog="appliance", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -113,7 +121,7 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
             type=Path,
             default=Path("setenv.sh"),
             metavar="PATH",
-            help="the settings (default: ./setenv.sh); variables of the process environment win",
+            help="the settings (default: ./setenv.sh); the process environment takes precedence",
         )
         if command and name == chosen:
             own.description = command.description
@@ -122,7 +130,7 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
 
 
 async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
-    """The replicator with its console beside it; Java, the slowest to start, starts while the rest is imported."""
+    """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
     from appliance.replicator.spark.spark_jvm import spark_jvm
     from appliance.replicator.spark.tempdir import tempdir
     from appliance.settings.bound import Bound
@@ -133,11 +141,13 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with tempdir(settings.replicator) as directory:
         async with spark_jvm(settings.engine, settings.replicator, parsed.env_file.resolve(), directory) as jvm:
+            from appliance.failover.newest_groups import NewestGroups
             from appliance.replicator.driver import run_replicator
             from appliance.status.service import console
 
-            async with console(settings, bound):
-                await run_replicator(settings, jvm, stopping, bound)
+            newest = NewestGroups()
+            async with console(settings, bound, newest):
+                await run_replicator(settings, jvm, stopping, bound, newest)
 
 
 async def _until_signalled(run: Run, parsed: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
-"""The one taxonomy of what can go wrong.
+"""All errors of the appliance, in one taxonomy.
 
-Foreign exceptions are translated where they enter, with their cause kept (``raise ... from``). Three questions are
-answered by the type, so that no caller parses a message:
+Foreign exceptions are translated at the boundary, with their cause kept (``raise ... from``). The type answers three
+questions, so that no caller parses a message:
 
 - *whose fault is it*: ``SettingsError`` is the user's, ``PeerError`` the other end's, all else ours or the world's;
 - *does trying again help*: ``retriable``;
@@ -56,7 +56,7 @@ class NameUnresolved(Unreachable):
 
 
 class OutOfDescriptors(Unreachable):
-    """This process may open no further socket; the limit is to be raised."""
+    """The process has reached its limit of open sockets. The text says how to raise it."""
 
 
 class TimedOut(Unreachable):
@@ -76,7 +76,7 @@ class HelloUnanswered(IdentityRefused):
 
 
 class ClockDiffers(IdentityRefused):
-    """TLS: by the clock of one end, the other's hello or certificate is not of this time."""
+    """TLS: the hello or certificate of one end is outside the valid time by the other end's clock."""
 
 
 class SshUnreachable(Unreachable):
@@ -112,7 +112,7 @@ class BrokerUnsupported(ApplianceError):
 
 
 class BrokerRefused(ApplianceError):
-    """A broker answered with an error code for which trying again is no cure.
+    """A broker answered with an error code that a retry does not cure.
 
     Args:
         code: the protocol's name of it, for example ``TOPIC_AUTHORIZATION_FAILED``.
@@ -134,12 +134,12 @@ class BrokerBusy(BrokerRefused):
 class OutcomeUnknown(BrokerBusy):
     """A coordinator cannot say whether a transaction was committed: only a new epoch of its id decides that.
 
-    The caller begins anew with InitProducerId, and reads the commits after that.
+    The caller starts again with InitProducerId, and then reads the committed positions.
     """
 
 
 class Fenced(ApplianceError):
-    """Another process has taken this lane's transactional id: invariant B."""
+    """Another process has fenced this lane's transactional id: invariant B."""
 
 
 class BatchCorrupt(PeerError):
@@ -147,11 +147,23 @@ class BatchCorrupt(PeerError):
 
 
 class PartitionStopped(ApplianceError):
-    """A partition cannot go on until the operator chooses: invariant F, nothing is skipped in silence."""
+    """A partition waits for the operator's decision: invariant F, nothing is skipped silently."""
+
+
+class CopyShortened(PartitionStopped):
+    """A copy has lost what it had acknowledged (invariant J).
+
+    Args:
+        end: the first offset of the copy at which it holds nothing of ours any more.
+    """
+
+    def __init__(self, message: str, end: int) -> None:
+        self.end = end
+        super().__init__(message)
 
 
 class GapFound(PartitionStopped):
-    """The source no longer holds what comes next: going on leaves a gap, which has to be chosen and written down.
+    """The source no longer holds the next record. Going on leaves a gap, which is recorded.
 
     Args:
         first: the next offset to copy.
@@ -181,7 +193,7 @@ class CopyRefused(BrokerRefused):
 
 
 class PartitionsUnavailable(ApplianceError):
-    """Some of the partitions that a request was about cannot be written now; the others can.
+    """Some partitions of a request cannot be written now; the others can.
 
     Args:
         reasons: the destination's topic and partition of each, with what was said of it.
@@ -195,13 +207,13 @@ class PartitionsUnavailable(ApplianceError):
 
 
 class CopyLost(ApplianceError):
-    """A copy is shorter than what was written to it: invariant J. The lane that begins anew finds out from where on."""
+    """A copy is shorter than its acknowledged writes: invariant J. The next start of the lane finds the offset."""
 
     retriable = True
 
 
 class LinkRefused(ApplianceError):
-    """The link must not go on as the destination is now: invariants H and I. The text names the command that helps."""
+    """The destination's state forbids the link to go on: invariants H and I. The text names the command that helps."""
 
 
 class Superseded(ApplianceError):

@@ -1,3 +1,3 @@
-"""Which release this is; the same as in pyproject.toml, which is not there when the appliance runs."""
+"""The version of this release. It equals the one in pyproject.toml, which is absent when the appliance runs."""
 
 VERSION = "0.2.0"

@@ -1,4 +1,4 @@
-"""Benchmarks: what the appliance is measured against, on this machine, with real peers.
+"""Benchmarks: the appliance beside real peers, on this machine.
 
 - ``cases``: the benchmarks, one file each.
 - ``lib``: clusters, loads, contenders and instruments.

@@ -1,4 +1,4 @@
-"""``bin/bench BENCHMARK``: measures on this machine, and prints our figures beside the peer's or the limit."""
+"""Measures on this machine, and prints our figures beside a peer's or a limit."""
 
 import argparse
 import asyncio
@@ -12,7 +12,7 @@ from rich.console import Console
 from appliance.errors import ApplianceError
 from appliance.runtime import log
 from appliance.settings.values import LogFormat, LogSettings
-from bench.cases import backlog, batches, latency, recovery, replicate, spark, start, topics, tunnel, wan
+from bench.cases import backlog, batches, groups, latency, recovery, replicate, spark, start, topics, tunnel, wan
 from bench.lib import plot
 from bench.lib.row import Row, as_json, as_table
 from bench.lib.setup import setup
@@ -21,22 +21,23 @@ Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
-    "replicate": ("our replicator beside others, and beside the limit", replicate.add_arguments, replicate.run),
-    "backlog": ("memory while gigabytes are caught up with", backlog.add_arguments, backlog.run),
-    "batches": ("record batches, raw and rebuilt, without a broker", batches.add_arguments, batches.run),
-    "latency": ("from a sender to a consumer of the copy, ours and MirrorMaker 2", latency.add_arguments, latency.run),
-    "recovery": ("the replicator after SIGKILL", recovery.add_arguments, recovery.run),
-    "plot": ("one picture of results that --json has printed", plot.add_arguments, plot.run),
-    "spark": ("1, 2 and 4 Spark tasks, and a Spark cluster", spark.add_arguments, spark.run),
-    "start": ("a lane's start behind ten million commits", start.add_arguments, start.run),
-    "topics": ("many topics, beside MirrorMaker 2", topics.add_arguments, topics.run),
-    "tunnel": ("our tunnel beside stunnel, and beside none", tunnel.add_arguments, tunnel.run),
-    "wan": ("both, over a line of 100 ms", wan.add_arguments, wan.run),
+    "replicate": ("rate of our replicator beside other programs and the limit", replicate.add_arguments, replicate.run),
+    "backlog": ("memory while copying a backlog of gigabytes", backlog.add_arguments, backlog.run),
+    "batches": ("processor time of raw and rebuilt batches, without a broker", batches.add_arguments, batches.run),
+    "groups": ("delay of the offsets of many groups", groups.add_arguments, groups.run),
+    "latency": ("latency from producer to consumer, beside MirrorMaker 2", latency.add_arguments, latency.run),
+    "recovery": ("time to recover from SIGKILL", recovery.add_arguments, recovery.run),
+    "plot": ("one picture of several results of --json", plot.add_arguments, plot.run),
+    "spark": ("rate of 1, 2 and 4 Spark tasks, and of a Spark cluster", spark.add_arguments, spark.run),
+    "start": ("start of a lane behind ten million commits", start.add_arguments, start.run),
+    "topics": ("start-up and cost of many topics, beside MirrorMaker 2", topics.add_arguments, topics.run),
+    "tunnel": ("speed of our tunnel beside stunnel and no tunnel", tunnel.add_arguments, tunnel.run),
+    "wan": ("rate over a line of 100 ms, beside MirrorMaker 2", wan.add_arguments, wan.run),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a benchmark; the exit code."""
+    """Run a benchmark and return the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     parsed = _parser().parse_args(given)
     log.configure(LogSettings(LogFormat.TEXT, "info"))
@@ -65,7 +66,7 @@ def _print(rows: Sequence[Row], measured_on: Mapping[str, str], as_data: bool) -
 
 
 async def _until_signalled(measuring: Coroutine[None, None, list[Row]]) -> list[Row] | int:
-    """Run the benchmark: its rows, or the exit code when a signal ends it; nothing that it started is left then."""
+    """Run the benchmark; return its rows, or the exit code if a signal ends it. All its processes are ended then."""
     benchmark = asyncio.create_task(measuring, name="benchmark")
     signalled: list[int] = []
 
@@ -86,9 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
     for name, (summary, add_arguments, run) in _BENCHMARKS.items():
-        benchmark = benchmarks.add_parser(name, help=summary, description=sys.modules[run.__module__].__doc__)
+        text, form = sys.modules[run.__module__].__doc__, argparse.RawDescriptionHelpFormatter
+        benchmark = benchmarks.add_parser(name, help=summary, description=text, formatter_class=form)
         benchmark.add_argument("--json", action="store_true", help="print JSON instead of a table")
-        benchmark.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures into a PNG file too")
+        benchmark.add_argument("--plot", type=Path, metavar="FILE", help="also draw the figures into a PNG file")
         benchmark.set_defaults(run=run, setup=setup)
         add_arguments(benchmark)
     return parser

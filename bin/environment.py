@@ -37,10 +37,10 @@ JAVA_MINIMUM = 17
 
 BUILD_LOCK = os.path.join(CHECKOUT, "requirements-build.lock")
 SOURCE_ONLY = ("pyspark",)
-"""The packages that are published as a source alone; their build needs no more than BUILD_LOCK lists."""
+"""The packages that are published as source only; their build needs only the packages of BUILD_LOCK."""
 
 LOCKED = ("--no-deps", "--require-hashes", "--only-binary", ":all:")
-"""How pip takes a lock: these versions, these hashes, nothing besides, and nothing built."""
+"""pip's options for a lock: these versions and hashes only, and no builds."""
 
 PLACES = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -84,7 +84,7 @@ INSTALL_JAVA = {
 
 
 class StartError(Exception):
-    """It cannot go on; the text is one line that says what to change."""
+    """The start cannot go on; the text is one line that names the remedy."""
 
     def __init__(self, message: str, exit_code: int = 2) -> None:
         self.exit_code = exit_code
@@ -104,7 +104,7 @@ def main(arguments: "list[str]") -> None:
         python = environment(arguments[0])
     except OSError as error:
         raise StartError(
-            f"{error.filename}: {error.strerror} (XDG_CACHE_HOME says where environments are kept)"
+            f"{error.filename}: {error.strerror} (XDG_CACHE_HOME sets the directory of the environments)"
         ) from error
     # Neither the module nor a Python that it starts imports what happens to lie in the current directory.
     os.environ.update(PYTHONPATH=CHECKOUT, PYTHONSAFEPATH="1")
@@ -189,7 +189,7 @@ def divided(lock: str) -> "tuple[str, str]":
 
 
 def made(made_from: "list[str]", fill: "Callable[[str, int], None]") -> str:
-    """The directory of the environment that is made from these texts and this Python, by ``fill`` if need be."""
+    """The directory of the environment for these texts and this Python; ``fill`` makes it if necessary."""
     import hashlib
 
     identity = [*made_from, sys.version, sys.base_prefix, sys.platform, os.uname().machine]
@@ -203,13 +203,13 @@ def made(made_from: "list[str]", fill: "Callable[[str, int], None]") -> str:
 
 
 def cache_directory() -> str:
-    """Where the environments are kept."""
+    """The directory of all environments."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(os.path.abspath(base), "kafka-cloud-replicator")
 
 
 def check_owner(directory: str) -> None:
-    """Refuse a directory that another user made: what lies there would run as us."""
+    """Refuse a directory that another user made: its programs would run as us."""
     if os.path.exists(directory) and os.stat(directory).st_uid != os.geteuid():
         raise StartError(
             f"{directory} belongs to another user: remove it, or let XDG_CACHE_HOME name a directory of your own"
@@ -222,17 +222,17 @@ def python_of(directory: str) -> str:
 
 
 def wheels_of(directory: str) -> str:
-    """Where an environment keeps what was built in it."""
+    """The directory of the wheels that were built in an environment."""
     return os.path.join(directory, "wheels")
 
 
 def is_complete(directory: str) -> bool:
-    """Whether the environment is whole, and the Python that it was made with still there."""
+    """True if the environment is complete, and its Python still exists."""
     return os.path.exists(os.path.join(directory, "complete")) and os.access(python_of(directory), os.X_OK)
 
 
 def make_alone(directory: str, fill: "Callable[[str, int], None]") -> None:
-    """Make the environment, unless whoever held its lock before us has."""
+    """Make the environment, unless the previous holder of the lock has done so."""
     import fcntl
     import shutil
 
@@ -282,7 +282,7 @@ def install_locked(directory: str, text: str, lock: str, alone: int) -> None:
 
 
 def check_installed(directory: str, text: str, lock: str) -> None:
-    """Refuse, unless all of ``text`` that this machine needs is installed: pip may think that it was told otherwise."""
+    """Refuse, unless all of ``text`` that this machine needs is installed: pip's settings may have prevented it."""
     import subprocess
 
     command = [python_of(directory), "-I", "-c", MISSING, *requirements(text)]
@@ -334,7 +334,7 @@ def pip_settings(directory: str, command: str) -> "dict[str, str]":
 
 
 def pip_command(directory: str) -> "list[str]":
-    """How to run the environment's pip; the empty option is there because a file of pip's may name another Python."""
+    """The command of the environment's pip; the empty option overrides another Python in pip's own files."""
     return [python_of(directory), "-I", "-m", "pip", "--python=", "--disable-pip-version-check", "--no-input"]
 
 
@@ -357,13 +357,13 @@ def written(directory: str, name: str, text: str) -> str:
 
 
 def read(path: str) -> str:
-    """All of a text file."""
+    """The content of a text file."""
     with open(path, encoding="utf-8") as file:
         return file.read()
 
 
 def install(commands: "dict[str, str]") -> str:
-    """How to install something here; ``commands`` has the command of each package tool."""
+    """The advice to install a package; ``commands`` has the command of each package tool."""
     import shutil
 
     for tool, command in commands.items():

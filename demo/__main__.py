@@ -22,8 +22,8 @@ from demo.scenario import Scenario
 from testbed.rehearsal import kafka_installation
 
 _DESCRIPTION = """\
-Starts two Kafka clusters on loopback and the appliance between them, produces records of every kind, kills the
-replicator in the middle and starts it again, and compares both sides record by record.
+Starts two Kafka clusters on loopback and the appliance between them, and produces records of every kind. Kills the
+replicator in the middle, starts it again, and compares both sides record by record.
 """
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="demo", description=_DESCRIPTION)
-    parser.add_argument("--records", type=_records, default=200_000, metavar="N", help="how many (default: 200000)")
+    parser.add_argument("--records", type=_records, default=200_000, metavar="N", help="records (default: 200000)")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument(
-        "--keep", action="store_true", help="leave everything running until Ctrl-C, and say how to look"
+        "--keep", action="store_true", help="leave everything running until Ctrl-C, and print commands to look at it"
     )
     return parser
 
@@ -58,7 +58,7 @@ def _records(text: str) -> int:
 
 
 async def _until_signalled(options: argparse.Namespace) -> int:
-    """The exit code; the first signal ends the demo, further ones do not disturb its cleaning up."""
+    """Run the demo until it ends or the first signal; return the exit code. Later signals are ignored."""
     demo = asyncio.create_task(_demo(options), name="demo")
     signalled: list[int] = []
 

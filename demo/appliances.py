@@ -38,11 +38,11 @@ class Appliances:
             await self._processes[command].wait_for_line(r"\bready\b", _READY_SECONDS)
 
     async def start_replicator(self) -> None:
-        """Start it for the first time, or again; it becomes ready by itself."""
+        """Start the replicator, without waiting until it is ready."""
         await self._start("replicate")
 
     async def kill_replicator(self) -> None:
-        """SIGKILL to it, its Java machine and its Python workers at once, as when a VM dies."""
+        """Send SIGKILL to it, its JVM and its Python workers at once, as when a VM dies."""
         await to_the_end(self._processes.pop("replicate").kill())
 
     @property

@@ -17,7 +17,7 @@ _ADMIN_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Arrivals:
-    """Counts. One thread adds, any other may read. Times are monotonic, in seconds."""
+    """A counter of arrivals. One thread adds, and any other may read. Times are monotonic, in seconds."""
 
     count: int = 0
     samples: list[tuple[float, int]] = field(default_factory=list)
@@ -62,7 +62,7 @@ def follow(client: Mapping[str, str], topics: Iterable[str], arrivals: Arrivals,
 
 
 def _begin(consumer: Consumer, awaited: set[str]) -> set[str]:
-    """Begin with those of the awaited topics that exist by now."""
+    """Begin to read the awaited topics that exist now."""
     known = consumer.list_topics(timeout=_ADMIN_SECONDS).topics
     new = {topic for topic in awaited if topic in known and known[topic].partitions}
     consumer.incremental_assign(

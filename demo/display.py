@@ -22,13 +22,13 @@ class Display(Protocol):
         """Begin to show."""
 
     def __exit__(self, *failure: object) -> None:
-        """Leave what was shown as it is."""
+        """Stop the display and leave its lines."""
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Show a line that stays."""
 
     def step(self, text: str, total: int | None = None) -> contextlib.AbstractContextManager[Reached]:
-        """A step that takes a while, with its total, where that is known."""
+        """Show a step that takes a while, with its total if that is known."""
 
 
 def display(stream: TextIO = sys.stderr) -> Display:
@@ -47,7 +47,7 @@ class Bars:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             console=Console(file=stream),
-            # What goes to stdout stays there, whatever the bars are shown on.
+            # Output to stdout stays there, whichever stream shows the bars.
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -99,13 +99,13 @@ class Lines:
 
 
 def hints(link: RunningLink) -> str:
-    """Commands to copy, and how to stop."""
+    """Commands to look at the demo, and to stop it."""
     orange, grape = (link.properties_file(cluster) for cluster in (link.source, link.destination))
     return f"""
-everything runs on, in {link.directory}
+everything keeps running, in {link.directory}
 
   the settings of the link     {link.env_file}
-  what its processes say       tail -f {link.directory}/{{source,destination,replicate}}.log
+  the logs of its processes       tail -f {link.directory}/{{source,destination,replicate}}.log
   the source's topics          kcat -F {orange} -L
   the copies                   kcat -F {grape} -L
   one more record ...          echo hello | kcat -F {orange} -P -t {BULK.name} -p 0

@@ -98,7 +98,7 @@ class InputRecord:
 
 
 class Input:
-    """All that is produced in one run.
+    """The records of one run.
 
     Args:
         records: how many, ``RECORDS_MIN`` or more, the probe's among them; those of aborted transactions come on top.

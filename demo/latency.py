@@ -42,7 +42,7 @@ def measure(
 ) -> Latency:
     """Produce the probe's records, 80 a second, and await their copies; blocks.
 
-    The first one only wakes the way up: the others follow when it has come, and it does not count.
+    The first one only warms the path up and does not count. The others follow when it has arrived.
 
     Args:
         source: configuration that reaches the source cluster.

@@ -61,7 +61,7 @@ class _Half:
         self._done = 0
 
     def produce(self) -> None:
-        """All of it. The transactions come last: while they commit, the other producers still send."""
+        """Produce this half. The transactions come last: the other producers still send while they commit."""
         for topic in sorted(TOPICS, key=lambda topic: topic.transactional):
             numbers = self._source.half(topic, self._second_half)
             if topic.transactional:
@@ -90,7 +90,7 @@ class _Half:
                 self._reached(self._done)
 
     def _produce_in_transactions(self, topic: InputTopic, numbers: range) -> None:
-        """Committed transactions, and among them, in the same partitions and at the same time, aborted ones."""
+        """Produce committed transactions, and aborted ones in the same partitions at the same time."""
         committing, aborting = (
             self._closing.enter_context(
                 InputProducer(self._client, topic.codec, topic.batching, f"{topic.name}-{fate}")

@@ -29,7 +29,7 @@ class DemoReport:
     seconds: float
     differences: Differences
     unasked: tuple[str, ...] = ()
-    """Topics of the destination that nobody asked for."""
+    """Topics at the destination that are neither copies nor the link's own."""
 
     @property
     def clean(self) -> bool:
@@ -39,7 +39,7 @@ class DemoReport:
     def complaints(self) -> list[str]:
         """The differences, a line each; the first few records only."""
         lines = [str(example) for example in self.differences.examples]
-        return lines + [f"topic {topic} was made, though nothing asks for it" for topic in self.unasked]
+        return lines + [f"topic {topic} is not one of the link's" for topic in self.unasked]
 
     def as_json(self) -> str:
         """One JSON object, on one line."""

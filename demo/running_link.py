@@ -1,4 +1,4 @@
-"""Everything that runs: two clusters, the source's DNS server and the three processes of the link between them.
+"""All processes of the demo: two clusters, the source's DNS server and the three processes of the link.
 
 In the directory of the run, which only its owner can read::
 
@@ -36,7 +36,7 @@ _SILENT = {"log_level": "0"}
 
 
 class RunningLink:
-    """From ``start_clusters`` and ``start_link`` to the end of the context, which kills all of it.
+    """A running link, started by ``start_clusters`` and ``start_link``; leaving the context kills all its processes.
 
     Args:
         directory: of this run, empty.
@@ -84,7 +84,7 @@ class RunningLink:
 
     @property
     def destination_client(self) -> dict[str, str]:
-        """The same for the destination."""
+        """The configuration with which the demo's own clients reach the destination."""
         return {**self.destination.client_configuration(), **_SILENT}
 
     async def start_clusters(self) -> None:
@@ -123,7 +123,7 @@ class RunningLink:
         await together(gateways=self._appliances.start_gateways(), replicator=self._appliances.start_replicator())
 
     def require_running(self) -> None:
-        """Require that all that was started is running.
+        """Require that every started process is running.
 
         Raises:
             ProcessFailed: something has ended.

@@ -31,7 +31,7 @@ _LOOK_SECONDS = 0.02
 
 
 class Scenario:
-    """One run on a stage that was not started yet.
+    """One run of the scenario on a link that was not started yet.
 
     Args:
         stage: where it plays.

@@ -1,4 +1,4 @@
-"""One broker of a demo cluster: its files, its process, and whether it answers."""
+"""One broker of a demo cluster: its files, its process and its readiness."""
 
 import asyncio
 import logging
@@ -65,7 +65,7 @@ class Broker:
         log.info("broker launched", extra={"fields": {"broker": self.node.hosts[0], "pid": self._process.pid}})
 
     async def kill(self) -> None:
-        """SIGKILL, as a power cut; nothing when it was never launched."""
+        """Send SIGKILL, as in a power cut; do nothing if it was never launched."""
         if self._process is not None:
             await self._process.kill()
 
@@ -129,7 +129,7 @@ class ZooKeeper:
         await self._process.wait_for_port(self._address, self._port, _DEADLINE)
 
     async def kill(self) -> None:
-        """SIGKILL; nothing when it was never launched."""
+        """Send SIGKILL; do nothing if it was never launched."""
         if self._process is not None:
             await self._process.kill()
 

@@ -70,11 +70,11 @@ class Cluster:
         await self.stop()
 
     async def kill(self, node_id: int) -> None:
-        """SIGKILL to one broker; its log stays."""
+        """Send SIGKILL to one broker; its log stays."""
         await self.broker(node_id).kill()
 
     async def restart(self, node_id: int) -> None:
-        """Start a broker that was killed, on its log and its ports, and waits until it sees all of them.
+        """Start a killed broker again on its log and its ports, and wait until it sees all brokers.
 
         Raises:
             ProcessFailed: it ended or was not ready in time.
@@ -152,7 +152,7 @@ class Cluster:
             await broker.launch()
 
     async def _wait_until_ready(self, brokers: Iterable[Broker]) -> None:
-        """Wait for all at once, so that the first that fails ends the waiting for the others."""
+        """Wait for all at once; the first failure ends the wait for the others."""
         try:
             async with asyncio.TaskGroup() as waiting:
                 for broker in brokers:

@@ -1,4 +1,4 @@
-"""Two sides of one partition, record by record: what was lost, doubled, moved or changed on the way.
+"""Compare the two sides of a partition record by record: lost, doubled, moved and changed records.
 
 Each side is a sequence of fingerprints, 16 bytes a record with its offset, whatever the records' size. When the two are
 equal, that is all. Otherwise the longest common subsequence stays where it is, and the rest is explained:
@@ -90,7 +90,7 @@ class Differences:
 
 
 def compare(topic: str, partition: int, source: Track, destination: Track) -> Differences:
-    """All differences between the two sides of a partition.
+    """The differences between the two sides of a partition.
 
     Equal sides cost one pass and no memory. Unequal ones cost n log n where the source's records differ from one
     another, and the square of n where they are all the same.

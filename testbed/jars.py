@@ -1,8 +1,8 @@
 """Kafka's own programs, fetched once from the public Maven repository into the user's cache.
 
-PySpark carries Ivy, a resolver of Maven artifacts, so that nothing but Java has to be installed. A set of jars lies in
-a directory named by a digest of what was asked for, and is complete when the manifest, written last, lists it
-(``name size``, a line each). Whatever does not match its manifest is fetched anew, under a lock.
+PySpark contains Ivy, a resolver of Maven artifacts, so only Java has to be installed. A set of jars lies in a directory
+named by a digest of what was asked for, and is complete when the manifest, written last, lists it (``name size``, a
+line each). Whatever does not match its manifest is fetched anew, under a lock.
 """
 
 import fcntl
@@ -53,7 +53,7 @@ class JarSet:
 
 
 def broker_jars(version: str = KAFKA_VERSION) -> JarSet:
-    """All that a broker of this version needs; before 4.0 it calls Log4j 1.2, which Log4j 2 answers by a bridge."""
+    """The modules of a broker of this version. Before 4.0 it calls Log4j 1.2, which Log4j 2 provides by a bridge."""
     bridges = ["log4j-1.2-api", "log4j-slf4j-impl"] if _numbers(version) < (4,) else ["log4j-slf4j-impl"]
     logging_modules = tuple(("org.apache.logging.log4j", bridge, _LOG4J_VERSION) for bridge in bridges)
     return JarSet((("org.apache.kafka", "kafka_2.13", version), *logging_modules), version)

@@ -46,7 +46,7 @@ class Node:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """All that clients may call it."""
+        """The names under which clients may reach it."""
         return (self.address,) if self.fqdn is None else (self.fqdn, self.address)
 
 

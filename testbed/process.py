@@ -1,6 +1,6 @@
-"""A child process that is owned: it has a log file, a deadline to become ready, and never outlives us.
+"""An owned child process: it has a log file and a deadline to become ready, and never outlives us.
 
-It leads a session of its own, so that Ctrl-C reaches only us, and all that it started can be found and killed.
+It leads a session of its own, so that Ctrl-C reaches only us, and all its descendants can be found and killed.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = logging.getLogger("demo")
 
 
 class OwnedProcess:
-    """A running program; ``start`` makes it, ``stop`` or ``kill`` ends it and all that it started."""
+    """A running program; ``start`` makes it, and ``stop`` or ``kill`` ends it with its descendants."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log_file: Path, log_start: int) -> None:
         self.name = name
@@ -133,7 +133,7 @@ class OwnedProcess:
         return ProcessFailed("\n    ".join([f"{self.name} {what}", *lines[-_TAIL_LINES:]]))
 
     async def stop(self, grace: float = 10.0) -> None:
-        """SIGTERM to the process, and after its end or ``grace`` seconds SIGKILL to what is left of its session."""
+        """Send SIGTERM to the process, and after its end or ``grace`` seconds SIGKILL to the rest of its session."""
         try:
             if self.running:
                 self._process.terminate()
@@ -145,7 +145,7 @@ class OwnedProcess:
             await self.kill()
 
     async def kill(self) -> None:
-        """SIGKILL to its session; returns when all of that is gone. More calls do nothing."""
+        """Kill its session, and return when no process of it is left. Further calls do nothing."""
         if self._ended:
             return
         with contextlib.suppress(ProcessLookupError):

@@ -16,7 +16,7 @@ _INTERNAL_PARTITIONS = 8
 
 
 def server_properties(plan: ClusterPlan, node: Node, ports: Ports, directory: Path, internal: ApiKey) -> str:
-    """The file's text. ``directory`` is the node's own; ``internal`` is whom the brokers log in to one another as."""
+    """The file's text. ``directory`` is the node's own; ``internal`` is the user of the brokers among themselves."""
     entries = _metadata_on_zookeeper(plan, node, ports) if plan.on_zookeeper else _metadata_quorum(plan, node, ports)
     entries |= _listeners(plan, node, ports) | _topics(plan.replicas) | _pace()
     entries["log.dirs"] = str(directory / "data")
@@ -75,6 +75,9 @@ def _topics(replicas: int) -> dict[str, str]:
         "min.insync.replicas": in_sync,
         "offsets.topic.replication.factor": str(replicas),
         "offsets.topic.num.partitions": str(_INTERNAL_PARTITIONS),
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": str(_INTERNAL_PARTITIONS),
+        "share.coordinator.state.topic.replication.factor": str(replicas),
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": in_sync,
         "transaction.state.log.num.partitions": str(_INTERNAL_PARTITIONS),

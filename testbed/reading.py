@@ -24,7 +24,7 @@ Partition = tuple[str, int]
 
 @dataclass(slots=True)
 class Reading:
-    """All that a consumer read; ``bytes`` are those of keys, values and headers."""
+    """The records that a consumer read; ``bytes`` are those of keys, values and headers."""
 
     tracks: dict[Partition, Track] = field(default_factory=dict)
     records: int = 0
@@ -43,7 +43,7 @@ class Reading:
 
 
 def committed_consumer(client: Mapping[str, str]) -> Consumer:
-    """A consumer that sees committed records only, and has to be told where to begin."""
+    """A consumer of committed records only; the caller assigns its partitions and offsets."""
     return Consumer(
         {
             **client,
@@ -62,7 +62,7 @@ def committed_consumer(client: Mapping[str, str]) -> Consumer:
 def read(
     client: Mapping[str, str], partitions: Iterable[Partition], reached: Reached, stopping: threading.Event
 ) -> Reading:
-    """All committed records of these partitions as they are now; blocks, and returns early when ``stopping`` is set.
+    """The committed records of these partitions up to their present ends; blocks until then or until ``stopping``.
 
     Raises:
         Unreachable: nothing came for half a minute, or the consumer failed.

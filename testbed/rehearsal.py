@@ -1,4 +1,4 @@
-"""One run of a throwaway broker, after which every other one on this machine starts faster.
+"""One run of a throwaway broker, which makes every later broker on this machine start faster.
 
 Ended in good order, a JVM writes the classes it loaded to an archive. The broker is a secure one, so that the classes
 of TLS and SASL are in it. Two rehearsals at once do no harm: what they leave is the same, and put in place atomically.
@@ -30,7 +30,7 @@ log = logging.getLogger("demo")
 async def kafka_installation(version: str = jars.KAFKA_VERSION) -> Installation:
     """Kafka on this machine. The first call downloads and rehearses it, in a minute or so; all others are quick.
 
-    A version on ZooKeeper is not rehearsed: nobody but tests starts one.
+    A version on ZooKeeper is not rehearsed: only tests start one.
 
     Raises:
         ProcessFailed: the download or the rehearsal failed.

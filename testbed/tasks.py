@@ -1,4 +1,4 @@
-"""Work beside the event loop, and side by side: always owned, never left behind."""
+"""Owned threads and tasks, which never outlive their owner."""
 
 import asyncio
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 Reached = Callable[[int], None]
-"""Receives how much of some work is done so far, from whichever thread."""
+"""A callback for the progress of some work; called from any thread."""
 
 _Result = TypeVar("_Result")
 
@@ -34,7 +34,7 @@ async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def together(**work: Coroutine[Any, Any, object]) -> None:
-    """Run all at once, each in a task of that name; the first that fails ends the others, and is raised as it is."""
+    """Run all at once, each in a task of that name; the first failure ends the others, and is raised unchanged."""
     try:
         async with asyncio.TaskGroup() as group:
             for name, coroutine in work.items():

@@ -1,9 +1,8 @@
 """``bin/test [SUITE...] [FILE...] [OPTION...]``: the checks and the tests of a checkout; ``--help`` lists the suites.
 
-Without a suite, a FILE or ``-k``: style, types, and the tests of tests/unit and tests/real. All of them run, whichever
-fails; pytest comes last, so that its closing line is the last of all. With suites, each a directory of tests: these
-alone, one after the other. A FILE, or ``-k`` without one: pytest on what is chosen, wherever it lies, and nothing
-else. Every other argument is pytest's.
+Without arguments: style, types, and the tests of tests/unit and tests/real. All of them run, even after a failure;
+pytest is last, so its summary is the last line. With suites: these only, one after the other. With a FILE, or with
+``-k``: pytest on the chosen tests in any directory, and no other check. All other arguments are pytest's.
 """
 
 import os
@@ -17,13 +16,13 @@ from tests.suites import DEFAULT, DIRECTORIES, SUITES, Suite
 CHECKOUT = Path(__file__).parent.parent
 CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
 TAKE_A_VALUE = ("-k", "-m", "-n", "-p", "-c", "-o", "-r", "-W")
-"""Options of pytest whose value is an argument of its own, which is no FILE, whatever its name."""
+"""Options of pytest with a value as a separate argument, which is no FILE."""
 
 USAGE = "bin/test [SUITE...] [FILE...] [OPTION OF PYTEST...]"
 
 
 def steps(arguments: Sequence[str], here: Path) -> list[list[str]]:
-    """The modules to run, with their arguments, for who stands in the directory ``here``."""
+    """The modules to run, with their arguments, from the directory ``here``."""
     wanted = [suite for suite in SUITES if suite.flag in arguments]
     others = [argument for argument in arguments if argument not in {suite.flag for suite in SUITES}]
     files = [_absolute(argument, here) for argument in _files(others, here)]

@@ -1,4 +1,4 @@
-"""What tests share: two plain clusters for a whole session, the ways of a tunnel, and patience.
+"""Shared fixtures: two plain clusters for a whole session, the carriers of a tunnel, and timeouts.
 
 Every test has topics and a link of its own, by unique names.
 """
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """For tests/ci.py, which runs what failed once more."""
+    """Write the failures for tests/ci.py, which runs them again."""
     if (file := config.getoption("--failures-to")) is not None:
         failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
         file.write_text("".join(f"{name}\n" for name in dict.fromkeys(failed)))
@@ -60,7 +60,7 @@ def ends(request: pytest.FixtureRequest) -> Ends:
 
 @pytest.fixture
 def ssh_server() -> MakeServer:
-    """What makes the SSH servers that carry the tunnel."""
+    """The factory of the SSH servers that carry the tunnel."""
     return asyncssh_server
 
 

@@ -1,4 +1,4 @@
-"""The suites of tests: what each proves, where it lies, and how long it takes."""
+"""The test suites: their subjects, directories and durations."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Tests that are asked for together.
+    """A test suite.
 
-    ``minutes`` are those of two cores with nothing else to do.
+    ``minutes`` were measured on two idle cores.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Suite:
 
     @property
     def flag(self) -> str:
-        """The argument of bin/test that asks for it; nothing asks for the one that runs by default."""
+        """The argument of bin/test that selects it; empty for the default suite."""
         return f"--{self.name}" if self.name else ""
 
 
@@ -32,7 +32,7 @@ def _suite(name: str, minutes: float, purpose: str, *options: str, root: bool = 
 
 DEFAULT = Suite(
     "",
-    "style, types, units, and all that needs no more than two plain clusters",
+    "style, types, unit tests, and tests with at most two plain clusters",
     6,
     ("tests/unit", "tests/real"),
     TWO_FILES_AT_ONCE,
@@ -43,10 +43,10 @@ SUITES = (
     _suite("outages", 4, "brokers that die, move, fall silent or throttle", *TWO_FILES_AT_ONCE),
     _suite("start", 7, "bin/demo, the prepare scripts, Python environments, first starts", *TWO_FILES_AT_ONCE),
     _suite("bench", 8, "the benchmarks' own tests", *TWO_FILES_AT_ONCE),
-    _suite("faults", 12, "everything killed, cut and stopped; takes --seed N and --soak MINUTES"),
+    _suite("faults", 12, "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES"),
     _suite("brokers", 4, "Kafka 2.8 to the newest, each as source and as destination"),
     _suite("networks", 4, "both VPCs as network namespaces, firewalls, other clients; needs root", root=True),
     _suite("containers", 5, "both VMs with Docker; needs root", root=True),
 )
 DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_root for path in suite.directories)
-"""Where ``-k`` looks: all but what needs root."""
+"""The directories that ``-k`` searches: all except suites that need root."""

@@ -1,4 +1,4 @@
-"""Loopback addresses for broker names: each name its own, the same one after every restart."""
+"""Loopback addresses for broker names: one for each name, the same after every restart."""
 
 import hashlib
 import ipaddress
@@ -10,9 +10,9 @@ from appliance.settings.target import normal_host
 class AddressBook:
     """Gives each host name an address of its own in a network.
 
-    The address follows from the name's hash, so that it survives restarts without a file and does not depend on the
-    order in which names are asked for. Two names whose hashes meet share it out in the order of asking: the later one
-    takes the next free address. In the default /10 that happens to one pair in four million.
+    The address follows from the name's hash. So it survives restarts without a file, and does not depend on the order
+    of the queries. If two names have the same hash, the later one takes the next free address. In the default /10, this
+    happens to one pair in four million.
 
     Args:
         network: where the addresses lie; its first and last address are never given.

@@ -1,7 +1,7 @@
 """Ask another DNS server: one question, one reply, nothing kept.
 
-Each try has a random id and a socket of its own, connected, so that its source port is random too and the kernel
-drops packets from elsewhere. A packet that does not answer the question is ignored, and the wait goes on until its
+Each try has a random id and a connected socket of its own, so its source port is random too, and the kernel drops
+packets from other addresses. A packet that does not answer the question is ignored, and the wait continues until its
 timeout (RFC 5452).
 """
 
@@ -17,7 +17,7 @@ from appliance.errors import Unreachable
 from appliance.settings.target import Target
 
 _LENGTH = struct.Struct("!H")
-"""A message on a TCP connection stands behind its length (RFC 1035, section 4.2.2)."""
+"""The length before each message on a TCP connection (RFC 1035, section 4.2.2)."""
 
 _Converse = Callable[[str, int, Question], Awaitable[bytes]]
 
@@ -98,7 +98,7 @@ async def _by_stream(host: str, port: int, asked: Question) -> bytes:
 
 
 def framed(message: bytes) -> bytes:
-    """The message behind its length."""
+    """The message with its length before it."""
     return _LENGTH.pack(len(message)) + message
 
 

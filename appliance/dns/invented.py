@@ -16,7 +16,7 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 
 _FORMS = ("ip-{}", "{}")
 _HOMES_MAX = 2
-"""Addresses of brokers whose neighbours are asked for."""
+"""Most broker addresses whose neighbours are queried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Known:
 
 
 def remedy(pattern: TargetPattern) -> str:
-    """The change that closes the pattern."""
+    """The remedy: the setting that bounds the pattern."""
     return (
         f"SOURCE_BROKER_PATTERN={pattern} reaches every host that this DNS knows: name the brokers' networks in "
         "TUNNEL_BROKER_NETWORKS on the source VM"
@@ -48,10 +48,10 @@ def labels(random: str, addresses: Iterable[str]) -> tuple[str, ...]:
 async def known_names(
     allowed: AllowedTargets, resolve: Resolve, random: str, own: Sequence[str] = ()
 ) -> tuple[Known, ...]:
-    """The first such name below each pattern that leads anywhere but to the brokers that are named.
+    """The first invented name below each pattern that resolves to another address than a named broker's.
 
-    The names are made of this machine's ``own`` addresses, which exist for sure, and of neighbours of the brokers'. A
-    resolver that does not answer knows none.
+    The names are made of this machine's ``own`` addresses, which certainly exist, and of neighbours of the brokers'
+    addresses. A resolver that does not answer counts as one that knows none.
     """
     homes = await _homes(allowed.exact, resolve)
     machines = (*own, *local_addresses(homes[:1]))
@@ -61,7 +61,7 @@ async def known_names(
 
 
 def local_addresses(towards: Iterable[str]) -> tuple[str, ...]:
-    """This machine's address on its way to each of these; no packet is sent."""
+    """This machine's own address on the route to each of ``addresses``; no packet is sent."""
     found = []
     for address in filter(_is_ipv4, towards):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

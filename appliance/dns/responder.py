@@ -15,9 +15,9 @@ from appliance.errors import ApplianceError
 Lookup = Callable[[str], Awaitable[ipaddress.IPv4Address | None]]
 """Maps a host, in its normal spelling, to the address it has here; None says that the name isn't ours.
 
-An ApplianceError says that it is ours and has no address: then the query is not forwarded, since another server might
-know another address. It is called for every query, so several times in parallel for one host, and is cancelled after
-``LOOKUP_TIMEOUT``.
+It raises an ApplianceError if the name is ours but has no address. The query is then not forwarded, because another
+server might know another address. It is called for every query, so several times in parallel for one host, and is
+cancelled after ``LOOKUP_TIMEOUT``.
 """
 
 LOOKUP_TIMEOUT = 4.0
@@ -38,7 +38,7 @@ class Outcome(enum.StrEnum):
 
 
 QueryCounters = Counter[Outcome]
-"""Queries by outcome: ``MALFORMED`` ones need no look-up, ``DROPPED`` ones came while too many were being answered."""
+"""Queries by outcome. ``DROPPED`` ones came while too many others were being answered."""
 
 
 class Responder:
@@ -74,7 +74,7 @@ class Responder:
             log.debug("dns name not answered", extra={"fields": {"host": question.host, "reason": str(error)}})
             return Outcome.SERVFAIL, servfail(question)
         except Exception:
-            # The lookup is the gateway's; no fault of it may cost more than this one question.
+            # The lookup belongs to the gateway. A fault in it may affect only this question.
             log.exception("dns lookup failed", extra={"fields": {"host": question.host}})
             return Outcome.SERVFAIL, servfail(question)
         if address is not None:

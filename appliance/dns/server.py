@@ -107,7 +107,7 @@ class DnsServer:
         task.add_done_callback(lambda _task: writer.close())
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer a connection's queries in their order, until it ends, idles or sends what deserves no reply."""
+        """Answer a connection's queries in order, until it ends, idles, or sends bytes that get no reply."""
         try:
             while reply := await self._next_reply(reader):
                 writer.write(framed(reply))
@@ -123,7 +123,7 @@ class DnsServer:
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """Hands each datagram on, with the means to answer it."""
+    """Passes each datagram on, with a function that sends its answer."""
 
     def __init__(self, receive: Callable[[bytes, _Send], None]) -> None:
         self._receive = receive
@@ -141,7 +141,7 @@ class _Datagrams(asyncio.DatagramProtocol):
         self.closed.set()
 
     def close(self) -> None:
-        """Begin to close; the transport lets go of the socket in a later round of the loop, then ``closed`` is set."""
+        """Begin to close. The transport closes the socket in a later round of the loop; then ``closed`` is set."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -9,7 +9,7 @@ from appliance.errors import Unreachable
 from appliance.settings.target import Target
 
 FORWARDS_MAX = 128
-"""Most questions in flight. The bound also ends a loop that goes through other servers and cannot be seen from here."""
+"""Most questions in flight. The bound also ends undetectable loops through other servers."""
 
 TIMEOUTS = (1.5, 2.5)
 """Seconds for each try; together less than the 5 s that glibc and musl wait for the shim."""
@@ -33,8 +33,8 @@ class Upstream:
     async def forward(self, question: Question, by_tcp: bool) -> bytes:
         """The upstream's reply, or SERVFAIL.
 
-        A client that came by TCP did so for a reply too large for a datagram, so the upstream is asked by TCP as well.
-        A truncated reply to a client by UDP is handed on as it is: the client comes back by TCP.
+        A client uses TCP for a reply that is too large for a datagram, so the upstream is queried by TCP as well. A
+        truncated reply to a UDP client is passed on unchanged: the client asks again by TCP.
         """
         if self._in_flight >= FORWARDS_MAX:
             return servfail(question)

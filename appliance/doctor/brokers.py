@@ -32,7 +32,7 @@ _WRONG_NAME = 62
 _NOT_YET_VALID, _EXPIRED = 9, 10
 
 RemoteDial = Callable[[Target], Awaitable[None]]
-"""Has the other end of the tunnel dial a broker; raises the error, if it fails."""
+"""Makes the other end of the tunnel dial a broker; raises the error if it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class BrokerChecks:
     Args:
         cluster: lists its brokers.
         path: reaches them.
-        relays_only: this VM only passes connections on, so that what it cannot check is no failure here.
+        relays_only: this VM only passes connections on, so checks that it cannot make are no failures here.
     """
 
     def __init__(self, cluster: KafkaCluster, path: BrokerPath, client_id: str, relays_only: bool = False) -> None:
@@ -107,7 +107,7 @@ class BrokerChecks:
         error = next(iter(faults.values()))
         finding = failed(some([str(fault) for fault in faults.values()]), _tls_remedy(error, settings))
         if self._relays_only and not self.logs_in:
-            return warning(finding.detail, f"of no matter to this VM, which only passes it on; {finding.remedy}")
+            return warning(finding.detail, f"no fault here, this VM only passes connections on; {finding.remedy}")
         return finding
 
     async def sasl(self) -> Finding:
@@ -167,7 +167,7 @@ class BrokerChecks:
         return self._addresses[host]
 
     async def _each(self, work: Callable[[Target], Awaitable[None]]) -> dict[Target, ApplianceError]:
-        """Do it for every broker, and return the errors of those where it failed."""
+        """Run a check for every broker, and return the errors of those that failed."""
         gate = asyncio.Semaphore(AT_ONCE)
         faults: dict[Target, ApplianceError] = {}
 

@@ -22,7 +22,7 @@ _SIZE_OF_TIMEX = 256
 
 
 def examine_clock(settings_file: Path) -> Finding:
-    """Check the clock as far as this VM alone can tell.
+    """Check the clock with the facts of this VM only.
 
     It fails when the settings were written in its future: a VM that has lost its time starts in the past.
     """
@@ -34,7 +34,7 @@ def examine_clock(settings_file: Path) -> Finding:
         detail = f"{said}, but {settings_file.name} was written at {ahead:%Y-%m-%d %H:%M:%S}"
         return failed(detail, f"the clock of this VM is behind: {NTP}")
     if synchronised() is False:
-        return warning(f"{said}, and the kernel says that nobody keeps it", f"is the clock of this VM right? {NTP}")
+        return warning(f"{said}, and the kernel says it is not synchronised", f"is the clock of this VM right? {NTP}")
     return passed(said)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -22,6 +22,7 @@ from appliance.doctor.step import SETTINGS, Result, Step, failed, passed
 from appliance.errors import ApplianceError, SettingsError
 from appliance.runtime import log
 from appliance.runtime.command import Command
+from appliance.runtime.stopping import unless_stopped
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
@@ -43,13 +44,15 @@ _Vm = TypeVar("_Vm", bound=_Examined)
 async def run_doctor(
     side: Side, settings_file: Path, process: Mapping[str, str], as_json: bool, stopping: asyncio.Event
 ) -> int:
-    """Examine and print; the exit code: 0 when no step has failed.
+    """Run the steps and print the diagnosis; the exit code is 0 when no step has failed.
 
     Raises:
         ApplianceError: it was stopped before its end.
     """
     log.configure(LogSettings(LogFormat.TEXT, "error"))
-    report = await _unless_stopped(stopping, examine(side, settings_file, process))
+    report = await unless_stopped(stopping, examine(side, settings_file, process))
+    if report is None:
+        raise ApplianceError("stopped before the end: there is no diagnosis")
     if as_json:
         print(report.as_json())
     else:
@@ -100,38 +103,24 @@ def _settings(side: Side, settings_file: Path, process: Mapping[str, str]) -> Se
     return read_settings(settings_file, Role.DESTINATION | Role.REPLICATOR, process)
 
 
-async def _unless_stopped(stopping: asyncio.Event, work: Coroutine[None, None, Diagnosis]) -> Diagnosis:
-    working = asyncio.create_task(work, name="doctor")
-    stopped = asyncio.create_task(stopping.wait(), name="doctor-stopping")
-    try:
-        await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ApplianceError("stopped before the end: nothing is said")
-        return await working
-    finally:
-        for task in (working, stopped):
-            task.cancel()
-        await asyncio.gather(working, stopped, return_exceptions=True)
-
-
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "side",
         choices=[side.value for side in Side],
-        help="the VM on which it runs; the destination's walk is the whole path, and goes through the tunnel",
+        help="the VM on which it runs; the steps of the destination cover the whole path, through the tunnel",
     )
     command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
-    """Read no settings before: their faults are the first step's."""
+    """Run without reading settings first: the first step reports their faults."""
     return await run_doctor(Side(parsed.side), parsed.env_file, os.environ, parsed.json, stopping)
 
 
 DOCTOR = Command(
-    "Tries one step after the other, from the settings to the last permission, as one of the two VMs sees it, and "
-    "names what to change where one fails; what stands on it is not tried then. It may run at any time beside the "
-    "other commands, and leaves nothing behind. Exit code 0 when the path is whole, 1 when it is broken.",
+    "Tries the path step by step, from the settings to the last permission, as seen from one of the two VMs, and "
+    "names the remedy of a failed step; later steps that need it are not tried. It may run at any time beside the "
+    "other commands, and leaves nothing behind. Exit code 0 when the path works, 1 when it does not.",
     _doctor,
     _add_options,
 )

@@ -9,7 +9,6 @@ Nothing is left behind but an abort marker, see ``appliance.doctor``:
 - a transaction is begun on the positions topic, and aborted.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
@@ -17,7 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.doctor.source_topics import SourceTopics, unreadable
 from appliance.doctor.step import Finding, failed, passed, skipped, some
-from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused
+from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter, Made
 from appliance.kafka.client.configs import configs
@@ -31,16 +30,24 @@ from appliance.kafka.client.transactions import (
     try_partitions,
 )
 from appliance.kafka.protocol.metadata import Topic
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.naming import REGISTRY, Naming
-from appliance.link.model.topic_configs import missed, new_copies, positions_topic, registry_topic, told, unknown
+from appliance.link.model.topic_configs import (
+    mirror_topic,
+    missed,
+    new_copies,
+    offsets_topic,
+    positions_topic,
+    registry_topic,
+    told,
+    unknown,
+)
 from appliance.settings.values import Settings
 
 TOPICS_MAX = 1000
 """Topics that are checked, at most."""
 
-_PATIENCE = 15.0
-"""Seconds in which a new cluster makes its transaction topic, and an earlier transaction ends."""
-_PAUSE = 0.1
+_PAUSE_MAX = 0.1
 _REQUEST_SECONDS = 15.0
 _POLICY = "cleanup.policy"
 _COMPACTED = "compact"
@@ -54,7 +61,7 @@ class Destination:
 
     Args:
         cluster: the cluster.
-        sources: what is to be copied there; as long as that is not known, the positions topic alone is asked for.
+        sources: the topics to copy; while they are unknown, only the positions topic is checked.
     """
 
     def __init__(self, settings: Settings, cluster: KafkaCluster, sources: SourceTopics) -> None:
@@ -97,7 +104,8 @@ class Destination:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
         """
         naming = self._naming
-        names = [*self._copies(), naming.positions_topic, REGISTRY]
+        ours = naming.positions_topic, naming.offsets_topic, REGISTRY
+        names = [*self._copies(), *ours, *naming.mirror_topics]
         asked = [(name, 0) for name in (*names, naming.doctors_id)]
         try:
             producer = await self._take()
@@ -150,7 +158,7 @@ class Destination:
         if policy != _COMPACTED:
             change = f"kafka-configs.sh --alter --topic {name} --add-config {_POLICY}={_COMPACTED}"
             return failed(
-                f"{name} has {_POLICY}={policy}: what it remembers would be deleted", f"make it compacted: {change}"
+                f"{name} has {_POLICY}={policy}: its records would be deleted", f"make it compacted: {change}"
             )
         if await unreadable(self._cluster, metadata, [topic]):
             return failed(f"{name} may not be read", f"permit {self._key} READ on {name}")
@@ -175,7 +183,9 @@ class Destination:
         sources = self._sources.matching[:TOPICS_MAX]
         copies = new_copies(sources, self._sources.configs, naming, factor, known)
         lanes = engine.lanes or engine.task_count
-        return [*copies, positions_topic(naming, lanes, factor), registry_topic(factor)]
+        mirrors = [mirror_topic(name, factor) for name in naming.mirror_topics]
+        ours = [positions_topic(naming, lanes, factor), offsets_topic(naming, lanes, factor), registry_topic(factor)]
+        return [*copies, *ours, *mirrors]
 
     def _without(self, made: Made, known: Collection[str] | None) -> str:
         """A remark about the settings that are left out."""
@@ -211,13 +221,10 @@ class Destination:
 
     async def _at_coordinator(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
         """The answer of the transaction coordinator; it is asked again while it is not ready."""
-        loop, name = asyncio.get_running_loop(), self._naming.doctors_id
-        deadline = loop.time() + _PATIENCE
-        while True:
-            try:
-                return await ask(await self._cluster.coordinator(name))
-            except BrokerBusy:
-                if loop.time() > deadline:
-                    raise
-                self._cluster.forget_coordinator(name)
-                await asyncio.sleep(_PAUSE)
+        name = self._naming.doctors_id
+
+        async def attempt() -> T:
+            self._cluster.forget_coordinator(name)
+            return await ask(await self._cluster.coordinator(name))
+
+        return await retry_while_busy(attempt, longest_pause=_PAUSE_MAX)

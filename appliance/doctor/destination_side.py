@@ -1,4 +1,4 @@
-"""The destination VM: the tunnel, the source's brokers through it, the destination's brokers, and all that is written.
+"""The destination VM: the tunnel, the source's brokers through it, the destination's brokers, and the rights to write.
 
 The source's brokers are found and dialled as the replicator does it: by the DNS shim and the endpoints of the running
 ``appliance destination``. With SOURCE_ROUTE=direct there is neither.
@@ -35,7 +35,7 @@ class DestinationVm:
     """The context of the destination VM's steps.
 
     Raises:
-        SettingsError: a file that the settings name is not what it has to be.
+        SettingsError: a file that the settings name cannot be used.
     """
 
     def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:

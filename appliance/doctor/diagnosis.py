@@ -1,4 +1,4 @@
-"""A diagnosis as the user sees it: a table with what to change below it, or JSON."""
+"""The report of a diagnosis: a table with the remedies below it, or JSON."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ class Diagnosis:
         return not any(result.finding.verdict.blocks for result in self.results)
 
     def as_json(self) -> str:
-        """One JSON object."""
+        """The diagnosis as a JSON object."""
         steps = [
             {
                 "step": result.name,
@@ -67,9 +67,9 @@ class Diagnosis:
                 line = _printable(f"{result.name}: {result.finding.remedy}")
                 yield Text(line, _STYLES[result.finding.verdict])
         broken = [result.name for result in self.results if result.finding.verdict is Verdict.FAILED]
-        yield Text(f"the path breaks at: {', '.join(broken)}" if broken else "the path is whole")
+        yield Text(f"the path fails at: {', '.join(broken)}" if broken else "the path works")
 
 
 def _printable(text: str) -> str:
-    """``text`` with nothing in it that moves a terminal's cursor but line ends, whoever wrote it."""
+    """``text`` without control characters except line ends."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

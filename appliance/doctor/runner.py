@@ -33,7 +33,7 @@ async def run_steps(
 
 
 def blocked(steps: Sequence[Step[Context]], base: Result) -> tuple[Result, ...]:
-    """All steps that always apply, none of them tried, since ``base`` has failed."""
+    """Results for all steps that always apply, none of them tried, because ``base`` has failed."""
     return tuple(Result(step.name, _not_reached(base)) for step in steps if step.applies is None)
 
 

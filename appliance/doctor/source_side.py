@@ -1,7 +1,7 @@
 """The source VM: the tunnel's server on it, and every source broker as that server reaches it.
 
 The tunnel is tried from here as the destination VM would try it, which the shared secret allows; with an identity in
-files only the destination VM can. The VM needs no API key: with none, what only a login could tell is left out.
+files only the destination VM can. The VM needs no API key: without one, the checks that need a login are skipped.
 """
 
 import ipaddress
@@ -33,7 +33,7 @@ class SourceVm:
     """The context of the source VM's steps.
 
     Raises:
-        SettingsError: a file that the settings name is not what it has to be.
+        SettingsError: a file that the settings name cannot be used.
     """
 
     def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:

@@ -1,6 +1,6 @@
-"""The source's topics that are to be copied, and the right to read them.
+"""The source topics to copy, and the right to read them.
 
-That is asked by a Fetch of an offset that no log has: nothing is read.
+The right is checked by a Fetch of an offset that no log has: nothing is read.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,9 +26,9 @@ _REFUSED = (
 
 
 class SourceTopics:
-    """The topics that are to be copied, known once they are examined.
+    """The topics to copy, known once they are examined.
 
-    ``matching`` is empty as long as they are not known, ``configs`` is what was set on each.
+    ``matching`` is empty while they are unknown; ``configs`` has the settings of each.
     """
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
@@ -63,7 +63,7 @@ class SourceTopics:
 
 
 async def unreadable(cluster: KafkaCluster, metadata: Metadata, topics: Collection[Topic]) -> list[str]:
-    """The names of those topics that we may not read; of one whose first partition nobody leads it is not known.
+    """The topics that the key may not read; unknown for a topic whose first partition has no leader.
 
     Raises:
         Unreachable, BrokerRefused, BrokerBusy: as everywhere.
@@ -85,4 +85,4 @@ def _whom(cluster: KafkaCluster) -> str:
     settings = cluster.settings
     if settings.protocol.authenticated:
         return f"{settings.variable('API_KEY')}={settings.api_key}"
-    return "whoever comes without an API key"
+    return "clients without an API key"

@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Context]):
-    """One check.
+    """A check: its name, its dependency and its remedy.
 
     ``after`` is the step that it needs, ``remedy`` what to change when it raises an error of ours. ``applies`` says
     whether the context has such a thing at all; None: always.
@@ -77,7 +77,7 @@ def warning(detail: str, remedy: str) -> Finding:
 
 
 def failed(detail: str, remedy: str) -> Finding:
-    """A finding that says where the path breaks."""
+    """A finding of a failed step."""
     return Finding(Verdict.FAILED, detail, remedy)
 
 
@@ -92,6 +92,6 @@ def remedy_of(error: ApplianceError, remedies: Remedies) -> str:
 
 
 def some(names: Sequence[str], most: int = 3) -> str:
-    """A few of them, and how many more there are."""
+    """The first few of the texts, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -1,4 +1,4 @@
-"""The checks of the tunnel, as the destination VM's end: its port, and mutual authentication."""
+"""The checks of the tunnel, from the destination VM's end: its port, and mutual authentication."""
 
 import errno
 import ssl
@@ -145,7 +145,7 @@ class TunnelChecks:
     async def _stranger(self) -> Finding:
         """A peer that failed authentication, or that refused ours; ``identity`` finds out more."""
         if isinstance(self._refused, HelloUnanswered):
-            return passed(f"somebody at {self._settings.server} hangs up on us without a word, as our server can")
+            return passed(f"somebody at {self._settings.server} hangs up without an answer, as our server may")
         return passed(f"a tunnel server answers at {self._settings.server}")
 
     def _somebody_else(self, detail: str) -> Finding:

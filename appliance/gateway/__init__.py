@@ -1,4 +1,4 @@
-"""The process on each VM that makes the two networks one for Kafka.
+"""The process on each VM that connects the two networks for Kafka.
 
 - ``model``: brokers, health and metrics as values; no IO.
 - ``source_side``: a tunnel server that dials the source brokers.

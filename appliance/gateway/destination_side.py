@@ -29,7 +29,7 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
     """Serve the endpoints and the DNS shim until ``stopping`` is set.
 
     Raises:
-        SettingsError: an address or a port cannot be had, or a file of the identity is not what it has to be.
+        SettingsError: an address or a port is not available, or a file of the identity cannot be used.
     """
     tunnel = settings.tunnel
     fd_limit.raise_to_need(tunnel.connections_max)

@@ -18,10 +18,10 @@ log = logging.getLogger("appliance.gateway")
 
 
 class Carrier(Protocol):
-    """The tunnel's end that connections are given to."""
+    """The tunnel's client, which listens and carries connections."""
 
     async def open_endpoint(self, target: Target, address: str, port: int) -> int:
-        """Carry what connects to ``address`` and ``port`` to ``target``; the port that it got."""
+        """Carry connections to ``address`` and ``port`` to ``target``; return the port."""
 
 
 class Endpoints:
@@ -53,7 +53,7 @@ class Endpoints:
             await self.open(target)
 
     async def open(self, target: Target) -> None:
-        """Open the endpoint of an allowed target, unless it is.
+        """Open the endpoint of an allowed target, unless it is open.
 
         Raises:
             SettingsError: an address or the port cannot be had.
@@ -70,8 +70,8 @@ class Endpoints:
     async def lookup(self, host: str) -> ipaddress.IPv4Address | None:
         """The address of ``host``, its endpoints open by then; None when the name is not ours.
 
-        When an endpoint cannot be opened the log says so, and the next query tries again; the client gets the address,
-        and is refused there, as by any broker that is down.
+        If an endpoint cannot be opened, the log says so, and the next query tries again. The client gets the address,
+        and is refused there, as by a broker that is down.
 
         Raises:
             NameUnresolved: the name is ours, and one too many; no other resolver is to be asked.

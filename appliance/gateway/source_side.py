@@ -24,7 +24,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     """Serve the tunnel until ``stopping`` is set, then drain it.
 
     Raises:
-        SettingsError: the port cannot be had, or a file of the identity is not what it has to be.
+        SettingsError: the port is not available, or a file of the identity cannot be used.
     """
     tunnel = settings.tunnel
     fd_limit.raise_to_need(tunnel.connections_max)

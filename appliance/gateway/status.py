@@ -25,7 +25,7 @@ from appliance.tunnel.client import TunnelClient
 
 log = logging.getLogger("appliance.gateway")
 
-FAILURE = "this failed beside the tunnel, which carries on: {}"
+FAILURE = "a background task failed, the tunnel goes on: {}"
 """The log line for an unexpected error in a background task."""
 
 

@@ -1,7 +1,7 @@
 """Poll the source cluster's brokers through the tunnel, and open the endpoints that the allow-list allows.
 
-Law: forwarding works without it. A cluster that is silent, a key that it refuses and a certificate that is not trusted
-are logged once, shown, and tried again.
+Law: forwarding works without it. A silent cluster, a refused key and an untrusted certificate are logged once, shown,
+and tried again.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from appliance.settings.target import AllowedTargets, Target
 PAUSE = 3.0
 """Seconds between two polls: a broker that joined is noticed after it at the latest."""
 RETRY, RETRY_MAX = 1.0, 12.0
-"""Seconds between two polls while they fail: the first pause, and that to which they double."""
+"""Seconds between two polls while they fail: the first pause, and the longest; they double in between."""
 
 log = logging.getLogger("appliance.gateway")
 
@@ -63,7 +63,7 @@ class BrokerWatcher:
                 retry = min(2 * retry, RETRY_MAX)
 
     async def poll(self) -> bool:
-        """Ask once; True if the cluster listed its brokers."""
+        """Poll once; True if the cluster listed its brokers."""
         try:
             metadata = await self._cluster.metadata([])
         except ApplianceError as error:
@@ -112,7 +112,7 @@ class BrokerWatcher:
 
 
 def resolver(endpoints: Endpoints) -> Callable[[str], Awaitable[Sequence[str]]]:
-    """Finds a broker as the shim answers for it, in this process."""
+    """Resolves a broker to its endpoint, as the shim does, in this process."""
 
     async def resolve(host: str) -> Sequence[str]:
         address = await endpoints.lookup(host)

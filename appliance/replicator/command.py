@@ -22,8 +22,8 @@ async def _spark(settings: Settings, parsed: argparse.Namespace, stopping: async
 
 
 SPARK = Command(
-    "Runs the master that SPARK_MASTER=spark://host:port names, or a worker of it on a host that is to copy. "
-    "Such a host has the same settings, but for its own addresses, and `appliance destination` runs there too.",
+    "Runs a Spark master at SPARK_MASTER=spark://host:port, or a worker of it on a host that copies. "
+    "Each host needs the same settings except its own addresses, and runs `appliance destination` too.",
     with_settings(Role.REPLICATOR, _spark),
     _spark_options,
 )
@@ -32,9 +32,9 @@ SPARK = Command(
 def _resume_options(command: argparse.ArgumentParser) -> None:
     subject = command.add_mutually_exclusive_group(required=True)
     subject.add_argument("--topic", metavar="T", help="the source topic")
-    subject.add_argument("--adopt-positions", action="store_true", help="go on with the positions topic as it is now")
+    subject.add_argument("--adopt-positions", action="store_true", help="accept the positions topic as it is now")
     command.add_argument(
-        "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all that are stopped)"
+        "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all stopped ones)"
     )
     command.add_argument(
         "--from",
@@ -43,8 +43,8 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
         metavar="WHERE",
         help="earliest, latest or a source offset (default: where it stopped)",
     )
-    command.add_argument("--take-over", action="store_true", help="make a copy that is another link's this link's")
-    command.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    command.add_argument("--take-over", action="store_true", help="take over a copy that belongs to another link")
+    command.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
 
 
 async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
@@ -62,9 +62,9 @@ async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Eve
 
 
 RESUME = Command(
-    "Without --from they are tried again where they stopped, once the reason is gone. With --from they go on "
-    "elsewhere, and what is left out is written to the gap ledger; a copy that no position accounts for is adopted "
-    "so. Each change is told before it is made. No replicator has to be stopped or started.",
+    "Resumes stopped partitions. Without --from they are tried again at the same offset, after you have removed the "
+    "reason. With --from they continue at another offset, and the skipped offsets are written to the gap ledger; this "
+    "also adopts a copy without a position. Each change is printed first. The replicator may run meanwhile.",
     with_settings(Role.REPLICATOR, _resume),
     _resume_options,
 )

@@ -95,7 +95,7 @@ class TopicDiscovery:
         if not others:
             return found
         refused = {r.source_topic: r.destination_topic for r in found.replicas if r.destination_topic in others}
-        unfit = {topic: belongs_to_another(copy, others[copy]) for topic, copy in refused.items()}
+        unfit = {topic: belongs_to_another(copy, others[copy], self.naming) for topic, copy in refused.items()}
         replicas = tuple(replica for replica in found.replicas if replica.destination_topic not in others)
         return replace(found, replicas=replicas, unfit={**found.unfit, **unfit})
 

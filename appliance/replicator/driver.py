@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from appliance.errors import ApplianceError, Fenced, ProcessFailed
+from appliance.failover.group_service import GROUPS, follow_groups
+from appliance.failover.heartbeats import HEARTBEAT_SECONDS, Heartbeats
+from appliance.failover.newest_groups import NewestGroups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
@@ -16,13 +20,14 @@ from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Established, Establishing
 from appliance.replicator.model.problem_log import ProblemLog
-from appliance.replicator.read.allowance import share
+from appliance.replicator.read.buffer_budget import share
 from appliance.replicator.spark.assignment import Assignment
 from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.control_server import ControlServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import SparkJvm, driver_host
 from appliance.replicator.spark.task_reports import TaskReports
+from appliance.runtime.stopping import unless_stopped
 from appliance.settings.bound import Bound
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
@@ -41,7 +46,8 @@ _LISTEN_INTERVAL = 5.0
 
 _START_PATIENCE = 180.0
 """Spark itself gives a master up after a minute, and we wait ten seconds for its executors."""
-_JOB_END_PATIENCE = 40.0
+_JOB_END_PATIENCE = 15.0
+"""Tasks end within ten seconds. After a stop, this and Java's own end fit into the 30 s that Docker gives."""
 _ANSWER_PATIENCE = 20.0
 """Java is asked for what it knows, or to kill Python workers: that takes seconds at most."""
 _ROOM_PATIENCE = 60.0
@@ -50,8 +56,10 @@ _ROOM_INTERVAL, _LOCAL_ROOM_INTERVAL = 4.0, 30.0
 local mode there is room for ever, and it is asked for to find out that Java hangs."""
 
 
-async def run_replicator(settings: Settings, jvm: SparkJvm, stopping: asyncio.Event, bound: Bound) -> None:
-    """Copy until ``stopping``, within ``bound``.
+async def run_replicator(
+    settings: Settings, jvm: SparkJvm, stopping: asyncio.Event, bound: Bound, newest: NewestGroups
+) -> None:
+    """Copy until ``stopping``, within ``bound``; ``newest`` is told how far the groups are.
 
     Raises:
         Fenced: another replicator of this link has started.
@@ -60,7 +68,7 @@ async def run_replicator(settings: Settings, jvm: SparkJvm, stopping: asyncio.Ev
         IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: no use trying again.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        await Replicator(settings, jvm, stopping, source, destination, bound).run()
+        await Replicator(settings, jvm, stopping, source, destination, bound, newest).run()
 
 
 class Replicator:
@@ -74,6 +82,7 @@ class Replicator:
         source: KafkaCluster,
         destination: KafkaCluster,
         bound: Bound,
+        newest: NewestGroups,
     ) -> None:
         self._settings = settings
         self._naming = Naming.of(settings)
@@ -88,82 +97,106 @@ class Replicator:
         self._reports = TaskReports(self._problems)
         self._control = ControlServer(at, self._reports.begun, self._reports.heard)
         self._bound = bound
+        self._newest = newest
         self._found = DiscoveredTopics()
+        self._said_nothing_matches = False
         self._run = uuid.uuid4().hex[:12]
         self._link = Established(0, 0)
         self._tasks = 0
         self._failures = 0
+        self._beside: list[asyncio.Task[Any]] = []
 
     async def run(self) -> None:
         """See ``run_replicator``."""
-        # Both clusters must answer before anything is written to either.
-        if not await self._insist(lambda: self._source.metadata([]), "source"):
-            return
-        if not await self._insist(lambda: self._destination.metadata([]), "destination"):
-            return
-        starting = asyncio.create_task(self._start_spark(), name="spark-start")
-        making = Establishing(self._settings, self._source, self._destination, self._run)
-        established = await self._insist(making.establish, "destination")
-        following = self._bound.follow(self._settings.engine.discovery_seconds, lambda _: self._assign())
-        beside = [
-            asyncio.create_task(self._watch(), name="discovery"),
-            asyncio.create_task(following, name="bound"),
-        ]
-        spark = await starting
-        self._control.start()
+        spark: Spark | None = None
         try:
-            if established is not None:
-                self._link = established
+            if spark := await unless_stopped(self._stopping, self._begin()):
                 await self._copy(spark)
         finally:
-            for task in beside:
+            for task in self._beside:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*self._beside, return_exceptions=True)
             await self._control.close()
-            spark.let_go()
+            if spark:
+                spark.let_go()
+            else:
+                self._jvm.kill()
         if self._reports.fenced.is_set():
             taken = f"another {self._settings.replicator} has taken {self._reports.fenced_from}"
             raise Fenced(f"{taken}: this one stops, a link has one")
+
+    async def _begin(self) -> Spark:
+        """Find the link, or make it, and look for topics from then on, while Spark starts.
+
+        Both clusters must answer before anything is written to either.
+        """
+        await self._insist(lambda: self._source.metadata([]), "source")
+        await self._insist(lambda: self._destination.metadata([]), "destination")
+        starting = self._run_beside(self._start_spark(), "spark-start")
+        making = Establishing(self._settings, self._source, self._destination, self._run)
+        self._link = await self._insist(making.establish, "destination")
+        topics = self._settings.topics
+        discovery = TopicDiscovery(self._source, self._destination, self._naming, topics)
+        self._repeat_beside(lambda: self._look(discovery), "discovery", self._settings.engine.discovery_seconds)
+        if self._naming.mirror_formats:
+            heartbeats = Heartbeats(self._source, self._destination, self._naming, topics.replication_factor)
+            self._repeat_beside(heartbeats.beat, "heartbeats", HEARTBEAT_SECONDS)
+        following = self._bound.follow(self._settings.engine.discovery_seconds, lambda _: self._assign())
+        self._run_beside(following, "bound")
+        if self._settings.groups.wanted:
+            keep = functools.partial(self._problems.keep, GROUPS)
+            groups = follow_groups(self._settings, self._source, self._destination, self._newest, keep)
+            self._run_beside(groups, "groups")
+        return await starting
+
+    def _run_beside(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
+        task = asyncio.create_task(work, name=name)
+        self._beside.append(task)
+        return task
 
     async def _start_spark(self) -> Spark:
         port, secret = await _in_time(self._jvm.gateway(), _START_PATIENCE)
         return await _in_time(asyncio.to_thread(Spark, port, secret, self._settings.engine), _START_PATIENCE)
 
-    async def _watch(self) -> None:
-        """Look for topics, for ever."""
-        said_nothing_matches = False
-        discovery = TopicDiscovery(self._source, self._destination, self._naming, self._settings.topics)
-        while True:
-            try:
-                found = await discovery.look()
-            except ApplianceError as error:
-                self._problems.tell("discovery", error)
-            except Exception as error:  # a defect of ours: topics would be looked for no more, and nobody would know
-                log.debug("discovery failed", exc_info=error)
-                self._problems.tell("discovery", ApplianceError(f"unexpected {type(error).__name__}: {error}"))
-            else:
-                self._problems.over("discovery")
-                unfit = {f"topic {name}": ApplianceError(fault) for name, fault in found.unfit.items()}
-                self._problems.keep("topic ", unfit)
-                if not found.replicas and not found.unfit and not said_nothing_matches:
-                    said_nothing_matches = True
-                    regex = self._settings.topics.regex
-                    log.warning(f"REPLICA_TOPICS_SOURCE_REGEX={regex} matches no topic of the source yet")
-                if found.replicas != self._found.replicas:
-                    self._found = found
-                    topics = len({replica.source_topic for replica in found.replicas})
-                    fields = {"topics": topics, "partitions": len(found.replicas)}
-                    log.info("topics to copy", extra={"fields": fields})
-                    self._assign()
-            await asyncio.sleep(self._settings.engine.discovery_seconds)
+    def _repeat_beside(self, step: Callable[[], Awaitable[None]], name: str, seconds: float) -> None:
+        async def repeat() -> None:
+            while True:
+                try:
+                    await step()
+                except ApplianceError as error:
+                    self._problems.tell(name, error)
+                except Exception as error:  # a defect of ours: the work would end, and nobody would know
+                    log.debug(f"{name} failed", exc_info=error)
+                    self._problems.tell(name, ApplianceError(f"unexpected {type(error).__name__}: {error}"))
+                else:
+                    self._problems.over(name)
+                await asyncio.sleep(seconds)
+
+        self._run_beside(repeat(), name)
+
+    async def _look(self, discovery: TopicDiscovery) -> None:
+        """Look for topics."""
+        found = await discovery.look()
+        unfit = {f"topic {name}": ApplianceError(fault) for name, fault in found.unfit.items()}
+        self._problems.keep("topic ", unfit)
+        if not found.replicas and not found.unfit and not self._said_nothing_matches:
+            self._said_nothing_matches = True
+            regex = self._settings.topics.regex
+            log.warning(f"REPLICA_TOPICS_SOURCE_REGEX={regex} matches no topic of the source yet")
+        if found.replicas != self._found.replicas:
+            self._found = found
+            topics = len({replica.source_topic for replica in found.replicas})
+            log.info("topics to copy", extra={"fields": {"topics": topics, "partitions": len(found.replicas)}})
+            self._assign()
 
     async def _copy(self, spark: Spark) -> None:
         """Run a job, and the next one when it has ended."""
+        self._control.start()
         at = self._control.address
         where = str(at) if isinstance(at, Path) else (at.host, at.port)
         endpoint = DriverEndpoint(where, self._control.token, self._run, self._link.generation)
         while not self._stopping.is_set() and not self._reports.fenced.is_set():
-            if room := await self._room(spark):
+            if room := await unless_stopped(self._stopping, self._room(spark)):
                 await self._one_job(spark, endpoint, room)
 
     def _assign(self) -> None:
@@ -179,7 +212,7 @@ class Replicator:
         self._control.assign(assignments)
 
     async def _room(self, spark: Spark) -> int:
-        """For how many tasks there is room now; waits for some, and gives 0 when told to stop meanwhile.
+        """The number of tasks for which there is room now, once there is some.
 
         Raises:
             ProcessFailed: there was none for long; the next application of ours may get it, from a new master too. Or
@@ -192,9 +225,7 @@ class Replicator:
             self._problems.tell(
                 "executors", ApplianceError(f"SPARK_MASTER={master} has no core for us: is a worker up?")
             )
-            await self._first_of(asyncio.sleep(_RETRY), self._stopping.wait())
-            if self._stopping.is_set():
-                return 0
+            await asyncio.sleep(_RETRY)
             if asyncio.get_running_loop().time() > until:
                 raise ProcessFailed(f"SPARK_MASTER={master} gave no core for {_ROOM_PATIENCE:g} s")
         if room < wanted:
@@ -208,7 +239,7 @@ class Replicator:
         return min(self._settings.engine.task_count, await _in_time(asyncio.to_thread(spark.room)))
 
     async def _room_changes(self, spark: Spark, room: int) -> None:
-        """Returns when a look and the one before it have found room for more or fewer tasks than these."""
+        """Wait until two looks in a row have found room for more or fewer tasks than these."""
         interval = _ROOM_INTERVAL if self._settings.engine.in_a_cluster else _LOCAL_ROOM_INTERVAL
         changed = changed_before = False
         with contextlib.suppress(ProcessFailed):  # whoever asks next is told again
@@ -230,7 +261,11 @@ class Replicator:
         try:
             async with asyncio.timeout(_JOB_END_PATIENCE):
                 await asyncio.shield(job)
-        except TimeoutError:
+        except TimeoutError as error:
+            if self._stopping.is_set():
+                job.cancel()  # Java ends it
+                late = f"Spark hangs: its job has not ended {_JOB_END_PATIENCE:g} s after the stop"
+                raise ProcessFailed(late) from error
             log.warning("a Spark job did not end in time: its tasks are ended by force")
             await _in_time(asyncio.gather(asyncio.to_thread(spark.cancel), job, return_exceptions=True))
         except Exception as error:  # Spark's own errors have no common type that is fit to be shown
@@ -243,7 +278,7 @@ class Replicator:
                 self._failures = 0
             pause = min(_RETRY * 2**self._failures, _RETRY_MAX)
             self._failures += 1
-            await self._first_of(asyncio.sleep(pause), self._stopping.wait())
+            await unless_stopped(self._stopping, asyncio.sleep(pause))
 
     async def _silence(self) -> None:
         """Return when a task hangs, or was never started: its job has to end for its lanes to be copied again."""
@@ -254,24 +289,23 @@ class Replicator:
         what = f"nothing is heard of task {', '.join(map(str, silent))}: its job ends, and the next one begins"
         self._problems.tell("spark", ApplianceError(what))
 
-    async def _insist(self, ask: Callable[[], Awaitable[Result]], about: str) -> Result | None:
-        """Ask until there is an answer; None when told to stop meanwhile.
+    async def _insist(self, ask: Callable[[], Awaitable[Result]], about: str) -> Result:
+        """Ask until there is an answer.
 
         Raises:
             ApplianceError: one that is no use to retry.
         """
-        while not self._stopping.is_set():
+        while True:
             try:
                 answer = await ask()
             except ApplianceError as error:
                 if not error.retriable:
                     raise
                 self._problems.tell(about, error)
-                await self._first_of(asyncio.sleep(_RETRY), self._stopping.wait())
+                await asyncio.sleep(_RETRY)
             else:
                 self._problems.over(about)
                 return answer
-        return None
 
     async def _first_of(self, *awaitables: Awaitable[object]) -> None:
         """Wait for the first of them; the others are cancelled, but not a job."""

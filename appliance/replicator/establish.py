@@ -9,20 +9,22 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.errors import BrokerBusy, Fenced, LinkRefused, OutcomeUnknown
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LinkRefused, OutcomeUnknown
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.client.topics import NewTopic
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.registry import Registry
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import encode_forgotten, encode_link, encode_starts
-from appliance.link.model.link_check import CHANGE, PositionsTopic, link_fault, policy_fault
+from appliance.link.model.link_check import ADOPT, PositionsTopic, link_fault, policy_fault
 from appliance.link.model.naming import REGISTRY, Naming
-from appliance.link.model.topic_configs import positions_changes, positions_topic, told
+from appliance.link.model.topic_configs import offsets_topic, positions_changes, positions_topic, told
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings, Start
 
@@ -30,7 +32,6 @@ log = logging.getLogger("appliance.replicator")
 
 _TRIES = 20
 _PAUSE = 0.05
-_SHOWN_TRIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Establishing:
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
         await self.make_topic()
+        await self._make_offsets_topic()
         await self._bound()
         for _ in range(_TRIES):
             topic = await self._look_at_made()
@@ -97,12 +99,13 @@ class Establishing:
             BrokerBusy: it is not shown for long.
             Unreachable, BrokerRefused, PeerError: as everywhere.
         """
-        for _ in range(_SHOWN_TRIES):
-            topic = await self.look()
-            if topic.checkpoints:
-                return topic
-            await asyncio.sleep(_PAUSE)
-        raise BrokerBusy(f"{self.naming.positions_topic} was made and is not shown yet", "LEADER_NOT_AVAILABLE")
+        return await retry_while_busy(self._look_if_shown)
+
+    async def _look_if_shown(self) -> PositionsTopic:
+        topic = await self.look()
+        if not topic.checkpoints:
+            raise BrokerBusy(f"{topic.name} was made and is not shown yet", "LEADER_NOT_AVAILABLE")
+        return topic
 
     async def _settings_of(self, topic: str) -> Mapping[str, Setting]:
         described, failures = await try_describe(self.destination, [topic])
@@ -142,8 +145,8 @@ class Establishing:
         if fault := policy_fault(REGISTRY, await registry.policy()):
             return fault
         there = {(known.name, known.id) for known in (await self.destination.metadata(None)).topics.values()}
-        own = [copy[0] for copy, claim in registry.claims.items() if claim.link == registry.link and copy in there]
-        return link_fault(topic, (await self.source.metadata([])).cluster_id, own)
+        own = [copy for copy, claim in registry.claims.items() if claim.link == registry.link and copy in there]
+        return link_fault(topic, (await self.source.metadata([])).cluster_id, own, self.naming)
 
     async def adopt(self) -> list[str]:
         """Take the positions topic as it is now, and forget the positions that lie in other lanes' partitions.
@@ -159,7 +162,7 @@ class Establishing:
         fault = await self.fault(topic)
         if not fault:
             return []
-        if CHANGE in fault:
+        if ADOPT not in fault:
             raise LinkRefused(fault)
         await self.make_topic()
         topic = await self._look_at_made()
@@ -200,22 +203,33 @@ class Establishing:
         if known is not None and known.leaders:
             return
         lanes = self.settings.engine.lanes or self.settings.engine.task_count
-        new = positions_topic(self.naming, lanes, self.settings.topics.replication_factor)
+        await self._make(positions_topic(self.naming, lanes, self.settings.topics.replication_factor))
+        log.info("positions topic made", extra={"fields": {"topic": name, "lanes": lanes}})
+
+    async def _make_offsets_topic(self) -> None:
+        """Make the topic of the maps of offsets, if there is none; a link that may not make it copies all the same."""
+        names = [self.naming.positions_topic, self.naming.offsets_topic]
+        positions, offsets = map((await self.destination.metadata(names)).topics.get, names)
+        if positions is None or offsets is not None:
+            return
+        lanes = len(positions.leaders)
+        try:
+            await self._make(offsets_topic(self.naming, lanes, self.settings.topics.replication_factor))
+        except BrokerRefused as error:
+            log.warning(f"{error}: offsets are translated as far as the newest transactions alone")
+
+    async def _make(self, new: NewTopic) -> None:
         made = await ConfigFilter(self.destination).make([new])
         for error in made.failures.values():
             raise error
         if made.left_out:
             log.warning("settings left out", extra={"fields": told(made.left_out)})
-        log.info("positions topic made", extra={"fields": {"topic": name, "lanes": lanes}})
-        await self._until_shown(name)
+        await retry_while_busy(lambda: self._require_leaders(new.name))
 
-    async def _until_shown(self, name: str) -> None:
-        for _ in range(_SHOWN_TRIES):
-            known = (await self.destination.metadata([name])).topics.get(name)
-            if known and known.leaders and all(leader >= 0 for leader in known.leaders):
-                return
-            await asyncio.sleep(_PAUSE)
-        raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
+    async def _require_leaders(self, name: str) -> None:
+        known = (await self.destination.metadata([name])).topics.get(name)
+        if not known or not known.leaders or NOBODY in known.leaders:
+            raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
 
     async def _write_down(self, topic: PositionsTopic) -> None:
         """Write down how the link is made: in one transaction, so that all of it holds, or none."""

@@ -22,6 +22,7 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.replicator.establish import Establishing
+from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
@@ -83,7 +84,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         replicas = await _replicas(source, destination, naming, choice)
         registry = Registry(destination, naming.replicator)
-        others = await _others(registry, replicas, choice)
+        others = await _others(registry, replicas, choice, naming)
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)
         starts = await _starts(source, replicas, choice)
@@ -104,7 +105,8 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
             lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)
             await lane.start()
             owned = [change.replica for change in planned[index]]
-            await _commit(lane, _changes(owned, lane.checkpoint.positions, starts, choice), choice)
+            changed = _changes(owned, lane.checkpoint.positions, starts, choice)
+            await _commit(lane, await _with_ends(destination, changed), choice)
         return len(lines) + len(changes)
 
 
@@ -136,13 +138,13 @@ async def _replicas(source: KafkaCluster, destination: KafkaCluster, naming: Nam
     return replicas
 
 
-async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choice) -> dict[str, Claim]:
+async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choice, naming: Naming) -> dict[str, Claim]:
     """The copies that belong to other links, which the choice takes over."""
     await registry.refresh()
     others = registry.of_others({replica.destination_topic: replica.destination_id for replica in replicas})
     for copy, claim in others.items():
         if not choice.take_over:
-            raise LinkRefused(belongs_to_another(copy, claim))
+            raise LinkRefused(belongs_to_another(copy, claim, naming))
     return others
 
 
@@ -178,13 +180,26 @@ def _changes(
             continue
         if replica in starts:
             moved = held.go_on().begin_again(replica.source_id, replica.destination_id, starts[replica])
-            changes.append(Change(replica, held.next_offset, replace(moved, copy_end=None)))
+            tail = moved.tail if LOST in held.stopped else None  # nobody says else where the copy ends
+            changes.append(Change(replica, held.next_offset, replace(moved, copy_end=None, tail=tail)))
         elif held.next_offset == UNKNOWN or UNACCOUNTED in held.stopped:
             raise SettingsError([f"{replica.name}: {held.stopped}: --from is needed"])
         else:
             kept = None if LOST in held.stopped else held.copy_end
             changes.append(Change(replica, held.next_offset, replace(held.go_on(), copy_end=kept)))
     return changes
+
+
+async def _with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
+    """The same, remembering where copies end now whose end is not known: what they lose later is noticed (J)."""
+    unknown = [change.replica.copy for change in changes if change.after.copy_end is None]
+    metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
+    ends = await list_offsets(destination, metadata, unknown, Bound.END)
+    found = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
+    return [
+        replace(change, after=replace(change.after, copy_end=found.get(change.replica.copy, change.after.copy_end)))
+        for change in changes
+    ]
 
 
 async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None:

@@ -20,7 +20,7 @@ def port_refused(variable: str, at: Target) -> Iterator[None]:
     """Translate the system's error in the block.
 
     Raises:
-        SettingsError: ``at`` cannot be had; it names ``variable``.
+        SettingsError: ``at`` is not available; the text names ``variable``.
     """
     try:
         yield

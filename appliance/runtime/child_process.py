@@ -1,4 +1,4 @@
-"""Run a program that the kernel kills when its parent process dies, however that dies.
+"""Run a program that the kernel kills when its parent process dies.
 
 ``python child_process.py PARENT COMMAND...``: sets the parent-death signal to SIGKILL (prctl(2), PR_SET_PDEATHSIG),
 makes sure that the parent has not died before, and executes the command, which inherits the signal. This is a program

@@ -1,4 +1,4 @@
-"""A command of ``bin/appliance``, as its room declares it in its own ``command.py``."""
+"""A command of ``bin/appliance``, as its folder declares it in its own ``command.py``."""
 
 import argparse
 import asyncio
@@ -21,7 +21,7 @@ def _none(_parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command: the text of its help, its work, and the options that it has beside ``--env-file``.
+    """A command: the text of its help, its work, and its options in addition to ``--env-file``.
 
     ``loop`` makes its event loop; None is asyncio's.
     """
@@ -35,7 +35,7 @@ class Command:
 def with_settings(
     role: Role, run: Callable[[Settings, argparse.Namespace, asyncio.Event], Awaitable[int | None]]
 ) -> Run:
-    """A command's work that begins with the settings of ``role``, and logs as they say."""
+    """A command's work that reads the settings of ``role`` first, and logs as they say."""
 
     async def read_and_run(parsed: argparse.Namespace, stopping: asyncio.Event) -> int | None:
         settings = read_settings(parsed.env_file, role, os.environ)

@@ -56,7 +56,7 @@ class HttpServer:
         return Target(at.host, port)
 
     async def serve(self, variable: str, at: Target, log: logging.Logger, line: str) -> None:
-        """Listen, say where in ``line``, and go on until this is cancelled; raises as ``start``."""
+        """Listen, log the address with ``line``, and serve until cancelled; raises as ``start``."""
         address = await self.start(variable, at)
         try:
             log.info(line, extra={"fields": {"address": str(address)}})
@@ -65,7 +65,7 @@ class HttpServer:
             await self.close()
 
     async def close(self) -> None:
-        """Listen no more, and end what is being served."""
+        """Stop listening, and end open connections."""
         if self._server is not None:
             self._server.close()
         serving = list(self._serving)

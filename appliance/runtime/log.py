@@ -1,4 +1,4 @@
-"""One line for each log record, for people or for machines.
+"""The format of log lines, for people or for machines.
 
 ::
 
@@ -6,9 +6,9 @@
     {"time": "2026-11-21T02:45:51.123Z", "level": "info", "logger": "tunnel", "message": "connection closed",
      "fields": {"peer": "10.0.0.7", "bytes": 4711}}                                       (all of it on one line)
 
-A record's fields come from ``extra={"fields": {...}}``. Whatever a peer puts into a value, it cannot begin a line of
-its own or write to the terminal: what is not printable is escaped. Only at level debug does the text form show a
-traceback, on lines of its own below the record's.
+A record's fields come from ``extra={"fields": {...}}``. Unprintable characters are escaped, so that no value from a
+peer can begin a new line or control the terminal. Only at level debug does the text form show a traceback, on lines of
+its own below the record's.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The bound of a link, MAX_BYTES_PER_SECOND: it is read again while the replicator runs, and needs no restart."""
+"""The bound of a link, MAX_BYTES_PER_SECOND, which is read again while the replicator runs."""
 
 import asyncio
 import logging
@@ -10,9 +10,9 @@ log = logging.getLogger("appliance.replicator")
 
 
 class Bound:
-    """``bytes_per_second`` is what holds now; 0: none.
+    """``bytes_per_second`` is the present bound; 0: none.
 
-    A file may be half written when it is read: what it says is taken when a second look finds the same.
+    A file may be half written when it is read, so a new value is used when it has been read twice.
     """
 
     def __init__(self, bytes_per_second: int, read: Callable[[], int]) -> None:

@@ -69,7 +69,7 @@ class ClusterSettings:
         BothSides.of(
             Variable(
                 "BROKER_SERVERS",
-                "The {side} brokers to begin with: host:port, comma separated.",
+                "Bootstrap brokers of the {side} cluster: host:port, comma separated.",
                 EVERY_ROLE,
                 listed(Target.parse),
             ),
@@ -86,7 +86,7 @@ class ClusterSettings:
     api_secret: Annotated[
         Secret,
         BothSides.of(
-            Variable("API_SECRET", "The password that belongs to it.", _LOGIN, secret, confidential=True),
+            Variable("API_SECRET", "The SASL password of that user.", _LOGIN, secret, confidential=True),
             Role.REPLICATOR,
         ),
     ]

@@ -10,13 +10,13 @@ from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.strength import new_secret, weakness
 from appliance.settings.target import is_ip_literal
-from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings
+from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings, TopicNaming
 
 
 def cross_check(settings: Settings, role: Role) -> list[str]:
     """Every fault that shows only when the values are seen together; empty when they agree."""
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
-    faults += _weak_secrets(settings)
+    faults += _weak_secrets(settings) + _separated_names(settings)
     if role & Role.REPLICATOR:
         faults += _authorities(settings.source) + _authorities(settings.destination) + _spark(settings.engine)
     if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
@@ -60,6 +60,20 @@ def _same_cluster(settings: Settings) -> list[str]:
     if not cluster_id or cluster_id != settings.source.cluster_id:
         return []
     return [f"DESTINATION_CLUSTER_ID={cluster_id}: expected another name than SOURCE_CLUSTER_ID has"]
+
+
+def _separated_names(settings: Settings) -> list[str]:
+    """Cluster ids that as the prefix of a topic's name would have no clear end; the way back has the other's."""
+    separator, prefixed = settings.topics.separator, settings.topics.naming is TopicNaming.PREFIX
+    if not prefixed and not settings.mirror_formats:
+        return []
+    because = "REPLICA_TOPICS_NAMING=prefix" if prefixed else "MM2_FORMATS=yes"
+    return [
+        f"{cluster.variable('CLUSTER_ID')}={cluster.cluster_id}: expected a name without {separator!r}, which ends it "
+        f"before a topic's name ({because})"
+        for cluster in (settings.source, settings.destination)
+        if separator in cluster.cluster_id
+    ]
 
 
 def _addresses_for_the_tunnel(settings: Settings) -> list[str]:

@@ -18,7 +18,7 @@ _IN_FILES = {variable.name for variable in TABLE if variable.confidential}
 
 
 def read_settings(path: Path, role: Role, process: Mapping[str, str]) -> Settings:
-    """The settings of ``role`` from the file ``path`` and the environment of the process, which wins.
+    """The settings of ``role`` from the file ``path`` and the environment, which takes precedence.
 
     Raises:
         SettingsError: with the faults of the file, of its lines and of its values together.
@@ -82,7 +82,7 @@ def _text(path: Path) -> str:
 
 
 def _merged(environment: Mapping[str, str], process: Mapping[str, str]) -> dict[str, str]:
-    """A variable that the process has, under whichever of its names, is the process's alone."""
+    """Drop the file's variables that the environment sets under either of their names."""
     merged = dict(environment)
     for variable in TABLE:
         given = {name: process[name] for name in variable.names if name in process}

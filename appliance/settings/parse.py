@@ -1,4 +1,4 @@
-"""From the environment to the settings: every value, or every fault."""
+"""Parse the environment into settings, or into a list of all faults."""
 
 import os.path
 from collections.abc import Collection, Mapping
@@ -17,12 +17,14 @@ from appliance.settings.values import (
     ConsoleSettings,
     DnsSettings,
     EngineSettings,
+    GroupSettings,
     KeyFiles,
     LogSettings,
     SecretFile,
     SecurityProtocol,
     Settings,
     SshSettings,
+    TopicNaming,
     TopicSettings,
     TunnelSettings,
 )
@@ -53,7 +55,7 @@ def _gone(environment: Mapping[str, str]) -> list[str]:
 
 
 class _Reading:
-    """One pass over the environment; a faulty value is noted and replaced, so that all faults are found."""
+    """One pass over the environment. A faulty value is noted and replaced, so that all faults are found."""
 
     def __init__(self, environment: Mapping[str, str], role: Role) -> None:
         self._environment = environment
@@ -149,7 +151,8 @@ def _settings(reading: _Reading) -> Settings:
         source=source,
         broker_patterns=patterns,
         destination=destination,
-        topics=reading.build(TopicSettings),
+        topics=_topics(reading),
+        groups=reading.build(GroupSettings),
         tunnel=_tunnel(reading, source, destination.cluster_id, patterns),
         dns=reading.build(DnsSettings),
         engine=reading.build(EngineSettings),
@@ -163,6 +166,12 @@ def _cluster(reading: _Reading, side: Side) -> ClusterSettings:
     protocol: SecurityProtocol = reading.named(f"{side.upper()}_SECURITY_PROTOCOL")
     unwanted = () if protocol.authenticated else ("api_key", "api_secret")
     return reading.build(ClusterSettings, side, unwanted, side=side, protocol=protocol)
+
+
+def _topics(reading: _Reading) -> TopicSettings:
+    naming: TopicNaming = reading.named("REPLICA_TOPICS_NAMING")
+    unwanted = () if naming is TopicNaming.SUFFIX else ("suffix",)
+    return reading.build(TopicSettings, None, unwanted, naming=naming)
 
 
 def _tunnel(
@@ -188,7 +197,7 @@ def _tunnel(
 
 
 def _certificate_files(reading: _Reading) -> CertificateFiles | None:
-    """All three, or none."""
+    """The three certificate files, or None; one or two of them are a fault."""
     files = reading.build(CertificateFiles)
     given = (files.authority, files.certificate, files.key)
     if any(given) and not all(given):

@@ -1,4 +1,4 @@
-"""From the text of one variable to its value: pure functions that raise ValueError with what is expected.
+"""Parsers of single variables: pure functions that raise ValueError with the expected form.
 
 Law: for a variable without a default, the empty text gives the empty value of its type. That is what a role sees of
 a variable that it does not need.
@@ -57,6 +57,20 @@ def regex(value: str) -> str:
         where = "" if error.pos is None else f" at character {error.pos + 1}"
         raise ValueError(f"expected a regular expression: {error.msg}{where}") from error
     return value
+
+
+def regexes(value: str) -> str:
+    """Regular expressions, comma separated, as one that matches what any of them does; a comma in brackets is its own.
+
+    MirrorMaker 2 lists topics and groups so.
+    """
+    parts = [regex(part.strip()) for part in _split(value)]
+    return "|".join(f"(?:{part})" for part in parts if part)
+
+
+def _split(value: str) -> list[str]:
+    """The text between commas that are neither escaped nor inside of brackets."""
+    return re.findall(r"((?:\\.|\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,])+)", value)
 
 
 def address(value: str) -> str:
@@ -143,6 +157,13 @@ def choice(kind: type[_Choice]) -> Callable[[str], _Choice]:
         return by_name[value.lower()]
 
     return parse_choice
+
+
+def yes_or_no(value: str) -> bool:
+    """True for yes, in upper or lower case."""
+    if value.lower() not in ("yes", "no", ""):
+        raise ValueError("expected yes or no")
+    return value.lower() == "yes"
 
 
 def matching(pattern: str, expected: str) -> Callable[[str], str]:

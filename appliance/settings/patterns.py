@@ -1,9 +1,9 @@
-"""Limits of SOURCE_BROKER_PATTERN: no domain that others share, no port on which no broker listens.
+"""Limits of SOURCE_BROKER_PATTERN: no domain that several owners share, and no port of another service.
 
-A pattern stands for names and ports that are not known yet. So it has to have a port of a broker that is named, and
-what else its range covers has to be harmless: no port below 1024, and none that another service is known by. A broker
-on such a port is named in SOURCE_BROKER_SERVERS, which makes the port a broker's, for patterns too. Hosted Kafka fits:
-one port for all brokers (9092 to 9098; 443 behind routes), or a range with one for each (14001 and on, 30000 and on).
+A pattern allows names and ports that are not known yet. So it must include a port of a named broker, and its other
+ports must be harmless: none below 1024, and none of another well-known service. If a broker uses such a port, name the
+broker in SOURCE_BROKER_SERVERS; the port is then allowed in patterns too. Hosted Kafka fits: one port for all brokers
+(9092 to 9098; 443 behind routes), or a range with one for each (14001 and on, 30000 and on).
 """
 
 import re
@@ -61,7 +61,7 @@ _SERVICES = {
     26257: "CockroachDB",
     27017: "MongoDB",
 }
-"""Ports from 1024 on that an inner network knows by a service which is no broker and often asks for no password."""
+"""Ports from 1024 on of well-known services that are no brokers and often need no password."""
 
 
 def pattern_faults(allowed: AllowedTargets) -> list[str]:

@@ -19,7 +19,7 @@ _SECRET_MAX = 4096
 """Largest secret in a file, in bytes."""
 
 _BYTE_ORDER_MARK = "\ufeff"
-"""Some editors put it, unseen, before UTF-8 text."""
+"""The invisible byte order mark that some editors put before UTF-8 text."""
 
 _PRIVATE = "expected an Ed25519 private key, as made by: ssh-keygen -t ed25519 -N ''"
 _PUBLIC = "expected Ed25519 public keys, one a line as in a .pub file"
@@ -95,7 +95,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     try:
         key = load_ssh_private_key(content, None)
     except TypeError as error:
-        raise ValueError(f"{_PRIVATE}: it has a passphrase, which nobody is there to type") from error
+        raise ValueError(f"{_PRIVATE}: it has a passphrase, which a service cannot enter") from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ValueError(f"{_PRIVATE}: no private key in it") from error
     if not isinstance(key, Ed25519PrivateKey):

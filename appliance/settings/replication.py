@@ -31,8 +31,15 @@ class Start(enum.StrEnum):
     LATEST = "latest"
 
 
+class TopicNaming(enum.StrEnum):
+    """The way in which a copy gets its name."""
+
+    SUFFIX = "suffix"
+    PREFIX = "prefix"
+
+
 class OnGap(enum.StrEnum):
-    """The reaction to a source that no longer holds the next record."""
+    """The reaction if the source no longer holds the next record."""
 
     STOP = "stop"
     RECORD = "record"
@@ -60,11 +67,31 @@ class TopicSettings:
             topic_suffix,
         ),
     ]
+    naming: Annotated[
+        TopicNaming,
+        Variable(
+            "REPLICA_TOPICS_NAMING",
+            "A copy's name: suffix, or prefix for <SOURCE_CLUSTER_ID>.topic as MirrorMaker 2 has it, without a suffix.",
+            Role.REPLICATOR,
+            choice(TopicNaming),
+            "suffix",
+        ),
+    ]
+    separator: Annotated[
+        str,
+        Variable(
+            "REPLICA_TOPICS_SEPARATOR",
+            "Characters between a topic's name and the suffix or prefix.",
+            Role.REPLICATOR,
+            matching(r"[._-]{1,10}", "at most 10 of the characters . _ -"),
+            ".",
+        ),
+    ]
     exclude_regex: Annotated[
         str,
         Variable(
             "REPLICA_TOPICS_EXCLUDE_REGEX",
-            "Topics to leave out, though they match: a regular expression for the whole name; empty: none.",
+            "Matching topics that are not copied: a regular expression for the whole name; empty: none.",
             Role.REPLICATOR,
             regex,
             "",
@@ -74,7 +101,7 @@ class TopicSettings:
         Start,
         Variable(
             "REPLICA_TOPICS_START",
-            "Begin of a partition's copy when the link is new: earliest or latest.",
+            "Start of a partition's copy when the link is new: earliest or latest.",
             Role.REPLICATOR,
             choice(Start),
             "earliest",
@@ -84,7 +111,7 @@ class TopicSettings:
         int,
         Variable(
             "REPLICATION_FACTOR",
-            "Replication factor of the topics made on the destination; -1: its brokers' default.",
+            "Replication factor of new topics at the destination; -1: its brokers' default.",
             Role.REPLICATOR,
             replication_factor,
             "-1",
@@ -114,7 +141,7 @@ class EngineSettings:
         int,
         Variable(
             "LANES",
-            "Transactional ids that copy side by side, fixed when the link is new; 0: one for each task.",
+            "Lanes (transactional ids that copy in parallel), fixed when the link is new; 0: one for each task.",
             Role.REPLICATOR,
             whole(0, 1000),
             "0",
@@ -123,14 +150,14 @@ class EngineSettings:
     tasks: Annotated[
         int,
         Variable(
-            "TASKS", "Spark tasks at once; 0: one for each core of this host.", Role.REPLICATOR, whole(0, 1000), "0"
+            "TASKS", "Number of Spark tasks; 0: one for each core of this host.", Role.REPLICATOR, whole(0, 1000), "0"
         ),
     ]
     summary_seconds: Annotated[
         float,
         Variable(
             "SLICE_SECONDS",
-            "How often the log says what each task has copied.",
+            "Seconds between two log lines with the records that each task has copied.",
             Role.REPLICATOR,
             seconds(1, 3600),
             "60",
@@ -140,7 +167,7 @@ class EngineSettings:
         float,
         Variable(
             "DISCOVERY_SECONDS",
-            "Time between two searches for new topics and partitions.",
+            "Seconds between two searches for new topics and partitions.",
             Role.REPLICATOR,
             seconds(0.1, 3600),
             "3",
@@ -150,7 +177,7 @@ class EngineSettings:
         float,
         Variable(
             "COMMIT_INTERVAL_MS",
-            "Longest time in milliseconds that a transaction gathers records.",
+            "Longest time for which a transaction gathers records, in milliseconds.",
             Role.REPLICATOR,
             milliseconds(1, 60_000),
             "25",
@@ -160,7 +187,7 @@ class EngineSettings:
         int,
         Variable(
             "COMMIT_BYTES",
-            "Bytes after which a transaction commits sooner.",
+            "Size at which a transaction commits before that time, in bytes.",
             Role.REPLICATOR,
             whole(2**16, 2**30),
             str(2**24),
@@ -170,7 +197,7 @@ class EngineSettings:
         int,
         Variable(
             "MAX_BYTES_PER_SECOND",
-            "Most bytes of records read from the source in a second; 0: no bound. Read again while copying.",
+            "Most bytes of records read from the source in a second; 0: no bound. Changes need no restart.",
             Role.REPLICATOR,
             whole(0, 2**40),
             "0",
@@ -180,7 +207,7 @@ class EngineSettings:
         float,
         Variable(
             "TRANSACTION_TIMEOUT_SECONDS",
-            "Time after which the destination aborts a transaction whose lane died.",
+            "Seconds after which the destination aborts the open transaction of a dead lane.",
             Role.REPLICATOR,
             seconds(1, 900),
             "60",
@@ -190,7 +217,7 @@ class EngineSettings:
         str,
         Variable(
             "SPARK_MASTER",
-            "The Spark that runs the tasks: local[*], spark://host:port or k8s://url.",
+            "Spark master of the tasks: local[*], spark://host:port or k8s://url.",
             Role.REPLICATOR,
             matching(
                 r"local(\[([0-9]+|\*)(,[0-9]+)?\])?|(spark|k8s)://\S+", "local[*], spark://host:port or k8s://url"
@@ -202,7 +229,7 @@ class EngineSettings:
         Secret,
         Variable(
             "SPARK_AUTHENTICATE_SECRET",
-            "The secret that all parts of a Spark cluster share; required with spark://host:port.",
+            "The shared secret of a Spark cluster; required with spark://host:port.",
             Role.REPLICATOR,
             secret,
             "",
@@ -213,7 +240,7 @@ class EngineSettings:
         str,
         Variable(
             "SPARK_DRIVER_HOST",
-            "Address of this host at which a Spark cluster reaches it; empty: that from which it reaches SPARK_MASTER.",
+            "Address at which the Spark cluster reaches this host; empty: the one from which it reaches SPARK_MASTER.",
             Role.REPLICATOR,
             address,
             "",
@@ -223,7 +250,7 @@ class EngineSettings:
         int,
         Variable(
             "SPARK_DRIVER_PORT",
-            "First of the three ports there that a Spark cluster dials; 0: any three.",
+            "First of the three ports there that the Spark cluster dials; 0: any three.",
             Role.REPLICATOR,
             whole(0, 65_533),
             "0",
@@ -259,7 +286,7 @@ class ConsoleSettings:
         Target,
         Variable(
             "CONSOLE_LISTEN",
-            "Address, host:port, of /health, /metrics and /status, which ask for no login. Port 0: a free one.",
+            "Address, host:port, of /health, /metrics and /status, which need no login. Port 0: a free one.",
             Role.REPLICATOR,
             listening_target,
             "127.0.0.1:8080",

@@ -1,4 +1,4 @@
-"""A text that must never be shown."""
+"""Secrets that mask themselves."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-r"""The grammar of setenv.sh: lines that every shell reads as they are read here, or that are refused.
+r"""The grammar of setenv.sh: lines that every shell reads in the same way; all others are refused.
 
 ::
 
@@ -6,9 +6,9 @@ r"""The grammar of setenv.sh: lines that every shell reads as they are read here
     value  = { "'" any but ' "'"  |  '"' { any but " \ $ `  |  \" \\ \$ \` } '"'  |  plain  |  \' }
     plain  = one or more of  A-Z a-z 0-9 _ . / : , + @ % = -
 
-What a shell would put something else in the place of, and all else that means something to it, is outside of the
-grammar: ``$``, a backtick, ``~``, ``\``, ``;``, ``&``, ``|``, brackets, patterns. A value has one line, and no control
-characters but tabs. The source is POSIX, Shell Command Language, section 2.2, Quoting.
+Everything that a shell would expand or interpret is outside of the grammar: ``$``, a backtick, ``~``, ``\``, ``;``,
+``&``, ``|``, brackets, patterns. A value has one line, and no control characters but tabs. The source is POSIX, Shell
+Command Language, section 2.2, Quoting.
 """
 
 import re
@@ -48,7 +48,7 @@ def read_lines(text: str) -> Iterator[Line]:
 
 
 def check_one_line(value: str) -> None:
-    """See that a line can hold ``value``.
+    """Check that a line can hold ``value``.
 
     Raises:
         ValueError: it cannot.

@@ -1,11 +1,11 @@
 """The strength of a secret that people choose: the guesses it withstands, as zxcvbn estimates them.
 
-Law: to guess a secret is to guess every part of it, so a part that withstands enough guesses will do. What is judged
-is a part: without the separators between words, which guessers try first; without what has been there before, which the
-estimator would count again; and no more than 72 characters, since its time grows with their square.
+Law: a guess of a secret includes a guess of every part, so one strong part is enough. The judged part is the secret
+without separators between words, which guessers try first; without repetitions, which the estimator would count again;
+and without characters after the 72nd, because the estimator's time grows with the square of the length.
 
-The source is Wheeler, zxcvbn: Low-Budget Password Strength Estimation, USENIX Security 2016. A secret of random
-characters counts 10 guesses for each, at least: far less than it withstands.
+The source is Wheeler, zxcvbn: Low-Budget Password Strength Estimation, USENIX Security 2016. For random characters it
+counts at least 10 guesses each, far fewer than they withstand.
 """
 
 import base64
@@ -21,7 +21,7 @@ GUESSES_MIN = 2**90
 _JUDGED = 72
 _LOOKED_AT = 1024
 _REPEATED = 5
-"""Characters from which on a repetition is one."""
+"""Shortest text, in characters, that counts as a repetition."""
 
 _FINDINGS = {
     "dictionary": "common words",
@@ -34,7 +34,7 @@ _FINDINGS = {
 """Our words for the estimator's patterns."""
 
 _KNOWN = ("kafka", "replicator", "replication", "tunnel", "shared", "secret", "source", "destination", "cluster")
-"""Words that anyone connects with a link."""
+"""Words that an attacker would connect with a link."""
 
 
 def weakness(secret: str, names: Iterable[str] = ()) -> str | None:
@@ -56,7 +56,7 @@ def weakness(secret: str, names: Iterable[str] = ()) -> str | None:
 
 @functools.cache
 def new_secret(_variable: str) -> str:
-    """A strong one for a variable, 264 random bits in base64; the same in each fault of a process."""
+    """A strong secret for a variable, 264 random bits in base64; the same in each fault of a process."""
     return base64.b64encode(secrets.token_bytes(33)).decode()
 
 

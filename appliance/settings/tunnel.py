@@ -31,7 +31,7 @@ class CertificateFiles:
         Path,
         Variable(
             "TUNNEL_AUTHORITY_FILE",
-            "PEM file of the authority that signs both ends' certificates; empty: they are made from SHARED_SECRET.",
+            "PEM file of the authority of both ends' certificates; empty: certificates are derived from SHARED_SECRET.",
             TUNNEL_ENDS,
             optional(Path),
             "",
@@ -43,7 +43,7 @@ class CertificateFiles:
     ]
     key: Annotated[
         Path,
-        Variable("TUNNEL_KEY_FILE", "PEM file of the private key that belongs to it.", TUNNEL_ENDS, optional(Path), ""),
+        Variable("TUNNEL_KEY_FILE", "PEM file of that certificate's private key.", TUNNEL_ENDS, optional(Path), ""),
     ]
 
 
@@ -55,7 +55,7 @@ class KeyFiles:
         Path,
         Variable(
             "TUNNEL_SSH_KEY_FILE",
-            "File of the private SSH key that logs in there.",
+            "File of the private SSH key for that login.",
             Role.DESTINATION,
             optional(Path),
             "",
@@ -65,7 +65,7 @@ class KeyFiles:
         Path,
         Variable(
             "TUNNEL_SSH_HOST_KEYS_FILE",
-            "File of the public host keys of which that server has one, a line each as in a .pub file.",
+            "File of that server's accepted public host keys, a line each as in a .pub file.",
             Role.DESTINATION,
             optional(Path),
             "",
@@ -112,7 +112,7 @@ class TunnelSettings:
         str,
         Variable(
             "DESTINATION_SIDE_TUNNEL_IP",
-            "Address of the destination VM, as the source VM sees it: the firewall rule lets it in.",
+            "Address of the destination VM, as the source VM sees it; the firewall rule admits it.",
             TUNNEL_ENDS,
             address,
         ),
@@ -121,7 +121,7 @@ class TunnelSettings:
         Secret,
         Variable(
             "SHARED_SECRET",
-            "The secret that both VMs share; make one with: openssl rand -base64 33",
+            "The shared secret of both VMs; make one with: openssl rand -base64 33",
             TUNNEL_ENDS,
             secret,
             confidential=True,
@@ -131,7 +131,7 @@ class TunnelSettings:
         Secret,
         Variable(
             "SHARED_SECRET_PREVIOUS",
-            "While SHARED_SECRET is being changed: the one before, until the source VM has the new one.",
+            "The previous SHARED_SECRET during a change, until the source VM has the new one.",
             Role.DESTINATION,
             secret,
             "",
@@ -156,7 +156,7 @@ class TunnelSettings:
         Target | None,
         Variable(
             "TUNNEL_RESOLVER",
-            "DNS server, host:port, that tells the source VM its brokers' addresses; empty: the system's.",
+            "DNS server, host:port, from which the source VM gets its brokers' addresses; empty: the system's.",
             Role.SOURCE,
             optional(Target.parse),
             "",
@@ -186,7 +186,7 @@ class TunnelSettings:
         int,
         Variable(
             "TUNNEL_CONNECTIONS_MAX",
-            "Most connections through the tunnel at once.",
+            "Most simultaneous connections through the tunnel.",
             TUNNEL_ENDS,
             whole(1, 1_000_000),
             "4096",
@@ -196,7 +196,7 @@ class TunnelSettings:
         float,
         Variable(
             "TUNNEL_IDLE_SECONDS",
-            "Longest time that a connection may carry nothing; Kafka's own ends give it up after ten minutes.",
+            "Longest idle time of a connection, in seconds; Kafka's own ends close it after ten minutes.",
             TUNNEL_ENDS,
             seconds(1, 86400),
             "900",
@@ -206,7 +206,7 @@ class TunnelSettings:
         Target,
         Variable(
             "TUNNEL_STATUS_LISTEN",
-            "Address, host:port, of this end's /health and /metrics, which ask for no login. Port 0: a free one.",
+            "Address, host:port, of this end's /health and /metrics, which need no login. Port 0: a free one.",
             TUNNEL_ENDS,
             listening_target,
             "127.0.0.1:8081",

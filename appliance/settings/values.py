@@ -1,4 +1,4 @@
-"""All settings of a link, as the rest of the appliance sees them: parsed once, frozen, already checked."""
+"""The settings of a link, parsed once, frozen and checked."""
 
 import enum
 from dataclasses import dataclass
@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 from appliance.settings.clusters import ClusterSettings, SaslMechanism, SecurityProtocol
-from appliance.settings.parsers import choice, listed, matching
-from appliance.settings.replication import ConsoleSettings, EngineSettings, OnGap, Start, TopicSettings
+from appliance.settings.groups import GroupSettings
+from appliance.settings.parsers import choice, listed, matching, yes_or_no
+from appliance.settings.replication import ConsoleSettings, EngineSettings, OnGap, Start, TopicNaming, TopicSettings
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import TargetPattern
@@ -20,6 +21,7 @@ __all__ = [
     "ConsoleSettings",
     "DnsSettings",
     "EngineSettings",
+    "GroupSettings",
     "KeyFiles",
     "LogFormat",
     "LogSettings",
@@ -32,6 +34,7 @@ __all__ = [
     "Side",
     "SshSettings",
     "Start",
+    "TopicNaming",
     "TopicSettings",
     "TunnelSettings",
 ]
@@ -57,13 +60,13 @@ class LogSettings:
 
     format: Annotated[
         LogFormat,
-        Variable("LOG_FORMAT", "Form of the log lines: text or json.", EVERY_ROLE, choice(LogFormat), "text"),
+        Variable("LOG_FORMAT", "Format of the log lines: text or json.", EVERY_ROLE, choice(LogFormat), "text"),
     ]
     level: Annotated[
         str,
         Variable(
             "LOG_LEVEL",
-            "Lowest level that is logged: debug, info, warning or error.",
+            "Lowest log level: debug, info, warning or error.",
             EVERY_ROLE,
             matching("debug|info|warning|error", "debug, info, warning or error"),
             "info",
@@ -82,7 +85,7 @@ class SecretFile:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All of setenv.sh, its variables in the order of the template.
+    """The values of setenv.sh, in the order of the template.
 
     ``replicator`` names this link in the destination cluster: ``replicator-<SOURCE_CLUSTER_ID>``. Values that the
     reading role does not need, and the environment does not give, are empty: ``""``, ``Secret("")``, ``()``.
@@ -95,7 +98,7 @@ class Settings:
         tuple[TargetPattern, ...],
         Variable(
             "SOURCE_BROKER_PATTERN",
-            "Names under which more brokers may appear: *.domain:port or *.domain:first-last, comma separated.",
+            "Names of further brokers: *.domain:port or *.domain:first-last, comma separated.",
             TUNNEL_ENDS,
             listed(TargetPattern.parse),
             "",
@@ -105,7 +108,7 @@ class Settings:
         Route,
         Variable(
             "SOURCE_ROUTE",
-            "Way to the source brokers: tunnel, or direct where no tunnel is needed.",
+            "Route to the source brokers: tunnel, or direct if no tunnel is needed.",
             Role.REPLICATOR,
             choice(Route),
             "tunnel",
@@ -113,6 +116,17 @@ class Settings:
     ]
     destination: Annotated[ClusterSettings, Side.DESTINATION]
     topics: TopicSettings
+    groups: GroupSettings
+    mirror_formats: Annotated[
+        bool,
+        Variable(
+            "MM2_FORMATS",
+            "Write MirrorMaker 2's checkpoints and heartbeats, for programs that use its Java client: yes or no.",
+            Role.REPLICATOR,
+            yes_or_no,
+            "no",
+        ),
+    ]
     tunnel: TunnelSettings
     dns: DnsSettings
     engine: EngineSettings

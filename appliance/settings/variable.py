@@ -60,7 +60,7 @@ class BothSides:
 
     @classmethod
     def of(cls, variable: Variable[object], destination_roles: Role) -> "BothSides":
-        """The two made from one; it has the source's roles, no side in its name, and maybe ``{side}`` in its reason."""
+        """The two variables made from ``one``, which has the source's roles; ``{side}`` may be in its reason."""
         source, destination = (
             replace(variable, name=f"{side.upper()}_{variable.name}", reason=variable.reason.format(side=side))
             for side in Side
@@ -76,7 +76,7 @@ def declared(kind: type, side: Side | None = None) -> dict[str, tuple[Variable[o
 
 
 def declared_within(kind: type, side: Side | None = None) -> Iterator[Variable[object]]:
-    """All variables of a dataclass and of the dataclasses in its fields, in the order of the fields."""
+    """The variables of a dataclass and of the dataclasses in its fields, in the order of the fields."""
     for hint in typing.get_type_hints(kind, include_extras=True).values():
         yield from _variables(hint, side)
         parts = typing.get_args(hint) or (hint,)

@@ -1,4 +1,4 @@
-"""The facts of each cluster, collected by a few requests to each broker, however many partitions there are."""
+"""Collect the facts of both clusters, with a few requests to each broker for any number of partitions."""
 
 import asyncio
 import contextlib
@@ -15,6 +15,7 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
+from appliance.status.heartbeat import newest_heartbeat
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.open_transactions import OpenTransactionWatch
 from appliance.status.tail import PositionsTail
@@ -31,7 +32,8 @@ class SourceFactsCollector:
         self._open_transactions = OpenTransactionWatch(cluster)
 
     async def collect(self, positions: Mapping[Partition, Position]) -> SourceFacts:
-        """Collect the facts. ``positions`` are those of the last time: what is copied to its end is not asked about.
+        """Collect the facts. ``positions`` are those of the last collection: completely copied partitions are not
+        queried.
 
         Raises:
             ApplianceError: no broker lists the topics. One that does not answer for its own partitions
@@ -48,7 +50,7 @@ class SourceFactsCollector:
         asking = [self._ask(metadata, leader, led, positions) for leader, led in by_leader.items()]
         answers = await asyncio.gather(*asking)
         if any(isinstance(answer, TimedOut) for answer in answers):
-            await self._cluster.close()  # an answer that is missing on a connection would delay all that follow it
+            await self._cluster.close()  # a missing answer on a connection would delay all later ones
         for led, answer in zip(by_leader.values(), answers, strict=True):
             if isinstance(answer, ApplianceError):
                 unanswered |= dict.fromkeys(led, str(answer))
@@ -83,7 +85,7 @@ class SourceFactsCollector:
 
 
 class DestinationFactsCollector:
-    """Collects what the destination remembers."""
+    """Collects the link's records at the destination."""
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
         self._cluster = cluster
@@ -91,6 +93,7 @@ class DestinationFactsCollector:
         self._tail = PositionsTail(cluster, naming.positions_topic)
         self._registry = Registry(cluster, naming.replicator)
         self._open_transactions = OpenTransactionWatch(cluster)
+        self._heartbeats = naming.heartbeats_topic if naming.mirror_formats else ""
 
     async def collect(self) -> DestinationFacts:
         """Collect the facts.
@@ -115,7 +118,8 @@ class DestinationFactsCollector:
         owners = tuple(checkpoint.owner for checkpoint in self._tail.checkpoints)
         topic = PositionsTopic(self._name, await self._policy(), self._tail.checkpoints) if owners else None
         held = {lane: name for (_, lane), name in holding.items()}
-        return DestinationFacts(metadata, topic, dict(self._registry.claims), positions, gaps, owners, held)
+        heartbeat = await newest_heartbeat(self._cluster, metadata, self._heartbeats)
+        return DestinationFacts(metadata, topic, dict(self._registry.claims), positions, gaps, owners, held, heartbeat)
 
     async def _policy(self) -> str:
         """The cleanup policy of the positions topic; empty when the cluster does not say."""

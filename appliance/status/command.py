@@ -1,4 +1,4 @@
-"""``appliance status``: the snapshot at the terminal, once or again and again; no replicator need run."""
+"""``appliance status``: the snapshot at the terminal, once or repeatedly; it needs no running replicator."""
 
 import argparse
 import asyncio
@@ -12,6 +12,7 @@ from rich.live import Live
 from appliance.errors import ApplianceError
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.command import Command, with_settings
+from appliance.runtime.stopping import unless_stopped
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from appliance.status.model.document import document
@@ -31,23 +32,16 @@ Show = Callable[[Snapshot], None]
 async def run_status(
     settings: Settings, topics: Collection[str], as_json: bool, watch: bool, stopping: asyncio.Event
 ) -> int:
-    """Look and print; the exit code: 0 when all is copied or being copied.
+    """Collect and print; the exit code is 0 when all is copied or being copied.
 
     Raises:
         ApplianceError: there is no such topic.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         watcher = Watcher(settings, source, destination)
-        working = asyncio.create_task(_status(watcher, topics, as_json, watch), name="status")
-        stopped = asyncio.create_task(stopping.wait(), name="status-stopping")
-        try:
-            await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                return await working
-        finally:
-            for task in (working, stopped):
-                task.cancel()
-            await asyncio.gather(working, stopped, return_exceptions=True)
+        code = await unless_stopped(stopping, _status(watcher, topics, as_json, watch))
+        if code is not None:
+            return code
         return 1 if watcher.snapshot is None else _exit_code(_chosen(watcher.snapshot, topics))
 
 
@@ -98,14 +92,14 @@ def _shower(as_json: bool, watching: contextlib.ExitStack | None = None) -> Show
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
     command.add_argument("--json", action="store_true", help="print JSON with every partition instead of a table")
-    command.add_argument("--watch", action="store_true", help="look again every 2 s until Ctrl-C")
+    command.add_argument("--watch", action="store_true", help="show it again every 2 s until Ctrl-C")
 
 
 STATUS = Command(
-    "Says from what both clusters have committed, per topic and partition: copied, lag in records and seconds, "
-    "rate, what is stopped, why and since when, gaps, and which replicator has which lane. No replicator need run. "
-    "What cannot be known is unknown, never 0. Exit code 0 when all is copied or being copied; 1 when something is "
-    "stopped or unknown, or no replicator of the link has ever run.",
+    "Shows for each topic and partition, from committed facts of both clusters: copied records, lag in records and "
+    "seconds, rate, stops with reason and time, gaps, and the owner of each lane. It needs no running replicator. "
+    "An unknown value is shown as unknown, never as 0. Exit code 0 if all is copied or being copied; 1 if something "
+    "is stopped or unknown, or no replicator of the link has ever run.",
     with_settings(
         Role.REPLICATOR,
         lambda settings, parsed, stopping: run_status(settings, parsed.topic, parsed.json, parsed.watch, stopping),

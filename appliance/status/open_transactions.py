@@ -1,4 +1,4 @@
-"""Partitions that an open transaction holds up, found by comparing two collections."""
+"""Find partitions that an open transaction holds up, by comparing two collections."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ _NAMING_SECONDS = 3.0
 class OpenTransactionWatch:
     """One cluster's last stable offsets, kept from one collection to the next.
 
-    Producers that write in transactions have one open most of the time, but each time another one. So only a last
+    Transactional producers have a transaction open most of the time, but a different one each time. So only a last
     stable offset that has not moved since the last collection is worth a request.
     """
 

@@ -1,7 +1,7 @@
-"""The replicator's pages: health, metrics and the snapshot over HTTP, on CONSOLE_LISTEN.
+"""The replicator's pages over HTTP, on CONSOLE_LISTEN: health, metrics and the snapshot.
 
-Whatever goes wrong here does not disturb the replicator. A port that is taken, or a defect of ours, is logged once and
-tried again. A cluster that does not answer is part of the snapshot, and the replicator logs it itself.
+No failure here disturbs the replicator. A taken port, or a defect of ours, is logged once and tried again. A cluster
+that does not answer is shown in the snapshot, and the replicator logs it itself.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from appliance.failover.newest_groups import NewestGroups
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page
@@ -32,10 +33,10 @@ _PARTITIONS_A_SECOND = 700
 
 
 @contextlib.asynccontextmanager
-async def console(settings: Settings, bound: Bound) -> AsyncIterator[None]:
+async def console(settings: Settings, bound: Bound, newest: NewestGroups) -> AsyncIterator[None]:
     """Watch and serve while the block runs."""
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        watcher = Watcher(settings, source, destination, bound)
+        watcher = Watcher(settings, source, destination, bound, newest)
         server = HttpServer(Pages(watcher).page)
         async with in_background(
             log,

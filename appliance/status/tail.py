@@ -1,7 +1,7 @@
 """The positions topic, read on from where the last collection ended, by one Fetch to each leader.
 
-It fences nobody. Only the newest record of a key counts, so of the thousands of records that a busy link writes between
-two collections only the last of each partition is decoded.
+It fences no lane. Only the newest record of a key counts, so of the thousands of records between two collections, only
+the last of each partition is decoded.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class PositionsTail:
     async def advance(self, metadata: Metadata) -> None:
         """Read what has been committed since, to its end; ``metadata`` is the destination's.
 
-        Cut off at any await it goes on from there the next time. A topic that is not there leaves no checkpoints.
+        If it is cancelled at any await, the next call continues there. Without the topic there are no checkpoints.
 
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
@@ -76,7 +76,7 @@ class PositionsTail:
             behind -= {fetched.partition[1] for fetched in everything if self._take(fetched)}
 
     def _take(self, fetched: Fetched) -> bool:
-        """Add what was fetched of a lane; true when that was all there is."""
+        """Add the fetched records of a lane; True if there are no more."""
         topic, lane = fetched.partition
         checkpoint = self.checkpoints[lane]
         check(fetched.error, f"fetch {topic}-{lane}")

@@ -5,7 +5,9 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TypeVar
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, TimedOut
+from appliance.failover.group_service import group_sync
+from appliance.failover.newest_groups import NewestGroups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.settings.bound import Bound
@@ -13,7 +15,7 @@ from appliance.settings.values import Settings
 from appliance.status.collect import DestinationFactsCollector, SourceFactsCollector, now
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Observation, SourceFacts
-from appliance.status.model.snapshot import Snapshot
+from appliance.status.model.snapshot import Fault, Snapshot
 
 _SOURCE_SECONDS = 10.0
 _DESTINATION_SECONDS = 30.0
@@ -26,9 +28,14 @@ class Watcher:
     """One watcher of a link, on connections of its own."""
 
     def __init__(
-        self, settings: Settings, source: KafkaCluster, destination: KafkaCluster, bound: Bound | None = None
+        self,
+        settings: Settings,
+        source: KafkaCluster,
+        destination: KafkaCluster,
+        bound: Bound | None = None,
+        newest: NewestGroups | None = None,
     ) -> None:
-        """``bound`` is the running replicator's; None: the settings' own."""
+        """``bound`` and ``newest`` are the running replicator's; None: the settings' own, and a look at the groups."""
         naming = Naming.of(settings)
         self.snapshot: Snapshot | None = None
         self._settings = settings
@@ -39,9 +46,11 @@ class Watcher:
         self._destination_collector = DestinationFactsCollector(destination, naming)
         self._source_observed: Observation[SourceFacts] = Observation()
         self._destination_observed: Observation[DestinationFacts] = Observation()
+        self._groups = newest or NewestGroups()
+        self._looking = group_sync(settings, source, destination) if newest is None else None
 
     async def collect(self) -> Snapshot:
-        """Collect, and keep the snapshot. Both clusters at once: a lag is the difference at one moment."""
+        """Collect from both clusters at once, since a lag is a difference at one moment; keep the snapshot."""
         known = self._destination_observed.facts
         async with asyncio.TaskGroup() as group:
             source = group.create_task(
@@ -66,14 +75,32 @@ class Watcher:
         snapshot = compose(self._settings, self._source_observed, self._destination_observed, self.snapshot, now())
         if self._bound is not None:
             snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
+        if self._settings.groups.wanted:
+            snapshot = await self._with_groups(snapshot)
         self.snapshot = snapshot
         return snapshot
+
+    async def _with_groups(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the groups: those that the replicator knows, else as they are now."""
+        if self._looking is not None:
+            try:
+                async with asyncio.timeout(_DESTINATION_SECONDS):
+                    await self._looking.look()
+            except ApplianceError as error:
+                self._groups.unseen(error)
+            except TimeoutError:
+                self._groups.unseen(TimedOut(f"the groups were not told within {_DESTINATION_SECONDS:g} s"))
+            else:
+                self._groups.seen(self._looking.plans.values(), self._looking.failures.values())
+        problem, before = self._groups.problem, self.snapshot.groups_unknown if self.snapshot else None
+        unknown = Fault(problem, before.since if before else snapshot.at) if problem else None
+        return replace(snapshot, groups=self._groups.plans, groups_unknown=unknown)
 
 
 async def _observe(
     collecting: Awaitable[_Facts], cluster: KafkaCluster, before: Observation[_Facts], timeout: float
 ) -> Observation[_Facts]:
-    """The facts now, or those of the last time with the reason why there are none now."""
+    """The present facts, or the last ones with the reason why there are none now."""
     try:
         async with asyncio.timeout(timeout):
             return Observation(await collecting)

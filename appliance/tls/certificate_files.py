@@ -1,6 +1,6 @@
 """An end's certificate from files, as an authority of the operator's has signed it.
 
-Checked here is all that the other end would refuse, or that only this VM can see: that the key is private and
+These are checked, because the other end would refuse them or only this VM can see them: that the key is private and
 belongs to the certificate, that the certificate is valid now, and that its SAN holds exactly one URI, this end's name
 in this link (``certificates.peer_name``). Whether the other end's certificate is signed by one of the authorities, TLS
 decides; with the old and the new one in the file, an authority can be changed while connections come and go.
@@ -59,7 +59,7 @@ def _read(kind: str, path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             if kind == "KEY" and os.fstat(file.fileno()).st_mode & _OTHERS:
-                raise _fault(kind, path, f"a key that nobody else can read: chmod o= {path}")
+                raise _fault(kind, path, f"a key that no other user can read: chmod o= {path}")
             return file.read()
     except OSError as error:
         raise _fault(kind, path, f"a readable PEM file: {error.strerror}") from error

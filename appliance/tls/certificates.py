@@ -10,12 +10,12 @@ The scalar is the CA's private key on NIST P-256; taking 128 bits more than the 
 role and the link in the SAN as ``replicator-link://<link>/<role>``, good only for a TLS server (source) or only for a
 TLS client (destination).
 
-Both are valid from and to fixed days, far away: a holder of the secret can sign another, so that an expiry would
-protect nothing, and a start taken from a clock that is wrong for a moment would break the link until a restart. The
-first flight proves that an end is there now. Revoking means changing the secret.
+Both are valid between fixed, distant days. An expiry would protect nothing, because a holder of the secret can sign
+another certificate. A start taken from a momentarily wrong clock would break the link until a restart. The first flight
+proves that an end is present now. Revoking means changing the secret.
 
-Only a peer that knows the secret sees a certificate (``first_flight``). Guesses of the secret can be tried at home
-against a recorded ClientHello: this is why its derivation is memory-hard and why a weak secret is refused.
+Only a peer that knows the secret sees a certificate (``first_flight``). An attacker can test guesses of the secret
+offline against a recorded ClientHello, so its derivation is memory-hard, and a weak secret is refused.
 """
 
 import datetime

@@ -1,12 +1,11 @@
 """TLS as a function of bytes: ciphertext and plaintext in and out, no IO.
 
-asyncio's own TLS transport cannot end one direction: it has no ``write_eof``, and it answers the peer's close_notify
-by closing. TLS 1.3 can: a close_notify ends only the direction in which it travels (RFC 8446, section 6.1). OpenSSL
-does it too, with one trap: ``SSL_shutdown``, which ``unwrap`` calls a second time to look for the peer's
-close_notify, throws away any application data that it finds on the way. It finds none here, because ``receive``
-decrypts everything that it is given at once, so that OpenSSL never holds a whole record when ``send_eof`` is called.
-On a real socket this could not be promised, therefore the memory BIOs; they also cost no more than asyncio's, which
-uses the same.
+asyncio's own TLS transport cannot end one direction: it has no ``write_eof``, and it answers the peer's close_notify by
+closing. TLS 1.3 can: a close_notify ends only the direction in which it travels (RFC 8446, section 6.1). OpenSSL
+supports it too, with one trap: ``unwrap`` calls ``SSL_shutdown`` a second time to look for the peer's close_notify, and
+this discards any application data before it. Here there is none, because ``receive`` decrypts all its input at once, so
+OpenSSL never holds a whole record when ``send_eof`` is called. On a real socket this could not be promised, therefore
+the memory BIOs; they also cost no more than asyncio's, which uses the same.
 """
 
 import ssl
@@ -64,7 +63,7 @@ class TlsLayer:
             self._clear()
 
     def receive(self, ciphertext: bytes | memoryview) -> bytes:
-        """All the plaintext that ``ciphertext`` completes.
+        """The plaintext of all records that ``ciphertext`` completes.
 
         Raises:
             IdentityRefused: one end does not accept the other's certificate.
@@ -126,7 +125,7 @@ class TlsLayer:
         self.handshaken = True
 
     def _clear(self) -> None:
-        """Leave nothing for the next connection: take what is written, drop what follows an end or a fault."""
+        """Empty the BIOs for the next connection: take the written bytes, and drop bytes after an end or a fault."""
         self._ready += _OUTGOING.read()
         _INCOMING.read()
 

@@ -1,8 +1,8 @@
 """The first flight of TLS 1.3, and where in it a client proves that it knows the secret; pure.
 
 The server answers a ClientHello only if its legacy_session_id is a token that was made with the link's key, now, and
-for exactly this ClientHello. To any other client it sends nothing: no certificate, no alert. No one can put the token
-of one ClientHello on another: the random number and the key share are under its seal.
+for exactly this ClientHello. To any other client it sends nothing: no certificate, no alert. The token covers the
+random number and the key share, so it cannot be moved to another ClientHello.
 
 Layout of what goes in clear text (RFC 8446, sections 4.1.2, 4.1.3 and 5.1)::
 
@@ -19,9 +19,9 @@ ends, and the line looks as ordinary TLS 1.3 does. The token::
     token    tag | time XOR the first 8 bytes of HMAC-SHA256(time key, tag)
     time     u64, milliseconds since 1970
 
-Keys are agreed on by that of which the client sends a share in its first flight: X25519 or its post-quantum hybrid. A
-hello with another share, or with none, so that the server would have to ask for one, is refused before OpenSSL sees it;
-so is a server that asks (section 4.1.4). A finite field of 8192 bits would take an end a tenth of a second.
+The key exchange uses the share in the client's first flight: X25519 or its post-quantum hybrid. A hello with another
+share, or without one, is refused before OpenSSL sees it; so is a server that asks for another share (section 4.1.4). A
+finite field of 8192 bits would cost an end a tenth of a second.
 """
 
 import hmac

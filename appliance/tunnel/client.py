@@ -1,8 +1,8 @@
-"""The destination VM's end: endpoints on loopback, each of which stands for one source broker.
+"""The destination VM's end: endpoints on loopback, one for each port of a source broker.
 
-While the server is away, connections are refused at once by a reset rather than left hanging, so that Kafka clients
-see at once a broker that is down. Every connection to an endpoint becomes one TLS connection to the
-server, over TCP or in a channel of an SSH connection (``dialler``).
+While the server is away, connections are reset at once instead of left hanging, so that Kafka clients see a broker that
+is down. Every connection to an endpoint becomes one TLS connection to the server, over TCP or in a channel of an SSH
+connection (``dialler``).
 """
 
 import asyncio
@@ -51,7 +51,7 @@ log = logging.getLogger("appliance.tunnel")
 SSH_LINES = (
     (
         HostKeyDiffers,
-        "SSH server refused, it is not who it has to be: check TUNNEL_SSH, and that TUNNEL_SSH_HOST_KEYS_FILE holds "
+        "SSH server refused, it has no pinned host key: check TUNNEL_SSH, and that TUNNEL_SSH_HOST_KEYS_FILE holds "
         "its Ed25519 host key",
     ),
     (
@@ -67,7 +67,7 @@ SSH_LINES = (
         "authorized_keys",
     ),
 )
-"""The line to log for each fault of the SSH server that carries the tunnel, with the change to make."""
+"""The log line for each fault of the SSH server that carries the tunnel, with the remedy."""
 
 _SERVER_LINES = (
     *SSH_LINES,
@@ -117,7 +117,7 @@ class TunnelClient:
         self._listeners: list[Listener] = []
 
     async def open_endpoint(self, target: Target, address: str, port: int) -> int:
-        """Carry what connects to ``address`` and ``port`` (0 for any) to ``target``; the port that it got.
+        """Carry connections to ``address`` and ``port`` (0 for any) to ``target``; return the port.
 
         Raises:
             SettingsError: the system does not give it.
@@ -127,7 +127,7 @@ class TunnelClient:
         return listener.port
 
     async def drain(self, seconds: float) -> None:
-        """Close every endpoint, let the connections that run end within ``seconds``, end the rest."""
+        """Close every endpoint, wait ``seconds`` for open connections to end, then reset the rest."""
         for listener in self._listeners:
             await listener.close()
         await self._connections.drain(seconds)

@@ -1,4 +1,4 @@
-"""The connections of one end: each has a task, each task an owner."""
+"""The connections of one end: each has a task, and each task an owner."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The destination VM's way to a target: the dial to the tunnel server, by TCP or inside SSH, and the CONNECT."""
+"""The destination VM's path to a target: the dial to the tunnel server, by TCP or inside SSH, and the CONNECT."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class TcpDialler:
         self._timeouts = timeouts
 
     async def login(self) -> None:
-        """Nothing to do: no SSH server is on the way."""
+        """Do nothing: no SSH server is on the way."""
 
     async def dial(self, make: Callable[[], _Kind]) -> _Kind:
         """Connect the channel that ``make`` makes.
@@ -48,7 +48,7 @@ class TcpDialler:
         return await dial((self._server.host.strip("[]"),), self._server.port, self._timeouts.dial, make)
 
     async def close(self) -> None:
-        """Nothing to do: each channel has an owner of its own."""
+        """Do nothing: each channel has an owner of its own."""
 
 
 def dialler(settings: TunnelSettings, timeouts: Timeouts) -> Dialler:

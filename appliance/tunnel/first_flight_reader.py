@@ -1,6 +1,6 @@
-"""Connections that were accepted, until their first flight has come: each goes on as a channel, or ends in silence.
+"""Accepted connections, until their first flight has arrived: each becomes a channel, or is closed silently.
 
-This is all that a stranger can cost the server, so it is little: no task, no TLS, no byte sent.
+A stranger gets no further than this, so it costs little: no task, no TLS, no byte sent.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class FirstFlights:
         self._of_one: dict[str, dict[FirstFlightReader, None]] = {}
 
     def admits(self, host: str) -> bool:
-        """True if one more connection from ``host`` may be read; the oldest one may have to go for it."""
+        """True if one more connection from ``host`` may be read; the oldest one may be closed for it."""
         room = self._pending.room(host)
         if room is not Room.FREE:
             self._pending.refused(host)
@@ -55,7 +55,7 @@ class FirstFlights:
         return False
 
     def _replaced(self, crowd: "dict[FirstFlightReader, None] | None") -> bool:
-        """Close the oldest of a crowd, if there is one; of all, the oldest that is not from the peer's address."""
+        """Close the oldest connection of a crowd; of all connections, the oldest that is not the peer's."""
         for reader in crowd or ():
             if crowd is not self._under_way or not self._pending.expects(reader.host):
                 reader.abort()
@@ -67,13 +67,13 @@ class FirstFlights:
         return FirstFlightReader(self)
 
     def begun(self, reader: "FirstFlightReader") -> None:
-        """The connection of ``reader`` stands."""
+        """Register ``reader``, whose connection is established."""
         self._under_way[reader] = None
         self._of_one.setdefault(reader.host, {})[reader] = None
         self._pending.arrived(reader.host)
 
     def over(self, reader: "FirstFlightReader", error: ApplianceError | None) -> None:
-        """Nothing more is read by ``reader``; ``error`` is why, unless a proof has come."""
+        """Remove ``reader``, which has ended; ``error`` is the reason, None after a proof."""
         del self._under_way[reader]
         crowd = self._of_one[reader.host]
         del crowd[reader]
@@ -113,7 +113,7 @@ class FirstFlightReader(asyncio.BufferedProtocol):
         return READ_BUFFER[:FIRST_READ_SIZE]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Called by asyncio: so many bytes were read."""
+        """Called by asyncio: ``nbytes`` bytes were read."""
         if self._over:
             return
         self._received += bytes(READ_BUFFER[:nbytes])

@@ -1,7 +1,7 @@
-"""One log line for each change of state, not for each connection: a Kafka client tries again many times a second.
+"""A log of outages: one line for each change of state, because a Kafka client retries many times a second.
 
-A stranger can change state at will, by failing in another way each time or from another address. So that this does not
-fill the disk, the lines a minute are limited, and the next one after a gap says how many it stands for.
+A stranger can change the state at will, by failing in another way or from another address each time. To protect the
+disk, the lines a minute are limited, and the next line after a gap gives the number of suppressed ones.
 """
 
 import logging
@@ -42,7 +42,7 @@ class OutageLog:
         self._left_out = 0
 
     def failed(self, subject: str, error: ApplianceError) -> None:
-        """``subject`` has failed by ``error``."""
+        """Record that ``subject`` has failed with ``error``."""
         line = next((line for kind, line in self._lines if isinstance(error, kind)), "tunnel connection refused")
         if self._faults.pop(subject, None) != line:
             self._log(logging.WARNING, line, {self._kind: subject, "cause": str(error)})
@@ -51,7 +51,7 @@ class OutageLog:
             del self._faults[next(iter(self._faults))]
 
     def succeeded(self, subject: str) -> None:
-        """``subject`` has no fault."""
+        """Record that ``subject`` has no fault."""
         if self._faults.pop(subject, None):
             self._log(logging.INFO, self._cured, {self._kind: subject})
 

@@ -1,7 +1,7 @@
 """The source VM's end: admit, check the identity, take a slot, read the CONNECT, dial, relay; each under a timeout.
 
-A peer whose first flight does not prove that it knows the secret gets no answer. A peer without a proved identity takes
-no slot, and has nothing resolved or dialled; no name is resolved that is not on the allow-list.
+A peer whose first flight does not prove the secret gets no answer. An unauthenticated peer takes no slot, and no name
+is resolved or target dialled for it. Only names on the allow-list are resolved.
 """
 
 import asyncio
@@ -31,11 +31,14 @@ from appliance.tunnel.stream.tls_channel import TlsChannel
 log = logging.getLogger("appliance.tunnel")
 
 _PEER_LINES = (
-    (ClockDiffers, f"tunnel client refused: its hello or certificate is not of now, by the clock here: {CLOCK_REMEDY}"),
+    (
+        ClockDiffers,
+        f"tunnel client refused: its hello or certificate is out of time, by the clock here: {CLOCK_REMEDY}",
+    ),
     (IdentityRefused, f"tunnel port dialled by a stranger, or the client refused: {REMEDY}"),
     (TargetRefused, "target refused: the tunnel goes to names only"),
-    (PeerError, "tunnel port dialled by something else than the tunnel client of the same version"),
-    (Unreachable, "tunnel port dialled by somebody who hung up before naming a target"),
+    (PeerError, "tunnel port dialled by another program than the tunnel client of the same version"),
+    (Unreachable, "tunnel port dialled by a client that hung up before naming a target"),
 )
 
 
@@ -97,7 +100,7 @@ class TunnelServer:
         return self._listener is not None and self._listener.listening
 
     async def drain(self, seconds: float) -> None:
-        """Accept no more, let what runs end within ``seconds``, end the rest."""
+        """Stop accepting, wait ``seconds`` for open connections to end, then reset the rest."""
         if self._listener:
             await self._listener.close()
         self._first_flights.close()
@@ -116,7 +119,7 @@ class TunnelServer:
         self.counters.peer_failed(error)
 
     def _proven(self, transport: asyncio.Transport, proof: Proof) -> TlsChannel:
-        """The channel that goes on behind a first flight that has proved itself."""
+        """The channel of a connection whose first flight has proved the secret."""
         channel = TlsChannel(
             self._identity.known.context, lambda _channel: self._accept(channel), ServerWire(proof.token)
         )

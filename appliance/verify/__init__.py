@@ -1,7 +1,7 @@
-"""The proof of equality: both sides of every copied partition, read anew and compared.
+"""The verification: both sides of every copied partition, read and compared.
 
 - ``model``: streams, alignment, comparison and results; no IO.
 - ``command``, ``verification``: all partitions, shared out to a few workers.
 - ``partition``, ``compacted``: one partition, every record of it or the newest of each key.
-- ``reader``, ``side``, ``beginning``: the batches of one side, and where both can be compared from.
+- ``reader``, ``side``, ``beginning``: the batches of one side, and the first offset to compare.
 """

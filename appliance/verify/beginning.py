@@ -1,7 +1,7 @@
 """The search for the first offset at which the comparison of a partition can begin.
 
-Usually both logs begin with the same record. Otherwise one of the two has lost its beginning: the source to its
-retention, the destination to its own, or to REPLICA_TOPICS_START=latest, which did not ask for it.
+Usually both logs begin with the same record. Otherwise one of them lacks its beginning: the source by its retention,
+the destination by its own retention or by REPLICA_TOPICS_START=latest.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from appliance.verify.side import Side
 class Beginning:
     """The result of comparing the beginnings of both logs.
 
-    ``state`` is the partition's when all that follows is equal; where it is no good one, there is nothing to follow.
+    ``state`` is the partition's if all later records are equal. If it is a bad one, there is nothing to compare.
     """
 
     state: CopyState = CopyState.EQUAL
@@ -23,7 +23,7 @@ class Beginning:
 
 
 async def begin(source: Side, destination: Side, latest: bool) -> Beginning:
-    """Bring both sides to where the comparison can begin; ``latest`` says how the link was to start.
+    """Move both sides to the first offset to compare; ``latest`` is true with REPLICA_TOPICS_START=latest.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.

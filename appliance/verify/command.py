@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import Collection, Coroutine, Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from appliance.errors import ApplianceError
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
 from appliance.runtime.command import Command, with_settings
+from appliance.runtime.stopping import unless_stopped
 from appliance.settings.role import Role
 from appliance.settings.values import Settings, Start
 from appliance.verify import verification
@@ -32,6 +33,8 @@ async def run_verify(
         ApplianceError: it was stopped before its end, or as ``Verification.run``.
     """
     report = await unless_stopped(stopping, _verify(settings, topics, wait))
+    if report is None:
+        raise ApplianceError("stopped before the end: nothing is verified")
     if as_json:
         print(report.as_json())
     else:
@@ -47,27 +50,6 @@ async def _verify(settings: Settings, topics: Collection[str], wait: float) -> V
             run = verification.Verification(source, destination, Naming.of(settings), latest, progress)
             verdicts = await run.run(topics, wait)
     return VerificationReport(settings.source.cluster_id, settings.destination.cluster_id, began, _now(), verdicts)
-
-
-async def unless_stopped(
-    stopping: asyncio.Event, work: Coroutine[None, None, VerificationReport]
-) -> VerificationReport:
-    """The result of the work, unless ``stopping`` is set first.
-
-    Raises:
-        ApplianceError: it was to stop first, and has; or what the work raises.
-    """
-    working = asyncio.create_task(work, name="verify")
-    stopped = asyncio.create_task(stopping.wait(), name="verify-stopping")
-    try:
-        await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ApplianceError("stopped before the end: nothing is verified")
-        return await working
-    finally:
-        for task in (working, stopped):
-            task.cancel()
-        await asyncio.gather(working, stopped, return_exceptions=True)
 
 
 @contextlib.contextmanager
@@ -107,12 +89,12 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         type=float,
         default=10.0,
         metavar="SECONDS",
-        help="how long the destination may take to catch up with what the source holds now (default: 10)",
+        help="seconds in which the destination may catch up with the source's present end (default: 10)",
     )
 
 
 VERIFY = Command(
-    "Reads every copied topic at the source, up to where it ends now, and its copy, and compares them: key, value, "
+    "Reads every copied topic at the source up to its present end, and its copy, and compares them: key, value, "
     "headers, time and place of each record. Exit code 0 when the copies are equal as far as both sides still keep "
     "them; 1 when one is behind, differs, is missing or cannot be read.",
     with_settings(

@@ -1,4 +1,4 @@
-"""The verification of one partition of a compacted topic; ``newest`` says what is compared."""
+"""The verification of one partition of a compacted topic; ``newest`` defines the comparison."""
 
 import asyncio
 import time
@@ -52,7 +52,7 @@ async def verify_newest_records(
 async def _compare(
     share: NewestRecords, source: Reader, destination: Reader, due: int, terms: Terms, reached: Reached
 ) -> Tally:
-    """The tally of a share, once it shows nothing amiss or the deadline has passed.
+    """The tally of a share, when it shows no difference or the deadline has passed.
 
     The destination is read first, each time: whatever it has, the source then has, or has had.
     """
@@ -79,8 +79,8 @@ async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], 
 def _outcome(tally: Tally, source_start: int, destination_start: int, latest: bool) -> tuple[CopyState, str]:
     """The state and its detail; the starts are the offsets at which the logs begin.
 
-    The destination copies in the source's order. So it is behind when all that is amiss is newer than all that is
-    equal, and else it differs. Keys that it has no record of may be older than its log, or than its link.
+    The destination copies in the source's order. So it is behind if all differing records are newer than all equal
+    ones; otherwise it differs. Keys that it has no record of may be older than its log, or than its link.
     """
     unasked = tally.absent > 0 and (destination_start > 0 or latest)
     absent = 0 if unasked and tally.last_absent < tally.last_equal else tally.absent

@@ -30,7 +30,7 @@ async def verify_every_record(
 ) -> PartitionResult:
     """Compare the partition from where both logs meet.
 
-    The destination's log was measured before the source's: whatever is in it has to be in the source's log.
+    The destination's log was measured before the source's, so all its records must be in the source's log.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -88,7 +88,7 @@ class _Run:
         return replace(self._compared(CopyState.DIFFERS, detail), differs_at=difference.source_offset)
 
     def _compared(self, state: CopyState, detail: str) -> PartitionResult:
-        """So far."""
+        """The verdict at this point of the comparison."""
         ours, theirs = self._started
         return replace(
             _verdict(self._replica, state, detail),

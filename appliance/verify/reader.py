@@ -1,11 +1,9 @@
 """Reads the committed batches of one partition, Fetch by Fetch, and waits for leaders that move."""
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from appliance.errors import ApplianceError, BatchCorrupt, BrokerRefused, PartitionStopped, Unreachable
+from appliance.errors import BatchCorrupt, BrokerRefused, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.offsets import offset_at
@@ -14,11 +12,11 @@ from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
+from appliance.link.client.retry import retry_while_busy
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _DELETED = "OFFSET_OUT_OF_RANGE"
-_BACKOFF = 0.2
-_PATIENCE = 30.0
+_PAUSE_MAX = 0.2
 
 Answer = TypeVar("Answer")
 
@@ -40,7 +38,7 @@ class Reader:
         return Reader(self._cluster, self.partition, self._purpose, position)
 
     async def read(self, wait: float = 0.0) -> list[Batch]:
-        """The batches of one Fetch; the position moves past them, and past whatever is no committed record.
+        """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
 
         Nothing comes, and the position stays, when all that is stable has been read; ``wait`` is for how many seconds
         the broker may wait for more then.
@@ -67,17 +65,13 @@ class Reader:
         )
 
     async def _patiently(self, ask: Callable[[Metadata], Awaitable[Answer]]) -> Answer:
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                if self._metadata is None:
-                    self._metadata = await self._cluster.metadata([self.partition[0]])
-                return await ask(self._metadata)
-            except ApplianceError as error:
-                if not error.retriable or time.monotonic() > deadline:
-                    raise
-                self._metadata = None
-            await asyncio.sleep(_BACKOFF)
+        async def attempt() -> Answer:
+            metadata, self._metadata = self._metadata or await self._cluster.metadata([self.partition[0]]), None
+            answer = await ask(metadata)
+            self._metadata = metadata
+            return answer
+
+        return await retry_while_busy(attempt, lambda error: error.retriable, _PAUSE_MAX)
 
     async def _read(self, metadata: Metadata, wait: float) -> list[Batch]:
         limits, where = FetchLimits(_FETCH_BYTES, wait), f"{self} of the {self._cluster.settings.side} cluster"

@@ -1,4 +1,4 @@
-"""One side of a partition under verification: what has been read of it and not yet compared."""
+"""One side of a partition under verification: its records that are read and not yet compared."""
 
 import time
 from collections.abc import Iterable
@@ -57,7 +57,7 @@ class Side:
         return True
 
     async def _read(self, wait: float = 0.0) -> bool:
-        """Read on; whether there was anything to read, be it markers."""
+        """Read on; True if there was anything to read, including markers."""
         before = self._reader.position
         if self._deadline is None and before >= self.log.end:
             return False
@@ -88,7 +88,7 @@ class Side:
         return found
 
     def restart(self, offset: int) -> None:
-        """Give up what has been read, and read from there."""
+        """Discard the records that have been read, and read on from ``offset``."""
         self._reader = self._reader.at(offset)
         self.stream = Stream(offset)
 

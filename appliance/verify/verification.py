@@ -1,4 +1,4 @@
-"""The whole verification: which partitions there are, shared out to a few workers, each with a verdict."""
+"""The whole verification: the partitions, shared among a few workers, with a verdict for each."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ _WORKERS = 4
 """Partitions at once: each holds up to a Fetch of either side, and what of it is decoded."""
 
 Progress = Callable[[int, int], None]
-"""Told how many source offsets are done, and how many there are."""
+"""A callback with the number of compared source offsets, and their total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _Job:
 
 
 class Verification:
-    """One run over all partitions that the settings say are copied, or those of some topics."""
+    """One run over all copied partitions of the settings, or those of some topics."""
 
     def __init__(
         self, source: KafkaCluster, destination: KafkaCluster, naming: Naming, latest: bool, progress: Progress
@@ -54,7 +54,7 @@ class Verification:
     async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
         """Verify the source topics, all when none is named, as they are now.
 
-        The destination gets ``wait`` seconds to catch up with what the source holds now.
+        The destination gets ``wait`` seconds to catch up with the source's present end.
 
         Raises:
             SettingsError: a topic is named that is not copied, or the settings ask for none that there is.
@@ -100,7 +100,7 @@ class Verification:
         return PartitionResult(topic, self._naming.destination(topic), None, CopyState.NOT_COMPARED, why)
 
     async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[PartitionResult]:
-        """Partitions that only the copy has, where there is something in them."""
+        """Partitions with records that only the copy has."""
         originals = {self._naming.destination(topic): topic for topic in source.topics}
         further = [
             (copy, number)
@@ -116,7 +116,7 @@ class Verification:
         ]
 
     async def _jobs(self, source: Metadata, destination: Metadata, replicas: Collection[Replica]) -> list[_Job]:
-        # The destination first: whatever it holds by then, the source holds by the time it is asked.
+        # The destination first: its records are all in the source's log when that is queried.
         copies = await _spans(self._destination, destination, [_copy(replica) for replica in replicas])
         originals = await _spans(self._source, source, [_original(replica) for replica in replicas])
         compacted = await _compacted(self._source, {replica.source_topic for replica in replicas})
@@ -207,7 +207,7 @@ def _not_compared(replica: Replica, why: str) -> PartitionResult:
 async def _spans(
     cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition]
 ) -> Mapping[Partition, Span]:
-    """From the start of each log to its last stable offset."""
+    """The spans of the logs, from the start of each to its last stable offset."""
     starts = await list_offsets(cluster, metadata, partitions, Bound.START)
     ends = await list_offsets(cluster, metadata, partitions, Bound.STABLE_END)
     return {partition: Span(starts[partition], max(starts[partition], ends[partition])) for partition in partitions}

@@ -1,7 +1,8 @@
 """The benchmarks, each with its options and its rows.
 
-- ``replicate``, ``backlog``, ``topics``, ``wan``, ``spark``: copying: one topic, gigabytes, many topics, a long line,
-  more tasks.
+- ``replicate``, ``backlog``, ``topics``, ``wan``, ``spark``: copies of one topic, of gigabytes, of many topics,
+  over a long line, with more tasks.
+- ``groups``: the offsets of many groups.
 - ``latency``, ``recovery``, ``start``: times: of a record, after a kill, of a lane's start.
 - ``batches``, ``tunnel``: the batches' path without brokers, and the tunnel.
 """

@@ -1,8 +1,8 @@
-"""Catching up with several gigabytes that are there before the replicator starts: the memory of its Python side.
+"""The memory of the replicator's Python processes while they copy a backlog of several gigabytes.
 
-The records have values of 1 kB, without compression, on eight partitions. Memory is what all processes but Java's share
-out among them, looked at twice a second from the copy's first visible record to its last: what is copied must not be
-kept, so the last quarter of the looks sees what the first has seen.
+The records have values of 1 kB, without compression, on eight partitions. Memory is the sum of all
+processes' shares without Java's. It is sampled twice a second from the copy's first visible record to the last. Copied
+records must not be kept in memory, so the last quarter of the samples should equal the first.
 """
 
 import argparse
@@ -30,7 +30,9 @@ log = logging.getLogger("appliance.bench")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench backlog``."""
-    parser.add_argument("--gigabytes", type=float, default=4.0, metavar="GB", help="of values (%(default)g)")
+    parser.add_argument(
+        "--gigabytes", type=float, default=4.0, metavar="GB", help="size of the backlog's values (%(default)g)"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
@@ -51,7 +53,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 def rows(samples: Sequence[Sample], begun: float, ended: float) -> list[Row]:
-    """Our memory from the first visible record to the last, beside the limit and beside itself.
+    """Our memory from the first visible record to the last, beside the limit, and its last quarter beside the first.
 
     Raises:
         ProcessFailed: there is no sample of it.

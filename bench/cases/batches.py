@@ -1,8 +1,8 @@
 """The processor time from fetched bytes to the bytes of a Produce, in one thread and without a broker.
 
-Records in batches of four become large ones: their rate through the rebuild alone, and with all that goes before it
-(splitting, checksums, leaving out what was aborted). Batches of 128 KiB go raw, from a Fetch's bytes to a Produce's:
-their rate beside that of code that knows nothing of rebuilding and coalescing, run in turn with it.
+Records in batches of four become large batches. Their rate is measured for the rebuild alone, and with the work before
+it: splitting, checksums, and leaving out aborted batches. Batches of 128 KiB are copied raw, from a Fetch's bytes to a
+Produce's. Their rate is measured in turn with that of code without rebuilding and joining.
 """
 
 import argparse
@@ -32,7 +32,7 @@ _GOAL = 1_000_000.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No options of its own."""
+    """Add no options."""
 
 
 async def run(_: argparse.Namespace) -> list[Row]:
@@ -54,7 +54,7 @@ async def run(_: argparse.Namespace) -> list[Row]:
 
 
 def _log(size: int, codec: int) -> bytes:
-    """A partition's records in batches of so many."""
+    """A partition's records in batches of ``size`` records."""
     values = events(_LARGE, _EVENT_BYTES) if codec else [_TINY_VALUE]
     records = [Record(at, 1_790_000_000_000 + at, body(b"%d" % at, values[at % len(values)])) for at in range(_RECORDS)]
     log = bytearray()

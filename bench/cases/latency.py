@@ -1,10 +1,10 @@
-"""The latency of a record, from its sender to a consumer of its copy: our replicator and MirrorMaker 2, in turn.
+"""The latency from a producer to a consumer of the copy: our replicator and MirrorMaker 2, in turn.
 
-Keyed records of 500 bytes are sent at an even pace to four partitions, with a producer's usual linger, by one program;
-and received by another, at ``read_committed``, which for MirrorMaker 2's copies, at least once, means at once. In the
-time is all that happens between: both brokers, the copying, for ours the transaction and its commit. The first seconds
-of each copy are not counted, nor a first copy, which makes the brokers compile what they run. Each copy is by a program
-just started, of a topic of its own, into which the records flow once it has copied one that does not count.
+One program sends keyed records of 500 bytes at an even pace to four partitions, with a producer's usual linger. Another
+receives them at ``read_committed``; MirrorMaker 2's copies, at least once, are visible at once. The time includes both
+brokers and the copying, for ours with the transaction and its commit. The first seconds of each copy do not count, nor
+does a first copy, in which the brokers compile their code. Each copy is by a newly started program, of a topic of its
+own. The records begin when the program has copied a first one, which does not count.
 """
 
 import argparse
@@ -39,14 +39,22 @@ log = logging.getLogger("appliance.bench")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench latency``."""
-    parser.add_argument("--rates", type=int, nargs="+", default=[200, 5000], metavar="N", help="per second (200 5000)")
-    parser.add_argument("--seconds", type=float, default=60, metavar="S", help="of each copy (%(default)s)")
-    parser.add_argument("--warming", type=float, default=20, metavar="S", help="not counted, before (%(default)s)")
     parser.add_argument(
-        "--brokers-warming", type=float, default=60, metavar="S", help="of a first copy, not counted (%(default)s)"
+        "--rates", type=int, nargs="+", default=[200, 5000], metavar="N", help="records a second (200 5000)"
+    )
+    parser.add_argument("--seconds", type=float, default=60, metavar="S", help="seconds of each copy (%(default)s)")
+    parser.add_argument(
+        "--warming", type=float, default=20, metavar="S", help="seconds before, not counted (%(default)s)"
     )
     parser.add_argument(
-        "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each, in turn (%(default)s)"
+        "--brokers-warming",
+        type=float,
+        default=60,
+        metavar="S",
+        help="seconds of a first copy, not counted (%(default)s)",
+    )
+    parser.add_argument(
+        "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each program (%(default)s)"
     )
 
 
@@ -71,7 +79,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 class _Trial:
-    """One copy of what flows at one rate."""
+    """One copy of records sent at one rate."""
 
     def __init__(self, pair: Pair, copier: Copier, rate: int, name: str) -> None:
         self._pair = pair
@@ -80,7 +88,7 @@ class _Trial:
         self._name = name
 
     async def run(self, warming: float, seconds: float) -> Figures:
-        """Let them flow and be copied for ``warming`` seconds, and then for ``seconds`` that count."""
+        """Send and copy records for ``warming`` seconds, and then for ``seconds`` that count."""
         load = Load(0, f"measured{self._name}", _PARTITIONS)
         await make_topic(self._pair.source, load.topic, load.partitions)
         async with self._copier(self._pair, load, self._name) as copying:
@@ -128,7 +136,7 @@ async def _succeeds(process: OwnedProcess, timeout: float) -> None:
 
 
 async def _wake(cluster: Cluster, topic: str) -> None:
-    """Write a record that the receiver passes over: whoever has copied it has started."""
+    """Write a record that the receiver ignores, and wait for its copy: then the copying program has started."""
     failures: list[KafkaError] = []
     producer = Producer(cluster.client_configuration())
     producer.produce(topic, None, partition=0, on_delivery=lambda e, _: failures.extend([e] if e else []))
@@ -139,7 +147,7 @@ async def _wake(cluster: Cluster, topic: str) -> None:
 
 
 def _told(figures: Figures) -> dict[str, str]:
-    """Figures for people who watch."""
+    """The figures as a progress line."""
     told = {"p50": figures.p50, "p99": figures.p99, "max": figures.highest}
     return {name: f"{value:.1f}ms" for name, value in told.items()}
 

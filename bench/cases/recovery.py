@@ -1,9 +1,9 @@
 """The time to recover after SIGKILL of our whole replicator, and of one of Spark's Python workers.
 
-Both clusters live, and records trickle into each partition of the source without a pause. The time runs from the kill
-until of *every* partition a record that was written after the kill can be read at the destination by a consumer at
-``read_committed``. In it are, for the replicator, the start of Python, Java and Spark, which begins when the killed
-processes are gone; for a worker, Spark's finding out and trying the task again.
+Both clusters run, and records trickle into each partition of the source. The time runs from the kill until a
+``read_committed`` consumer at the destination can read, from *every* partition, a record that was written after it. For
+the replicator it includes the start of Python, Java and Spark, which begins when the killed processes are gone; for a
+worker, the time in which Spark notices and starts the task again.
 """
 
 import argparse
@@ -37,7 +37,9 @@ log = logging.getLogger("appliance.bench")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench recovery``."""
-    parser.add_argument("--runs", type=int, choices=range(1, 21), default=5, metavar="N", help="kills of each, 1 to 20")
+    parser.add_argument(
+        "--runs", type=int, choices=range(1, 21), default=5, metavar="N", help="kills of each, 1 to 20 (5)"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
@@ -70,7 +72,7 @@ async def _replicator_killed(pair: Pair, flowing: SteadyRecords) -> float:
 
 
 async def _workers_killed(pair: Pair, flowing: SteadyRecords, times: int) -> list[float]:
-    """One after the other of one replicator's workers, each when all is well again."""
+    """Kill the workers of one replicator one after the other, each after the recovery from the one before."""
     seconds = []
     async with our_replicator(pair, _LOAD, _LINK) as copying:
         for _ in range(times):
@@ -96,7 +98,7 @@ async def _recovered(flowing: SteadyRecords, copying: OwnedProcess, begun: float
 
 
 def busiest_worker(members: Sequence[Process]) -> int:
-    """The process that has copied most: of the forks of Spark's daemon, which Java has started, the busiest one.
+    """The busiest Python worker: of the forks of Spark's daemon, the one with the most processor time.
 
     Raises:
         ProcessFailed: there is none.

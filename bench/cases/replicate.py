@@ -1,11 +1,12 @@
-"""The rate at which our replicator and others copy one topic, in turn, and the cost of ours.
+"""The rate at which our replicator and other programs copy one topic, in turn, and the cost of ours.
 
-Whoever copies is started anew for each run, onto a link that knows nothing, between the same two clusters, which are
-new for each workload; ``watching`` says what is timed, ``limit`` what is timed of who does not copy. Before
-those that count there are a copy by each of the others and several by ours, which are the shortest: for so long a
-broker's Java compiles what it runs, and a user's brokers run for weeks. After each of those that count the records are
-counted; of the first workload the program is then left idle for a while. It has ended, and its copy is deleted, before
-the next begins. One of the others that fails is left out from then on; what it had copied before counts.
+Each run starts the program anew, with a new link, between the same two clusters; each workload gets new clusters.
+``watching`` describes the timed part of a copy, and ``limit`` that of fetching and producing alone.
+
+Several copies by ours, and one by each other program, run first and do not count: a broker's Java compiles its code
+during them, and a user's brokers run for weeks. After each copy that counts, its records are counted. After those of
+the first workload, the program is left idle for a while. The program ends, and its copy is deleted, before the next
+copy begins. Another program than ours is left out after a failure; its earlier copies count.
 """
 
 import argparse
@@ -38,7 +39,7 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One copy: records a second, what the program cost where it was left idle, and the rate of the second half."""
+    """One copy: its records a second, the program's cost while idle if measured, and the rate of the second half."""
 
     rate: float
     footprint: Footprint | None = None
@@ -47,7 +48,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The next copy: its contender, and ``run``, its name; one that does not count only warms the brokers."""
+    """A copy to run: its contender, and ``run``, its name. One that does not count only warms the brokers."""
 
     name: str
     run: str
@@ -67,17 +68,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", nargs="+", choices=OPTIONS, default=list(OPTIONS), metavar="NAME", help=f"{_names(OPTIONS)}"
     )
-    parser.add_argument("--records", type=positive, metavar="N", help="how many, other than each workload's own")
-    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
+    parser.add_argument("--records", type=positive, metavar="N", help="records, instead of each workload's own number")
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each program (%(default)s)")
     parser.add_argument(
         "--warming",
         type=few,
         default=5,
         metavar="N",
-        help="copies by ours, and one by each other, before (%(default)s)",
+        help="copies by ours, and one by each other, that do not count (%(default)s)",
     )
     parser.add_argument(
-        "--idle-seconds", type=float, default=30.0, metavar="S", help="idleness after each copy (%(default)g)"
+        "--idle-seconds", type=float, default=30.0, metavar="S", help="idle seconds after each copy (%(default)g)"
     )
 
 
@@ -121,7 +122,7 @@ async def _trials(load: Load, planned: Sequence[Turn]) -> Trials:
 
 
 async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]]) -> Trials:
-    """One ``copy`` after the other; of the others one that fails has no further turn.
+    """Run one ``copy`` after the other. Another program than ours gets no further turn after a failure.
 
     Raises:
         ApplianceError: one by ours failed.
@@ -144,7 +145,7 @@ async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]
 
 
 async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
-    """One copy, before which what is left of the one before is deleted, whole or not."""
+    """Run one copy, after deleting the copy before, whole or not."""
     await delete_topics(pair.destination)
     trial = await (
         _fetched_and_produced(pair, load, turn.run) if turn.name == FETCH_AND_PRODUCE else _copied(pair, load, turn)
@@ -174,7 +175,7 @@ async def _fetched_and_produced(pair: Pair, load: Load, run: str) -> Trial:
 
 
 def _told(trial: Trial) -> dict[str, str]:
-    """A trial for people who watch."""
+    """The trial as a progress line."""
     told = {"rate": f"{trial.rate:,.0f}/s"}
     if not math.isnan(trial.late_rate):
         told["second_half"] = f"{trial.late_rate:,.0f}/s"
@@ -186,7 +187,7 @@ def _told(trial: Trial) -> dict[str, str]:
 
 
 def speeds(workload: Workload, trials: Trials) -> list[Row]:
-    """The medians of the rates, ours beside each other's."""
+    """The medians of the rates, ours beside each other program's."""
     rates = {name: statistics.median(trial.rate for trial in each) for name, each in trials.items() if each}
     return [
         Row(workload.title, "records/s", rates[OURS], name, rate, workload.goals.get(name))
@@ -196,7 +197,7 @@ def speeds(workload: Workload, trials: Trials) -> list[Row]:
 
 
 def costs(trials: Trials) -> list[Row]:
-    """The highest of the costs, where there are any."""
+    """The highest costs, if any were measured."""
     ours, theirs = (_footprints(trials.get(name, ())) for name in _COSTED)
     rows = []
     if ours:

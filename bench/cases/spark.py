@@ -1,8 +1,8 @@
 """The rate of 1, 2 and 4 Spark tasks in local mode, and of two tasks on a Spark cluster, in turn.
 
-Every copy is a link of its own with four lanes, between the same two clusters; ``watching`` says what is timed.
-The first copies by each are not counted: they make the brokers compile what they run. All are compared with two tasks
-in local mode. On one machine the cluster can only cost: what more hosts bring, they bring by their own cores.
+Every copy is by a link of its own with four lanes, between the same two clusters; ``watching`` describes its timed
+part. The first copies by each do not count, because the brokers compile their code during them. All rates are compared
+with two tasks in local mode. On one machine a cluster only adds cost: the gain of more hosts is their cores.
 """
 
 import argparse
@@ -46,10 +46,12 @@ def _ways() -> dict[str, Copier]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench spark``."""
     parser.add_argument(
-        "--records", type=positive, default=1_000_000, metavar="N", help="how many to copy (%(default)s)"
+        "--records", type=positive, default=1_000_000, metavar="N", help="records to copy (%(default)s)"
     )
-    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
-    parser.add_argument("--warming", type=few, default=2, metavar="N", help="copies by each before (%(default)s)")
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each set-up (%(default)s)")
+    parser.add_argument(
+        "--warming", type=few, default=2, metavar="N", help="copies by each that do not count (%(default)s)"
+    )
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:

@@ -1,12 +1,14 @@
-"""A lane's start behind very many commits, beside its start behind few; and the first look of ``status`` at it.
+"""The start of a lane behind very many commits and behind few, and the first snapshot of ``status``.
 
-Kafka keeps the marker of a commit for ``delete.retention.ms`` after all that the transaction wrote was compacted away,
-and whoever takes a lane reads its partition of the positions topic from its first offset. One broker has three such
-topics: two with very many commits, of which the one keeps markers for a day, as Kafka does by itself, and the other for
-as long as a link's topic does; and one with few commits. Their logs are written by hand (``positions_log``): of all but
-the newest commits the markers alone, in segments as a link has them. Then Kafka's own cleaner goes through both, and
-again through that of a link's time when that is over. The newest segment is never cleaned. Each start
-and each look is done in turn at every topic, a few times; the medians count.
+A lane starts by reading its partition of the positions topic from its first offset. Kafka keeps the marker of a commit
+for ``delete.retention.ms`` after compaction has removed the transaction's records. One broker has three positions
+topics: one with few commits, and two with very many. Of these, one keeps markers for a day, which is Kafka's default,
+and one as long as a link's topic does.
+
+Their logs are written directly into the broker's files (``positions_log``): mostly markers alone, and complete
+transactions for the newest commits, in segments like a link's. Then Kafka's own cleaner goes through both, and again
+through the link's when the markers' time is over. It never cleans the newest segment. The starts and snapshots take
+turns between the topics, a few times; the medians count.
 """
 
 import argparse
@@ -38,7 +40,7 @@ from testbed.plan import ClusterPlan
 
 FEW = 1_000
 _ALL = 30_000
-"""At most so many commits have their positions too: those of twelve minutes, at 40 a second."""
+"""Most commits that have their positions too: those of twelve minutes, at 40 a second."""
 
 _KEPT = "delete.retention.ms"
 _DAY = str(24 * 60 * 60 * 1000)
@@ -52,7 +54,7 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Seconds that something took, and seconds of this process's processor time."""
+    """Elapsed seconds, and seconds of this process's processor time."""
 
     seconds: float
     processor: float
@@ -60,7 +62,7 @@ class Taken:
 
 @dataclass(slots=True)
 class Trial:
-    """One link's topic, and what was measured of it.
+    """A link's positions topic, and its measurements.
 
     ``kept`` is for how many milliseconds it keeps markers; ``whole`` commits have their positions too; ``bytes`` is the
     size of its log once it is cleaned.
@@ -78,9 +80,9 @@ class Trial:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench start``."""
     parser.add_argument(
-        "--commits", type=_many, default=10_000_000, metavar="N", help="how many the lane is behind (%(default)s)"
+        "--commits", type=_many, default=10_000_000, metavar="N", help="commits that the lane is behind (%(default)s)"
     )
-    parser.add_argument("--runs", type=positive, default=3, metavar="N", help="starts of each (%(default)s)")
+    parser.add_argument("--runs", type=positive, default=3, metavar="N", help="starts with each topic (%(default)s)")
 
 
 def _many(text: str) -> int:
@@ -109,7 +111,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 def rows(day: Trial, link: Trial, few: Trial) -> list[Row]:
-    """Each beside the lane behind few commits; and what the cleaner has left, with either retention."""
+    """The rows: each start beside that behind few commits, and the sizes that the cleaner has left."""
     megabytes = [trial.bytes / 1e6 for trial in (link, day)]
     return [
         *(row for trial in (day, link) for row in _beside(trial, few)),
@@ -137,7 +139,7 @@ def _median(taken: Sequence[Taken]) -> Taken:
 
 @contextlib.asynccontextmanager
 async def _cleaned_cluster(day: Trial, link: Trial, few: Trial) -> AsyncIterator[Cluster]:
-    """A broker that has the topics, and has cleaned all that it may of them."""
+    """A broker with the topics, whose cleaner has finished them."""
     trials = (day, link, few)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         async with Cluster(ClusterPlan.plain("destination", address=_ADDRESS), Path(name)) as cluster:

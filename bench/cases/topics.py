@@ -1,10 +1,10 @@
-"""Many topics: our replicator with a tenth of them and with all, and MirrorMaker 2 with all.
+"""Start-up, delays and cost with many topics: our replicator with a tenth of them and with all, MirrorMaker 2 with all.
 
-Each topic has ten partitions with a record in each. *Start-up* is from the start of the process until all of these are
-seen at the destination; *a new topic* from the request that makes it until each of its partitions has its first record
-there. Then the program is left idle for a while, and then given ten records a second for each topic. Every contender
-gets clusters of its own, made anew. MirrorMaker 2 looks for topics every ten minutes unless told otherwise: it is told
-five seconds here.
+Each topic has ten partitions with a record in each. *Start-up* lasts from the start of the process until all records
+are visible at the destination. *A new topic* lasts from the request that makes it until the first record of each of its
+partitions is visible. Then the program is left idle for a while, and then gets ten records a second for each topic.
+Every program gets new clusters of its own. MirrorMaker 2 looks for topics every five seconds here; its default is ten
+minutes.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from bench.lib.workloads import MIRROR_MAKER
 _PYTHON_MEGABYTES = 1_000.0
 _NEW_TOPIC_SECONDS = 5.0
 _GROWTH = 10.0
-"""Ten times as many partitions may cost ten times as much."""
+"""The goal: ten times as many partitions cost at most ten times as much."""
 
 _NEW_TOPICS = 3
 _WARMING_SECONDS = 5.0
@@ -46,7 +46,7 @@ Start = Callable[[Pair], AbstractAsyncContextManager[Copying]]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One contender with so many topics: times and ``delays`` under load in seconds, and what it cost idle and busy."""
+    """One contender with ``topics`` topics: times and ``delays`` under load in seconds, and its cost idle and busy."""
 
     topics: int
     startup: float
@@ -63,10 +63,12 @@ class Trial:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench topics``."""
-    parser.add_argument("--topics", type=_tens, default=1_000, metavar="N", help="how many, by tens (%(default)s)")
+    parser.add_argument(
+        "--topics", type=_tens, default=1_000, metavar="N", help="number of topics, a multiple of ten (%(default)s)"
+    )
     parser.add_argument("--alone", action="store_true", help="leave MirrorMaker 2 out")
     parser.add_argument(
-        "--seconds", type=float, default=30.0, metavar="S", help="of idleness and of load, each (%(default)g)"
+        "--seconds", type=float, default=30.0, metavar="S", help="seconds of idleness, and of load (%(default)g)"
     )
     parser.set_defaults(setup=functools.partial(setup, heap_megabytes=_HEAP_MEGABYTES))
 
@@ -90,7 +92,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _load() -> Load:
-    """The load as both contenders know it, by the pattern of the topics' names."""
+    """The load of both contenders, by the pattern of the topics' names."""
     return Load(0, PATTERN, PARTITIONS)
 
 
@@ -130,7 +132,7 @@ async def _new_topic(pair: Pair, copying: Copying, number: int) -> float:
 
 
 def _told(trial: Trial) -> dict[str, str]:
-    """A trial for people who watch."""
+    """The trial as a progress line."""
     told = {"topics": str(trial.topics), "startup": f"{trial.startup:.1f}s", "new_topic": f"{trial.new_topic:.2f}s"}
     for name, print_ in (("idle", trial.idle), ("busy", trial.busy)):
         told[f"{name}_java"] = f"{print_.java.memory:.0f}MB,{print_.java.processor:.1f}%"
@@ -139,7 +141,7 @@ def _told(trial: Trial) -> dict[str, str]:
 
 
 def rows(few: Trial, many: Trial, peer: Trial | None) -> list[Row]:
-    """Ours with many topics beside the limits, beside ours with few, and beside the peer's with many."""
+    """The rows: ours with many topics, beside the limits, ours with few, and the peer's with many."""
     less, pythons = f"{few.topics} topics", (many.idle.others, many.busy.others)
     found = [
         Row("a new topic", "s", many.new_topic, LIMIT, _NEW_TOPIC_SECONDS, 1),

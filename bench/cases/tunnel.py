@@ -1,9 +1,10 @@
 """Our tunnel beside stunnel 5, and both beside a direct connection; all on loopback, on the same cores.
 
-Sender, both ends and target share the machine: what a byte costs in all is what is measured. Each round does the same
-to all three in turn; figures are medians of the rounds, ``added`` is over the direct connection of the same round. Both
-tunnels have TLS 1.3 with one cipher suite and certificates at both ends, and prove both identities anew with every
-connection. Strangers come last, to stunnel last of all: it goes on shaking hands with them long after they are gone.
+Sender, both ends and target share the machine, so the total cost of a byte is measured. Each round measures all three
+in turn. Figures are medians of the rounds; ``added`` is the difference to the direct connection of the same round. Both
+tunnels have TLS 1.3 with one cipher suite, certificates at both ends, and a full handshake for every connection. The
+flood by a stranger comes last, and stunnel's is the last of all, because stunnel continues with the handshakes long
+after the stranger has left.
 """
 
 import argparse
@@ -42,7 +43,7 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One round of one way: bytes a second of one stream and of several, connections a second, latency."""
+    """One round on one path: bytes a second of one stream and of several, connections a second, latency."""
 
     one: float
     several: float
@@ -51,7 +52,7 @@ class Trial:
 
 
 class UnderFlood(NamedTuple):
-    """One way while a stranger sends hellos to its server, in microseconds.
+    """One path during a stranger's flood of hellos, in microseconds.
 
     ``p99`` is the latency of an echo, and ``hello`` the processor time that one of the hellos costs the server.
     """
@@ -62,10 +63,19 @@ class UnderFlood(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench tunnel``."""
-    parser.add_argument("--rounds", type=int, choices=range(1, 101), default=5, metavar="N", help="1 to 100 (5)")
-    parser.add_argument("--seconds", type=float, default=1.0, metavar="S", help="of each measurement (%(default)g)")
     parser.add_argument(
-        "--connections", type=int, choices=range(1, 4001), default=1000, metavar="N", help="idle ones, 1 to 4000 (1000)"
+        "--rounds", type=int, choices=range(1, 101), default=5, metavar="N", help="rounds, 1 to 100 (5)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, metavar="S", help="seconds of each measurement (%(default)g)"
+    )
+    parser.add_argument(
+        "--connections",
+        type=int,
+        choices=range(1, 4001),
+        default=1000,
+        metavar="N",
+        help="idle connections, 1 to 4000 (1000)",
     )
 
 
@@ -84,7 +94,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         theirs = await stack.enter_async_context(stunnel(directory, port, cipher))
         log.info("tunnels ready", extra={"fields": {"tls": cipher.version, "cipher": cipher.suite}})
         ways = {_OURS: ours, _THEIRS: theirs, _DIRECT: Way((LOOPBACK, port))}
-        # First: what streams leave behind in a process would be used again, and make its connections seem cheaper.
+        # First: memory that streams leave in a process would be reused, and make its connections seem cheaper.
         costs = {name: await _idle_costs(ways[name], arguments.connections) for name in (_OURS, _THEIRS)}
         for way in ways.values():
             await _trial(way, _WARMING_SECONDS)
@@ -122,7 +132,7 @@ async def _trial(way: Way, seconds: float) -> Trial:
 
 
 async def _under_flood(way: Way, seconds: float) -> UnderFlood:
-    """The latency beside a stranger's hellos; and what one of them costs the server, which does nothing else then."""
+    """The latency during a stranger's hellos, and the cost of one of them to a server that does nothing else."""
     flood = asyncio.create_task(_flood(way, seconds))
     beside = await in_thread(lambda _: latency(way.entrance, seconds))
     await flood
@@ -146,7 +156,7 @@ def _server_seconds(way: Way) -> float:
 
 
 def _told(trial: Trial) -> dict[str, str]:
-    """A trial for people who watch."""
+    """The trial as a progress line."""
     return {
         "one": f"{trial.one / 1e6:,.0f}MB/s",
         "several": f"{trial.several / 1e6:,.0f}MB/s",
@@ -204,5 +214,5 @@ def rows(
         Row("a stranger's hello", "us of processor", hello[_OURS], LIMIT, _HELLO_LIMIT),
         Row("idle connection, destination", "KiB", our_idle[0], _THEIRS, their_idle[0]),
         Row("idle connection, source", "KiB", our_idle[1], _THEIRS, their_idle[1]),
-        Row("idle connection, dearer side", "KiB", max(our_idle), LIMIT, _IDLE_LIMIT),
+        Row("idle connection, more expensive side", "KiB", max(our_idle), LIMIT, _IDLE_LIMIT),
     ]

@@ -1,15 +1,16 @@
-"""Copying over a long line: our replicator and MirrorMaker 2, in turn, and what the line itself can carry.
+"""The rate of copying over a long line: our replicator and MirrorMaker 2, in turn, beside the line itself.
 
-A proxy of the benchmark's own stands between the source cluster and whoever copies, at the destination as both of them
-should be: it delays each way by half a round trip and limits the bandwidth, which all connections share. The source's
-brokers advertise its address, so that there is no way past it. What the line carries is measured by plain streams just
-before; what of it a copy has used is the size of the source's log, in the codec in which it is stored and fetched.
-``watching`` says what is timed; what is read ahead before the first record becomes visible is not, and may be a
-twentieth of the whole.
+A proxy stands between the source cluster and the copying program, which runs at the destination's end, as both should
+in practice. It delays each direction by half a round trip, and limits the bandwidth, which all connections share. The
+source's brokers advertise the proxy's address, so no connection avoids it.
 
-MirrorMaker 2 is tuned as in ``bin/bench replicate``, and once more for the line: its consumers may ask for eight times
-as much of a partition, with the socket buffers that the system finds right. That the proxy ends TCP at both ends spares
-the first one what its buffers of 64 KiB would cost on a real line of 100 ms, by which each brings 0.65 MB/s at most.
+The capacity of the line is measured with plain streams just before. A copy's share of it is computed from the size of
+the source's log, in its stored codec. ``watching`` describes the timed part; data that is read before the first record
+becomes visible is not in it, and may be a twentieth of the total.
+
+MirrorMaker 2 runs with the tuning of ``bin/bench replicate``, and again with a tuning for the line: its consumers fetch
+eight times as much of a partition, and the system sets their socket buffers. The proxy ends TCP on both sides. This
+favours the first tuning: on a real line of 100 ms, its buffers of 64 KiB would limit each connection to 0.65 MB/s.
 """
 
 import argparse
@@ -43,7 +44,7 @@ log = logging.getLogger("appliance.bench")
 
 @contextlib.asynccontextmanager
 async def _tuned(pair: Pair, load: Load, run: str) -> AsyncIterator[Copying]:
-    """MirrorMaker 2 as an engineer would have it read over a long line; see ``bench.lib.copying.Copier``."""
+    """MirrorMaker 2, tuned as an engineer would for a long line; see ``bench.lib.copying.Copier``."""
     number = f"{run}t"
     consumer = {"max.partition.fetch.bytes": 8 << 20, "fetch.max.bytes": 64 << 20, "receive.buffer.bytes": -1}
     settings = {f"mirrored{number}.consumer.{name}": str(value) for name, value in consumer.items()}
@@ -63,7 +64,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A load's trials by who copied it, and the megabytes a second that the line carries by as many streams."""
+    """The trials of a load by contender, and the megabytes a second that the line carries with as many streams."""
 
     partitions: int
     capacity: float
@@ -73,12 +74,16 @@ class Workload:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench wan``."""
     parser.add_argument(
-        "--partitions", type=positive, nargs="+", default=[1, 16], metavar="N", help="of each topic (1 16)"
+        "--partitions", type=positive, nargs="+", default=[1, 16], metavar="N", help="partitions of each topic (1 16)"
     )
-    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each, in turn (%(default)s)")
-    parser.add_argument("--records", type=positive, default=2_500_000, metavar="N", help="of each topic (%(default)s)")
-    parser.add_argument("--round-trip", type=float, default=100, metavar="MS", help="milliseconds (%(default)s)")
-    parser.add_argument("--bandwidth", type=float, default=50, metavar="MB", help="megabytes a second (%(default)s)")
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each program (%(default)s)")
+    parser.add_argument(
+        "--records", type=positive, default=2_500_000, metavar="N", help="records of each topic (%(default)s)"
+    )
+    parser.add_argument(
+        "--round-trip", type=float, default=100, metavar="MS", help="milliseconds of a round trip (%(default)s)"
+    )
+    parser.add_argument("--bandwidth", type=float, default=50, metavar="MB", help="bandwidth in MB/s (%(default)s)")
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:

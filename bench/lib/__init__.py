@@ -1,10 +1,10 @@
 """Clusters, loads, contenders and instruments of the benchmarks.
 
 - ``clusters``, ``wan_sites``, ``wan_proxy``: where a benchmark runs.
-- ``workloads``: who copies what.
+- ``workloads``: the contenders and their loads.
 - ``filling``, ``events``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``, ``positions_log``:
   loads.
-- ``copying``, ``our_replicator``, ``mirror_maker``, ``record_by_record``, ``record_program``: who copies.
+- ``copying``, ``our_replicator``, ``mirror_maker``, ``record_by_record``, ``record_program``: contenders.
 - ``raw_batches``, ``limit``: fetching and producing alone, as the limit.
 - ``watching``, ``counting``, ``sampling``, ``footprint``, ``procfs``, ``running``: instruments.
 - ``latency_sender``, ``latency_receiver``, ``latency_figures``: latency.

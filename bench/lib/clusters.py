@@ -1,4 +1,4 @@
-"""The two clusters between which is copied: one broker each, in plain text, with the same heap."""
+"""The source and the destination cluster: one broker each, in plain text, with the same heap."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ _DEADLINE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both clusters, running, and a directory for the files of whoever copies from one to the other."""
+    """Both clusters, running, and a directory for the files of the copying program."""
 
     source: Cluster
     destination: Cluster
@@ -77,7 +77,7 @@ async def make_topic(cluster: Cluster, name: str, partitions: int, configs: Mapp
 
 
 async def delete_topics(cluster: Cluster) -> None:
-    """Delete all but Kafka's own, so that what was copied does not stay on the disk, nor the state of who copied it.
+    """Delete all topics except Kafka's own: the copies, and the state of the program that made them.
 
     Raises:
         ProcessFailed: the cluster did not.
@@ -93,7 +93,7 @@ async def delete_topics(cluster: Cluster) -> None:
 
 
 def broker_options(heap_megabytes: int) -> list[str]:
-    """The options of the Java virtual machine that each broker is."""
+    """The JVM options of each broker."""
     command = Installation("java", "", Path(), ()).command(_plan("source", _SOURCE, heap_megabytes), Path(), "")
     return [option for option in command if option.startswith(("-Xm", "-XX:+Use", "-XX:+Always", "-XX:Tiered"))]
 

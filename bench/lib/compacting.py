@@ -1,4 +1,4 @@
-"""A compacted topic with holes: of the records under one key Kafka's cleaner has left the newest."""
+"""A compacted topic with holes: Kafka's cleaner has left the newest record of each key."""
 
 import asyncio
 import random
@@ -21,13 +21,13 @@ CONFIGS: Mapping[str, str] = {
     "min.cleanable.dirty.ratio": "0.0",
     "segment.ms": str(int(_SEGMENT_SECONDS * 1000)),
 }
-"""Each second's records are a segment, which is cleaned as soon as another follows."""
+"""Topic settings for one segment a second, cleaned as soon as the next one begins."""
 
 _NEVER_AGAIN = {"min.cleanable.dirty.ratio": "1.0", "segment.ms": None}
 
 
 def keys(records: int, distinct: int) -> Iterator[int]:
-    """The keys of so many records, drawn out of ``distinct``; the same ones each time."""
+    """The keys of ``records`` records, drawn out of ``distinct`` ones; the same ones each time."""
     source = random.Random(_SEED)
     return (source.randrange(distinct) for _ in range(records))
 

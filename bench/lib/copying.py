@@ -11,7 +11,7 @@ from testbed.process import OwnedProcess
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """A program that has just been started, and the topic at the destination that will hold its copy."""
+    """A newly started program, and the topic at the destination for its copy."""
 
     process: OwnedProcess
     topic: str

@@ -55,7 +55,7 @@ async def _count_to_the_ends(consumer: Consumer, partitions: int) -> int:
 
 
 def _is_ending(message: Message) -> bool:
-    """True when this is no record, but says that a partition's end is reached.
+    """True if the message is no record, but the end of a partition.
 
     Raises:
         KafkaException: it is the word that something failed.

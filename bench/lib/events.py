@@ -1,4 +1,4 @@
-"""Values as a web shop's log has them: JSON whose names repeat and whose ids do not, of which lz4 leaves a third."""
+"""Values like a web shop's log: JSON with repeated names and distinct ids, which lz4 compresses to a third."""
 
 import json
 import random
@@ -10,7 +10,7 @@ _WORDS = ("slow", "fast", "blue", "green", "large", "small", "late", "early", "b
 
 
 def events(count: int, size: int) -> list[bytes]:
-    """So many different events of ``size`` bytes each, the same ones each time.
+    """``count`` different events of ``size`` bytes each, the same ones each time.
 
     Raises:
         ValueError: they do not fit into ``size``.
@@ -20,7 +20,7 @@ def events(count: int, size: int) -> list[bytes]:
 
 
 def _event(source: random.Random, size: int) -> bytes:
-    """One that is cut down to what a short message has, where ``size`` leaves no room for all of it."""
+    """An event, reduced to the fields of a short message if ``size`` has no room for all."""
     fields = _all(source) if size >= _WHOLE_SIZE else _few(source)
     room = size - len(json.dumps(fields, separators=(",", ":")))
     if room < 0:

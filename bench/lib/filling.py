@@ -1,4 +1,4 @@
-"""The records that are copied, written to the source before anybody copies."""
+"""The load: records that are written to the source before the copy begins."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ _TINY, _TOLERANCE = 16, 1.05
 _QUEUED_MAX = 100_000
 _POLL_SECONDS = 0.01
 _DISTINCT_VALUES = 4_096
-"""Written over and over: too many for the codec's window to hold a repetition."""
+"""Number of different values, written repeatedly: too many for a repetition within the codec's window."""
 
 log = logging.getLogger("appliance.bench")
 
@@ -113,7 +113,7 @@ def _tuning(load: Load) -> dict[str, str | int | bool]:
 
 
 async def _write_all(producer: Producer, load: Load, records: Iterable[Record]) -> None:
-    """Piece by piece, so that Ctrl-C is heard in between."""
+    """Write piece by piece, so that Ctrl-C takes effect in between."""
     failures: list[KafkaError] = []
 
     def failed(error: KafkaError | None, _message: object) -> None:

@@ -13,8 +13,8 @@ _MEGABYTE = 1e6
 class Cost:
     """Memory in megabytes (10^6 bytes), and processor time over a while, in per cent of a core.
 
-    ``memory`` is the sum of each process's highest share, a page that several have counting once. Not all of them need
-    have been at their highest at once: the program has never held more than this.
+    ``memory`` is the sum of each process's highest share; a page of several processes counts once. They need not have
+    reached their highest shares at the same time, so this is an upper bound.
     """
 
     memory: float
@@ -26,19 +26,19 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The processes that are Java machines, and all the others."""
+    """The JVMs, and all other processes."""
 
     java: Cost
     others: Cost
 
     @property
     def whole(self) -> Cost:
-        """The cost of all of them."""
+        """The cost of all processes together."""
         return self.java + self.others
 
 
 async def footprint(pid: int, seconds: float) -> Footprint:
-    """Measure the process and all that it has started, over the next ``seconds``."""
+    """Measure the process and its descendants over the next ``seconds``."""
     clock = asyncio.get_running_loop().time
     before, begun = family(pid, processes()), clock()
     await asyncio.sleep(seconds)

@@ -22,7 +22,7 @@ def visible(records: int) -> int:
 
 
 async def write(client: Mapping[str, str | int | bool], topic: str, records: Iterable[Record]) -> None:
-    """Write them: the producers take turns at a piece of their transactions, and then end them, one after the other.
+    """Write the records: the producers take turns with a piece of their transactions, and then end them in turn.
 
     Raises:
         KafkaException: the cluster refuses something.

@@ -1,4 +1,4 @@
-"""From the times at which records were sent and received to figures."""
+"""Figures from the times at which records were sent and received."""
 
 import math
 import struct
@@ -31,7 +31,7 @@ class Figures:
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The value that so large a share of them does not exceed (the nearest rank)."""
+    """The value that a ``share`` of the samples does not exceed (the nearest rank)."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 

@@ -1,8 +1,8 @@
-"""Receives the copies of the sender's records, and notes when: a program of its own, at ``read_committed``.
+"""Receives the copies of the sender's records, and notes the times: a program of its own, at ``read_committed``.
 
-Prints ``ready`` once it reads, and ends when all have come: then its file holds, for each record in turn, when it was
-sent and when it was received first, as two integers of nanoseconds. A record without a value only woke whoever copies,
-and is passed over.
+It prints ``ready`` once it reads, and ends when all records have come. Then its file holds, for each record in turn,
+the times of sending and of the first receipt, as two integers of nanoseconds. A record without a value only shows that
+the copying program has started, and is ignored.
 """
 
 import argparse
@@ -28,7 +28,7 @@ class Received:
         self.missing = count
 
     def take(self, value: bytes | None, now: int) -> None:
-        """One was received, perhaps not for the first time."""
+        """Note the receipt of a record, perhaps not the first one."""
         if value is None:
             return
         stamp = Stamp.of(value)
@@ -38,7 +38,7 @@ class Received:
 
 
 def receive(consumer: Consumer, count: int) -> "array[int]":
-    """Until all of so many have come; twice as many times.
+    """Receive until all records have come; return their times, two for each.
 
     Raises:
         KafkaException: the consumer met an error.
@@ -60,7 +60,7 @@ def receive(consumer: Consumer, count: int) -> "array[int]":
 
 
 def main() -> int:
-    """The exit code."""
+    """Run the program and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bootstrap")
     parser.add_argument("topic")

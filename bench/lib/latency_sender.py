@@ -1,7 +1,7 @@
-"""Sends records at an even pace: a program of its own, so that nobody else's work delays it.
+"""Sends records at an even pace: a program of its own, so that no other work delays it.
 
-Each is sent when its time has come, and says when that really was; the pace does not wait for answers. The program
-prints by how much the sending itself was late, which is no part of what is measured.
+Each record is sent at its due time, and holds the time at which it was really sent; the pace does not depend on
+answers. The program prints the delays of the sending itself, which are no part of the latency.
 """
 
 import argparse
@@ -20,7 +20,7 @@ _HEAD_START = 0.1
 
 
 def send(producer: Producer, topic: str, partitions: int, rate: float, count: int) -> list[float]:
-    """Send so many, so many a second; how late each was, in milliseconds.
+    """Send ``count`` records at ``rate`` a second; return how late each was, in milliseconds.
 
     Raises:
         KafkaException: one of them was refused.
@@ -51,7 +51,7 @@ def send(producer: Producer, topic: str, partitions: int, rate: float, count: in
 
 
 def main() -> int:
-    """The exit code."""
+    """Run the program and return its exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bootstrap")
     parser.add_argument("topic")

@@ -1,9 +1,9 @@
-"""The time of fetching alone and of producing alone the same batches, the one after the other.
+"""The time of fetching and then producing the same batches, as the limit of a copy.
 
-One process, started anew for each run, fetches all of the topic and lets it go, which is timed; fetches it again and
-makes its batches ready; and writes them as a producer without transactions does, which is timed. The limit is the
-records by the sum of both times. Who does both at once, on two cores, can pass it. It keeps the memory that it has
-touched, as our tasks do.
+A process, started anew for each run, fetches the whole topic and discards it; this is timed. Then it fetches the topic
+again, prepares its batches, and writes them as a producer without transactions does; the writing is timed. The limit is
+the number of records divided by the sum of both times. A program that does both at once, on two cores, can exceed it.
+The process keeps its memory for reuse, as our tasks do.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _DEADLINE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """Both times in seconds, and the share of each in which the process itself was busy: 1 is a whole core."""
+    """Both times in seconds, and the share of each in which the process was busy: 1 is a whole core."""
 
     fetch: float
     produce: float

@@ -1,8 +1,8 @@
-"""MirrorMaker 2 (KIP-382) in dedicated mode, tuned for what it is measured at.
+"""MirrorMaker 2 (KIP-382) in dedicated mode, tuned for the benchmark.
 
-It is given what helps it and spared what costs it: a task for each partition, large polls and batches, five requests
-in flight instead of Connect's one, the collector that is made for throughput, no heartbeats, consumer groups or access
-lists. It delivers at least once, or exactly once (KIP-618, KIP-710), as ours does, for which its workers need an HTTP
+It gets every helpful setting and no costly feature: a task for each partition, large polls and batches, five requests
+in flight instead of Connect's one, the garbage collector for throughput; no heartbeats, consumer groups or ACLs. It
+delivers at least once, or exactly once (KIP-618, KIP-710), as ours does. For exactly once, its workers need an HTTP
 server among themselves.
 """
 
@@ -84,7 +84,7 @@ def _one_broker() -> dict[str, str]:
 
 
 def _nothing_else() -> dict[str, str]:
-    """Its checkpoint connector refuses to be switched off, and has nothing to do: nobody reads the source."""
+    """Settings that give the checkpoint connector no work; it cannot be switched off."""
     return {f"{switch}.enabled": "false" for switch in ("emit.heartbeats", "sync.group.offsets", "sync.topic.acls")}
 
 

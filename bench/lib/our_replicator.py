@@ -1,4 +1,4 @@
-"""Our replicator as a user runs it: an env file in which all that has a default is left out."""
+"""Our replicator as a user runs it: its env file holds only settings without a default."""
 
 import contextlib
 import os

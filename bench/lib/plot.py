@@ -1,6 +1,6 @@
 """One picture of results: bars of our figure and of the peers', measure by measure.
 
-``bin/bench plot`` draws what ``--json`` has printed into files. A bar's length is its share of the longest one of the
+``bin/bench plot`` draws files with the output of ``--json``. A bar's length is its share of the longest one of the
 same measure, so that records a second stand beside megabytes.
 """
 
@@ -25,7 +25,7 @@ _SIZE = 10
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the picture: a heading, which has no bar, or a bar with what is written before and after it."""
+    """One line of the picture: a heading without a bar, or a bar with the texts before and after it."""
 
     name: str
     length: float | None = None
@@ -35,7 +35,7 @@ class Line:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench plot``."""
-    parser.add_argument("results", nargs="+", type=Path, metavar="RESULT", help="a file that --json has printed")
+    parser.add_argument("results", nargs="+", type=Path, metavar="RESULT", help="a file with the output of --json")
     parser.add_argument("--output", dest="plot", type=Path, required=True, metavar="FILE", help="the PNG file")
     parser.set_defaults(setup=lambda _: {})
 
@@ -64,7 +64,7 @@ def require(path: Path) -> None:
         ProcessFailed: there is no such directory.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ToolMissing("matplotlib is missing, which draws the picture: pip install matplotlib")
+        raise ToolMissing("matplotlib is missing, it draws the picture: pip install matplotlib")
     if not path.parent.is_dir():
         raise ProcessFailed(f"there is no directory {path.parent} for the picture")
 

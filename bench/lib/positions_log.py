@@ -1,8 +1,8 @@
-"""The log of a lane's partition of the positions topic, written by hand into the directory of a broker that is down.
+"""The log of a lane's partition of the positions topic, written directly into the directory of a stopped broker.
 
-Commit ``i`` is a position at offset 2 i and its commit marker at 2 i + 1. Of all but the newest commits only the
-markers are written: so much a first pass of Kafka's cleaner leaves of them, since each position is followed by a newer
-one. The indexes are empty, so that the broker looks into a segment from its begin; the cleaner makes new ones.
+Commit ``i`` is a position at offset 2 i and its commit marker at 2 i + 1. For all but the newest commits, only the
+markers are written: the first pass of Kafka's cleaner leaves only these, because each position is followed by a newer
+one. The indexes are empty, so the broker reads a segment from its beginning; the cleaner makes new ones.
 """
 
 import struct
@@ -34,7 +34,7 @@ _FIRST_LEADER_EPOCH = struct.pack(">i", 0)
 
 
 def write(directory: Path, commits: int, whole: int) -> None:
-    """Write the log of so many commits into a partition's directory, in place of an empty one.
+    """Write the log of ``commits`` commits into a partition's directory, in place of an empty one.
 
     The newest ``whole`` of them have their positions too.
     """

@@ -1,4 +1,4 @@
-"""Linux's account of a process and of all that it started (proc(5))."""
+"""Linux's account of a process and its descendants (proc(5))."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _PARENT, _TIMES = 1, slice(11, 15)
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process now: processor time of its own and of its children that it has buried, in seconds."""
+    """A process now: processor time of its own and of its reaped children, in seconds."""
 
     pid: int
     parent: int
@@ -27,7 +27,7 @@ class Process:
 
 
 def processes() -> list[Process]:
-    """All of this machine's."""
+    """All processes of this machine."""
     ticks_a_second = os.sysconf("SC_CLK_TCK")
     stats = (_text(entry / "stat") for entry in _PROC.iterdir() if entry.name.isdigit())
     return [parse_stat(stat, ticks_a_second) for stat in stats if stat]
@@ -67,7 +67,7 @@ class Memory:
 
     @property
     def highest_share(self) -> int:
-        """At most this was its share at any time, as far as it has grown and shrunk by pages of its own."""
+        """An upper bound of its share at any time, if it has grown and shrunk by pages of its own."""
         return self.share + self.highest - self.resident
 
 

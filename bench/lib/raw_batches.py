@@ -1,7 +1,8 @@
-"""The bare protocol: a topic's committed batches read, and batches written by a producer that has no transaction.
+"""The bare protocol: read a topic's committed batches, and write batches without a transaction.
 
-The appliance's own Fetch reads, a connection for each partition, so that the broker works for all of them at once. The
-batches are written as they are, made ready beforehand, one for each partition in a request, several requests in flight.
+The appliance's own Fetch reads over one connection for each partition, so that the broker serves all of them at once.
+The batches are written unchanged, in prepared requests of one batch for each partition, with several requests in
+flight.
 """
 
 import asyncio
@@ -39,11 +40,11 @@ _INDEX = struct.Struct(">i")
 _NOBODY = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
 
 Take = Callable[[int, Sequence[Batch]], None]
-"""Is given a partition's number and its next batches."""
+"""A callback with a partition's number and its next batches."""
 
 
 async def read(cluster: KafkaCluster, topic: str, take: Take) -> None:
-    """All of the topic's batches up to its present end, aborted ones and markers too; no records are looked at.
+    """Read all of the topic's batches up to its present end, including aborted ones and markers, without decoding.
 
     Raises:
         ProcessFailed: there is no such topic.
@@ -81,7 +82,7 @@ class Shape(NamedTuple):
 
 
 async def shape(cluster: KafkaCluster, topic: str) -> Shape:
-    """The topic's, aborted records included, by the headers of its batches; raises as ``read``."""
+    """The topic's size, aborted records included, by the headers of its batches; raises as ``read``."""
     headers: list[Header] = []
 
     def take(_: int, batches: Sequence[Batch]) -> None:
@@ -131,7 +132,7 @@ async def _write_through(leader: BrokerConnection, topic: str, batches: Mapping[
 
 @dataclass(frozen=True, slots=True)
 class RawProduce:
-    """One batch for each of a topic's partitions given, by a producer that has no id."""
+    """A Produce of one batch for each given partition of a topic, without a producer id."""
 
     topic: str
     batches: Sequence[tuple[int, bytes]]
@@ -160,7 +161,7 @@ async def _known(cluster: KafkaCluster, topic: str) -> Metadata:
 
 
 async def _all(working: Sequence[Coroutine[None, None, None]]) -> None:
-    """All at once; the first failure ends the others, and is raised."""
+    """Run all at once; the first failure ends the others, and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             for number, work in enumerate(working):

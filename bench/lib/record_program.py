@@ -1,10 +1,10 @@
-"""A copy record by record, as an engineer writes it with confluent-kafka: read a batch, write it, commit both at once.
+"""A copy record by record, as an engineer writes it with confluent-kafka: read, write, commit both at once.
 
 ``python -m bench.lib.record_program SOURCE DESTINATION TOPIC COPY CODEC`` copies until it is stopped. Each transaction
-holds what was read and the positions behind it, as a group's offsets at the destination under the copy's name, so that
-a new start goes on exactly there. Key, value, headers, timestamp and partition stay. librdkafka fetches, compresses and
-sends in threads of its own; its ``produce_batch``, which spares a call for each record, takes neither timestamps nor
-headers.
+holds the records and the positions after them, as a consumer group's offsets at the destination under the copy's name;
+a new start continues exactly there. Key, value, headers, timestamp and partition are kept. librdkafka fetches,
+compresses and sends in threads of its own. Its ``produce_batch``, which saves a call for each record, supports neither
+timestamps nor headers.
 """
 
 import sys

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 LIMIT = "limit"
-"""The peer's name where ours is to stay below a figure."""
+"""The peer's name if the peer is a limit for our figure."""
 
 _NO_SETUP: Mapping[str, str] = {}
 
@@ -18,8 +18,8 @@ _NO_SETUP: Mapping[str, str] = {}
 class Row:
     """Our figure and the peer's, in one ``unit``.
 
-    ``peer_name`` says whose figure ``peer`` is: that of another program, or ``LIMIT``.
-    ``goal`` is what the ratio is to be, where one is asked for.
+    ``peer_name`` says whose figure ``peer`` is: that of another program, or ``LIMIT``. ``goal`` is the wanted ratio, if
+    there is one.
     """
 
     name: str
@@ -57,7 +57,7 @@ def from_json(text: str) -> list[Row]:
 
 
 def as_table(rows: Sequence[Row]) -> Table:
-    """The rows for people."""
+    """The rows as a table."""
     table = Table("measured", "ours", "peer", "ratio", "goal")
     for row in rows:
         peer = f"{row.peer_name} {figure(row.peer)}"
@@ -79,5 +79,5 @@ def _fields(row: Row) -> dict[str, str | float | None]:
 
 
 def figure(value: float) -> str:
-    """A number for people: the larger, the fewer decimals."""
+    """A readable number: the larger, the fewer decimals."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

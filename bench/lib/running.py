@@ -1,4 +1,4 @@
-"""Programs that the benchmarks run beside what they measure."""
+"""Helper programs of the benchmarks."""
 
 import contextlib
 import os

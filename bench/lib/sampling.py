@@ -1,4 +1,4 @@
-"""A program's memory while it works, its Java machines left out."""
+"""Samples of a working program's memory, without its JVMs."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ _MEGABYTE = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Megabytes (10^6 bytes) that all the processes share out among them, at a time of ``time.perf_counter``."""
+    """Sum of all processes' shares in megabytes (10^6 bytes), at a time of ``time.perf_counter``."""
 
     at: float
     megabytes: float

@@ -1,4 +1,4 @@
-"""The setup of a measurement: options, the machine, and the versions of all that takes part."""
+"""The setup of a measurement: options, the machine, and the versions of all programs."""
 
 import argparse
 import os
@@ -19,7 +19,7 @@ _PACKAGES = ("pyspark", "confluent-kafka", "aiokafka")
 
 
 def setup(arguments: Sequence[str], heap_megabytes: int = HEAP_MEGABYTES) -> Mapping[str, str]:
-    """All that is needed to repeat a measurement and to compare it, by subject; the heap is the brokers'."""
+    """The facts to repeat and compare a measurement, by subject; the heap is the brokers'."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIGABYTE
     cores = len(os.sched_getaffinity(0))
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]
@@ -38,7 +38,7 @@ def _processor() -> str:
 
 
 def _java_version() -> str:
-    """The first line of what ``java -version`` says."""
+    """The first line of ``java -version``."""
     try:
         said = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True)
     except (ToolMissing, OSError, subprocess.CalledProcessError):

@@ -1,4 +1,4 @@
-"""A trickle of numbered records into the source, and what of it can be read at the destination."""
+"""A steady flow of numbered records into the source, and the records that are readable at the destination."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ class SteadyRecords:
         self._consumer.assign([TopicPartition(copy, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
 
     async def flow(self) -> None:
-        """Write and read, for ever."""
+        """Write and read until cancelled."""
         while True:
             for partition in range(PARTITIONS):
                 self._producer.produce(self._topic, b"%d" % self.number, partition=partition)
@@ -61,7 +61,7 @@ class SteadyRecords:
         await copying.wait_until(seen, timeout, "copy what was written")
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._consumer.close()
 
 

@@ -1,4 +1,4 @@
-"""A thousand topics of ten partitions each at the source, and what of them is seen at the destination."""
+"""A thousand topics of ten partitions each at the source, and their visible copies."""
 
 import asyncio
 import contextlib
@@ -93,12 +93,12 @@ async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProce
 
 
 def _interval(partitions: int) -> float:
-    """Seconds between two questions about so many partitions: each costs the brokers time, too."""
+    """Seconds between two queries about ``partitions`` partitions: each query costs the brokers time, too."""
     return _TURN if partitions <= PARTITIONS else _INTERVAL
 
 
 async def offsets(cluster: KafkaCluster, partitions: Collection[Partition]) -> dict[Partition, int]:
-    """The last stable offsets of those of the partitions that hold anything; none while the cluster is busy."""
+    """The last stable offsets of the partitions that hold records; none while the cluster is busy."""
     try:
         known = await cluster.metadata(None)
         led = [partition for partition in partitions if known.leader(*partition) != NOBODY]
@@ -168,7 +168,7 @@ async def _sample(cluster: Cluster, partitions: list[TopicPartition], delays: li
 
 
 async def _producer(cluster: Cluster) -> Producer:
-    """One that knows all topics: it would ask for one after the other otherwise, for half a minute.
+    """A producer that knows all topics, because it would otherwise request them one by one, for half a minute.
 
     Raises:
         ProcessFailed: the cluster does not answer.

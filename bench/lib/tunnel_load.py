@@ -1,4 +1,4 @@
-"""The load on a tunnel, or on none, through the address at which it begins; it leads to ``tunnel_target``.
+"""The load on a tunnel, or on no tunnel, through an address that leads to ``tunnel_target``.
 
 All of it blocks, and is cheap beside any tunnel: a stream is sent in blocks that are made once.
 """
@@ -33,10 +33,10 @@ class Latency:
 
 
 def streamed(entrance: Entrance, streams: int, seconds: float) -> float:
-    """Bytes a second that arrive of so many streams at once, all of what was sent within ``seconds``.
+    """Bytes a second that arrive over ``streams`` streams at once; all bytes that were sent within ``seconds``.
 
     Raises:
-        ProcessFailed: what arrived is not what was sent.
+        ProcessFailed: the received bytes differ from the sent ones.
     """
     begin = threading.Barrier(streams)
 
@@ -56,7 +56,7 @@ def streamed(entrance: Entrance, streams: int, seconds: float) -> float:
 
 
 def _send(connection: socket.socket, until: float) -> int:
-    """Send blocks, and then our end; how many bytes."""
+    """Send blocks, and then our end; return the number of bytes."""
     sent = 0
     while time.perf_counter() < until:
         connection.sendall(_BLOCK)
@@ -78,7 +78,7 @@ def latency(entrance: Entrance, seconds: float) -> Latency:
 
 
 def connected(entrance: Entrance, seconds: float) -> float:
-    """Connections a second, each with one byte there and back, a few at once, so that nobody waits for a peer alone."""
+    """Connections a second, each with one byte there and back, a few at once, so that the processor is never idle."""
     begun = time.perf_counter()
 
     def connect(_: int) -> int:
@@ -94,7 +94,7 @@ def connected(entrance: Entrance, seconds: float) -> float:
 
 @contextlib.contextmanager
 def idle(entrance: Entrance, connections: int) -> Iterator[None]:
-    """So many connections, each of which has carried one byte there and back, and carries no more."""
+    """Idle connections: each has carried one byte there and back."""
     with contextlib.ExitStack() as stack:
         with _translated(entrance):
             for _ in range(connections):
@@ -104,7 +104,7 @@ def idle(entrance: Entrance, connections: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _connected(entrance: Entrance, first: bytes) -> Iterator[socket.socket]:
-    """A connection that stands all the way: ``first`` has come back."""
+    """A connection through to the target: ``first`` has come back."""
     with socket.create_connection(entrance, _DEADLINE) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(first)

@@ -1,4 +1,4 @@
-"""Our tunnel's two ends as a user runs them: an env file in which all that has a default is left out."""
+"""Our tunnel's two ends as a user runs them: their env file holds only settings without a default."""
 
 import contextlib
 import secrets
@@ -20,7 +20,7 @@ _READY = r"\bready\b"
 
 @contextlib.asynccontextmanager
 async def our_tunnel(directory: Path, port: int) -> AsyncIterator[tuple[Way, Cipher]]:
-    """``bin/appliance source`` and ``destination``, and what they speak."""
+    """``bin/appliance source`` and ``destination``, and their TLS."""
     env_file = directory / "setenv.sh"
     env_file.write_text(env_text(port, tunnel_port=free_port(), dns_port=free_port()))
     env_file.chmod(0o600)

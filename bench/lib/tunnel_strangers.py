@@ -1,7 +1,7 @@
-"""``python -m bench.lib.tunnel_strangers PORT SECONDS``: a stranger who sends hellos to a tunnel as fast as it can.
+"""``python -m bench.lib.tunnel_strangers PORT SECONDS``: a stranger who sends hellos to a tunnel as fast as possible.
 
-They offer one group alone, a finite field of 8192 bits, which costs a server that takes it a tenth of a second. It
-prints how many hellos it has sent, and reads no answer.
+They offer only a finite field of 8192 bits, which costs a server that accepts it a tenth of a second. The program
+prints the number of its hellos, and reads no answer.
 """
 
 import contextlib

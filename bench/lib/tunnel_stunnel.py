@@ -19,7 +19,7 @@ _READY = "Configuration successful"
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One of the two: whether it is dialled in plain text and speaks TLS onwards, where it listens, what it dials."""
+    """One end of stunnel: client or server, the address on which it listens, and the address that it dials."""
 
     client: bool
     accept: int

@@ -1,7 +1,7 @@
 """The target of the benchmark's tunnels: a program of its own that prints the port on which it listens.
 
-Every byte of a connection is sent back, until the first is ``COUNT``: that one is sent back too, all that follows is
-only counted, and after the peer's end the count is sent, as 8 bytes, the first the highest.
+It sends every byte of a connection back, until the first byte of a read is ``COUNT``. It sends that one back too, and
+only counts all later bytes. After the peer's end, it sends the count, as 8 bytes in big-endian order.
 """
 
 import contextlib

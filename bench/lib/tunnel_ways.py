@@ -1,4 +1,4 @@
-"""A way to the target: where it begins, and what it costs; and the target itself."""
+"""The paths to the target: their addresses, processes and costs; and the target itself."""
 
 import contextlib
 import secrets
@@ -22,7 +22,7 @@ _TLS_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Cipher:
-    """TLS as two ends have agreed on it."""
+    """The TLS parameters that two ends have agreed on."""
 
     version: str
     suite: str
@@ -30,7 +30,7 @@ class Cipher:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to the target: its address, its two processes (the dialled one first), and the other's port."""
+    """One path to the target: its address, its two processes (the dialled one first), and the other's port."""
 
     entrance: Entrance
     processes: tuple[OwnedProcess, ...] = ()

@@ -1,9 +1,9 @@
-"""The long line as a program: a TCP proxy that delays, and carries so many bytes a second and no more.
+"""The long line as a program: a TCP proxy with a delay and a limited bandwidth.
 
 ``python -m bench.lib.wan_proxy --round-trip SECONDS --bandwidth BYTES_A_SECOND LISTEN=TARGET...`` prints ``ready`` when
-it listens. All connections share the bandwidth of each direction. The proxy ends TCP at both of its ends: no window and
-no slow start keeps anybody from using the line, and nobody's connection is better than another's. In memory is at most
-what flies and what queues, for each connection whose receiver does not read.
+it listens. All connections share the bandwidth of each direction. The proxy ends TCP on both sides, so no window and no
+slow start limits a connection, and all connections are equal. Its memory holds at most the bytes in flight and in the
+queue, for each connection whose receiver does not read.
 """
 
 import argparse
@@ -43,8 +43,8 @@ class Route:
 class Line:
     """One direction of the line, which all connections share, first come, first served.
 
-    ``bandwidth`` is in bytes a second and ``delay`` the time of flight. Before its entrance stands a queue, as a
-    router's, of 20 ms; who finds it longer has to wait, and nothing is ever lost. Times are in seconds of one clock.
+    ``bandwidth`` is in bytes a second and ``delay`` the time of flight. At its entrance is a queue of 20 ms, as in a
+    router; if it is longer, the sender waits, and nothing is ever lost. Times are in seconds of one clock.
     """
 
     bandwidth: float
@@ -61,12 +61,12 @@ class Line:
 
     @property
     def open_at(self) -> float:
-        """From when on the queue is short enough for more."""
+        """The time from which the queue has room."""
         return self._free_at - _QUEUE_SECONDS
 
 
 class _End(asyncio.Protocol):
-    """One end of a connection: what it says, its peer hears when the line has carried it."""
+    """One end of a connection: its peer receives its bytes after the line's delay."""
 
     def __init__(self, line: Line, peer: "_End | None" = None) -> None:
         self.peer = peer
@@ -112,30 +112,30 @@ class _End(asyncio.Protocol):
             self._transport.write(data)
 
     def hear_end(self) -> None:
-        """The peer says no more."""
+        """The peer has ended its direction."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write_eof()
             self._end()
 
     def close(self) -> None:
-        """The peer is gone."""
+        """The peer has closed the connection."""
         if self._transport is not None:
             self._transport.close()
 
     def hold(self) -> None:
-        """Read no more, until each who holds has released."""
+        """Stop reading until every holder has released."""
         self._holds += 1
         if self._transport is not None and self._holds == 1:
             self._transport.pause_reading()
 
     def release(self) -> None:
-        """Read on, if nobody else holds."""
+        """Read on, unless another holder remains."""
         self._holds -= 1
         if self._transport is not None and self._holds == 0:
             self._transport.resume_reading()
 
     def _end(self) -> None:
-        """One of both directions has ended."""
+        """One of the two directions has ended."""
         self._ends += 1
         if self._ends == 2:
             self.close()

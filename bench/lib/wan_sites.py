@@ -1,4 +1,4 @@
-"""Two clusters with a long line between them: whoever copies is at the destination, and reaches the source by it."""
+"""Two clusters with a long line between them; the copying program is at the destination's end."""
 
 import contextlib
 import dataclasses
@@ -24,7 +24,7 @@ _MEGABYTE = 1e6
 
 
 class FarCluster(Cluster):
-    """A running cluster as whoever copies from it sees it: at the other end of the line.
+    """A running cluster as a client at the other end of the line sees it.
 
     Its brokers listen twice. HOME is reached directly; who bootstraps from VPC is sent by the line ever after, since
     the address that is advertised there is the proxy's.
@@ -47,7 +47,7 @@ class FarCluster(Cluster):
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The source as it is reached directly, both clusters as who copies reaches them, the proxy between them.
+    """The source as it is reached directly, both clusters as the copying program reaches them, and the proxy.
 
     ``entrance`` is where a plain stream enters the line.
     """
@@ -64,7 +64,7 @@ class Sites:
 
 @contextlib.asynccontextmanager
 async def far_sites(round_trip: float, bandwidth: float) -> AsyncIterator[Sites]:
-    """Start all of it; it is gone afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second.
+    """Start both sites; they are removed afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second.
 
     Raises:
         ProcessFailed, ToolMissing: something did not start.

@@ -1,14 +1,14 @@
-"""The stopwatch: a copy as it becomes visible at the destination, the same for whoever copies.
+"""The stopwatch: measures a copy as it becomes visible at the destination, in the same way for every program.
 
-Twenty-five times a second the destination is asked for the last stable offset of each partition of the copy: that is
-what a consumer at ``read_committed`` may read, and for a writer without transactions it is the end of what is
-replicated. The offsets' sum counts transaction markers among the records, so it says how much of the copy is there,
-and whoever asks for it must count the records afterwards.
+Twenty-five times a second it asks the destination for the last stable offset of each partition of the copy. A
+``read_committed`` consumer may read up to it; for a writer without transactions it is the end of the replicated log.
+The sum of the offsets counts transaction markers too, so it only shows the progress: the records have to be counted
+afterwards.
 
-The time runs from the first look that saw some of the copy to the look that saw the last of it. What the first one saw
-does not count: who shows much at once has also worked long for it. Fetching, compressing, writing and committing are in
-it; the start of the programs, finding the topic and making its copy are not. What is read ahead by then was read before
-it: up to 16 MiB for each task of ours, and reading is the cheaper part.
+The time runs from the first look that saw some of the copy to the look that saw the last of it. The records of the
+first look do not count, because they took time before it. Fetching, compressing, writing and committing are in the
+time; the start of the programs, finding the topic and making its copy are not. Data that was read ahead is not in it
+either: up to 16 MiB for each of our tasks, and reading is the cheaper part.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from testbed.process import OwnedProcess
 _DEADLINE = 600.0
 _STALLED_SECONDS = 60.0
 UNBEGUN_SECONDS = 180.0
-"""More than any of the programs needs to start on a busy machine: the slowest take a minute."""
+"""Longest start of a program on a busy machine, in seconds; the slowest take a minute."""
 _INTERVAL = 0.04
 _SETTLED_SECONDS = 1.5
 
@@ -56,7 +56,7 @@ class Timeline:
         return f"{self.offsets} offsets of {self.records} records"
 
     def looked(self, now: float, offsets: int) -> None:
-        """A look's answer came ``now``: the sum of the partitions' last stable offsets."""
+        """Note an answer at ``now``: the sum of the partitions' last stable offsets."""
         if offsets == 0:
             self.looks = [Look(now, 0)]
         elif offsets != self.offsets:

@@ -22,7 +22,7 @@ COPIERS: Mapping[str, Copier] = {
     EXACTLY_ONCE: functools.partial(mirror_maker, exactly_once=True),
     RECORD_BY_RECORD: record_by_record,
 }
-"""All but ``FETCH_AND_PRODUCE``, which is no copier: ``bench.lib.limit``."""
+"""The contenders that copy: all but ``FETCH_AND_PRODUCE`` (``bench.lib.limit``)."""
 
 OPTIONS: Mapping[str, str] = {
     "mirror-maker": MIRROR_MAKER,
@@ -37,7 +37,7 @@ OTHERS = tuple(OPTIONS.values())
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A load, whom we are measured against, and by how much we are to be faster than some of them.
+    """A load, its contenders, and our goals against some of them.
 
     ``title`` is the row's name.
     """
@@ -50,7 +50,7 @@ class Workload:
 
 _LARGE_BATCHES = {MIRROR_MAKER: 12.0, FETCH_AND_PRODUCE: 0.9}
 _WITHOUT_LIMIT = tuple(name for name in OTHERS if name != FETCH_AND_PRODUCE)
-"""A Produce takes one batch for each partition, and none with holes: there, fetch + produce alone is no limit."""
+"""The contenders without the limit: a Produce takes one batch for each partition, and none with holes."""
 
 WORKLOADS: Mapping[str, Workload] = {
     "events": Workload("500-byte records, lz4", Load(1_000_000), goals=_LARGE_BATCHES),

@@ -13,7 +13,7 @@ from deploy.materials.python import python_packages
 
 
 def main(site: str, wheels: str, lock: str, packages: str, release: str) -> None:
-    """Print it."""
+    """Print the bill of materials."""
     materials = Materials(
         python=python_packages(Path(site), Path(wheels), Path(lock).read_text()),
         debian=debian_packages(Path(packages).read_text(), release),

@@ -1,4 +1,4 @@
-"""The bill of materials: what the image is made of, and which part brings which, in CycloneDX 1.6 (ECMA-424)."""
+"""The bill of materials in CycloneDX 1.6 (ECMA-424): the components of the image, by the part that contains them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ _FILE = re.compile(r"(?P<name>.+?)-(?P<version>\d.*)\.jar")
 
 
 def java_libraries(directory: Path) -> list[Component]:
-    """One for each jar in ``directory``; without an address where the jar does not say what it is to Maven."""
+    """A component for each jar in ``directory``; without an address if the jar has no Maven metadata."""
     return [_component(path) for path in sorted(directory.glob("*.jar"))]
 
 

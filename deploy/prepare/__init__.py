@@ -1,6 +1,6 @@
-"""The two prepare scripts: they check setenv.sh, write a VM's files, and say what is left to do.
+"""The two prepare scripts: they check setenv.sh, write a VM's files, and print the next steps.
 
 - ``preparation``, ``checks``, ``vm``, ``port_conflicts``: every check, or every fault at once.
 - ``writing``: files, whole or not at all.
-- ``report``: what the user is told.
+- ``report``: the output for the user.
 """

@@ -19,9 +19,9 @@ from deploy.render.compose import DESTINATION_VM, SOURCE_VM
 from deploy.render.firewall import FORMATS, ready, rules
 
 _DESCRIPTION = """\
-Reads setenv.sh, checks all of it, and writes docker-compose.yml and the folder prepared/ beside it.
+Checks setenv.sh, and writes docker-compose.yml and the folder prepared/ beside it.
 
-Then it prints what has changed, the firewall rules that the link needs, and the next command. Run again with the same
+Then prints the changes, the firewall rules of the link, and the next command. Run again with the same
 settings it changes nothing. Exit codes: 0 done; 1 failed, or with --check: something would change; 2 bad usage or
 settings, all faults at once.
 """
@@ -30,7 +30,7 @@ _ROLES = {Side.SOURCE: SOURCE_VM, Side.DESTINATION: DESTINATION_VM}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prepare the VM; the exit code."""
+    """Prepare the VM and return the exit code."""
     script = _SCRIPTS.get(arguments[0] if arguments else "", "python -m deploy.prepare")
     parsed = _parser(script).parse_args(arguments)
     try:
@@ -51,15 +51,15 @@ def _parser(script: str) -> argparse.ArgumentParser:
         type=Path,
         default=Path("setenv.sh"),
         metavar="PATH",
-        help="the settings (default: setenv.sh in the link's folder); variables of the process environment win",
+        help="the settings (default: setenv.sh in the link's folder); the process environment takes precedence",
     )
     instead = parser.add_mutually_exclusive_group()
-    instead.add_argument("--check", action="store_true", help="write nothing, and say what would change")
+    instead.add_argument("--check", action="store_true", help="write nothing, and show the changes")
     instead.add_argument(
         "--firewall",
         choices=FORMATS,
         metavar="FORMAT",
-        help=f"print the firewall rules alone, for {', '.join(FORMATS)}",
+        help=f"print only the firewall rules, for {', '.join(FORMATS)}",
     )
     return parser
 
@@ -87,5 +87,5 @@ def _other(machine: Side) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # its reader may have seen enough; all is written by then
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader may have closed the pipe; the files are written by then
     sys.exit(main(sys.argv[1:]))

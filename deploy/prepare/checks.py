@@ -1,4 +1,4 @@
-"""Faults that only containers make of settings, and only this VM of files."""
+"""Faults that show only in containers, or only on this VM."""
 
 import asyncio
 import ipaddress
@@ -62,22 +62,22 @@ def _why_unreadable(file: Path, mounted: Path, vm: Vm) -> str | None:
     except OSError as error:
         return f"expected a file: {error.strerror}"
     if not inside:
-        return f"leads out of its folder, which is what the container sees: put {file.resolve()} there itself"
+        return f"leads out of its folder, but the container sees only that folder: put {file.resolve()} there itself"
     if mounted.is_dir() and not _may(stat.S_IXOTH, mounted.stat(), vm):
-        return f"user {vm.user}, whom the containers run as, may not enter its folder, which they get mounted"
+        return f"user {vm.user}, the containers' user, may not enter its folder, which is mounted"
     if not _may(stat.S_IROTH, status, vm):
-        return f"user {vm.user}, whom the containers run as, may not read it"
+        return f"user {vm.user}, the containers' user, may not read it"
     return None
 
 
 def _may(others: int, status: os.stat_result, vm: Vm) -> bool:
-    """True when the containers' user has the permission that is ``others`` for everybody else."""
+    """True if the containers' user has the permission ``others`` (its bit for other users)."""
     shift = 6 if status.st_uid == vm.user else 3 if status.st_gid == vm.group else 0
     return bool(status.st_mode & others << shift)
 
 
 def made_up_name_warnings(settings: TunnelSettings, resolver: Target | None) -> list[str]:
-    """A line for each pattern below which a name that nobody gave has an address.
+    """A warning for each pattern below which a made-up name has an address.
 
     Args:
         resolver: the VM's, which is asked where the settings name none.

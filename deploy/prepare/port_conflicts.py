@@ -1,4 +1,4 @@
-"""Other links on this VM: their folders lie beside this one, and what they publish must not be what we do."""
+"""Port conflicts with other links on this VM, whose folders lie beside this one."""
 
 import contextlib
 import errno

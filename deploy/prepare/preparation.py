@@ -1,4 +1,4 @@
-"""From the link's folder to all that is to be written there: every check, or every fault at once."""
+"""Prepare the files of a link's folder: all checks, and all faults at once."""
 
 import os
 import re
@@ -30,7 +30,7 @@ class Preparation:
 
 
 def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]) -> Preparation:
-    """Everything but the writing.
+    """Check everything, and render the files without writing them.
 
     Raises:
         SettingsError: with the faults of the settings' file, of its values, and of this VM.
@@ -55,5 +55,5 @@ def _salt(folder: Path, role: Role) -> str:
         found = None
     except (OSError, UnicodeDecodeError) as error:
         cause = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise SettingsError([f"{path}: {cause}: prepare as the user who did before, or remove the folder"]) from error
+        raise SettingsError([f"{path}: {cause}: prepare as the same user as before, or remove the folder"]) from error
     return found[1] if found else secrets.token_hex(16)

@@ -16,7 +16,7 @@ _PAGES = {
 
 
 def heading(settings: Settings, machine: Side) -> str:
-    """Which link, which VM."""
+    """The heading: the link and the VM."""
     return f"Link {settings.tunnel.link}, {machine} VM"
 
 
@@ -26,7 +26,7 @@ def warnings(lines: Sequence[str]) -> str:
 
 
 def written(outcomes: Sequence[Outcome], *, dry: bool) -> str:
-    """Each file, what became of it, and what has changed in it."""
+    """Each file with its outcome and its changes."""
     title = "Files, none of them written" if dry else "Files"
     if not any(outcome.changed for outcome in outcomes):
         title = "Files: nothing has changed"
@@ -50,7 +50,7 @@ def _row(rule: Rule, machine: Side) -> tuple[str, ...]:
 
 
 def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes: Sequence[str]) -> str:
-    """The next command, what can be looked at then, what there is to do on the ``other`` VM, and what is missing."""
+    """The next command, the pages of the link, the task on the ``other`` VM, and missing programs."""
     pages = [
         (_PAGES[one.variable], f"curl http://{one.at}/health")
         for one in prepared.port_mappings
@@ -61,7 +61,7 @@ def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes
         for file in prepared.files
         if file.path.endswith(".service")
     ]
-    doctor = ("where the path breaks, if it does:", f"{compose} run --rm doctor")
+    doctor = ("tests of the whole path:", f"{compose} run --rm doctor")
     missing = [("missing for that:", note) for note in notes]
     return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, doctor, *units, other])])
 

@@ -11,14 +11,14 @@ from appliance.settings.target import Target
 from deploy.render.vm import IMAGE_USER
 
 _RESOLVER_FILES = (Path("/run/systemd/resolve/resolv.conf"), Path("/etc/resolv.conf"))
-"""The first is what systemd-resolved itself asks: what it writes into the second no container reaches."""
+"""The first has systemd-resolved's own servers. It writes a server that no container reaches into the second."""
 
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
 _DNS_PORT = 53
 
 
 def container_user() -> tuple[int, int]:
-    """User and group of the containers: whoever prepares, or the image's own where that is root."""
+    """User and group of the containers: those of the preparing user, or the image's own for root."""
     return (os.geteuid(), os.getegid()) if os.geteuid() else (IMAGE_USER, IMAGE_USER)
 
 
@@ -35,7 +35,7 @@ def resolver() -> Target | None:
 
 
 def _is_ipv6(server: Target) -> bool:
-    """Docker's networks have IPv4 alone, unless they are told otherwise."""
+    """True for IPv4: Docker's networks have no IPv6 by default."""
     return ":" in server.host
 
 

@@ -1,4 +1,4 @@
-"""A rendered file on the disk: whole or not at all, and untouched when it is already so.
+"""Write rendered files: atomically, and only if they differ.
 
 The settings of a container are written over where they are: it has that very file mounted, and reads some of it again
 while it runs (``appliance.settings.bound``).
@@ -34,7 +34,7 @@ class Outcome:
 
 
 def write(folder: Path, file: RenderedFile, owner: tuple[int, int], *, dry: bool) -> Outcome:
-    """Make the file in ``folder`` what it should be; with ``dry`` only say what that would be.
+    """Write the file in ``folder`` if it differs; with ``dry`` only return the outcome.
 
     Raises:
         SettingsError: the system does not let us.
@@ -64,7 +64,7 @@ def _compared(path: Path, file: RenderedFile, owner: tuple[int, int]) -> Outcome
 
 
 def _is_for_containers_alone(file: RenderedFile) -> bool:
-    """Nobody but the containers' user reads it: where root prepares that is another one, to whom it is given."""
+    """Let only the containers' user read the file; if root prepares, it gives the file to that user."""
     return file.mode == 0o600
 
 

@@ -1,4 +1,4 @@
-"""All files of a VM: docker-compose.yml, and below ``prepared/`` the settings of each service."""
+"""The files of a VM: docker-compose.yml, and the settings of each service below ``prepared/``."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def _passwd(vm: Vm) -> str:
 
 
 def _units(settings: Settings, role: Role, vm: Vm) -> Iterator[RenderedFile]:
-    """The destination VM's two containers need somebody to start them in order."""
+    """The systemd unit that starts the destination VM's two containers in order."""
     if role & Role.DESTINATION:
         link = settings.tunnel.link
         text = filled("boot.service.j2", link=link, folder=str(vm.folder).replace("%", "%%"))

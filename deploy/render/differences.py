@@ -8,14 +8,14 @@ from deploy.render.container import SALT
 
 _CONFIDENTIAL = "|".join(variable.name for variable in TABLE if variable.confidential)
 _MENTIONED = re.compile(rf"({_CONFIDENTIAL})(?!\w*_FILE\b)", re.IGNORECASE)
-"""The name of a secret, in whatever a hand made of its line; the path of a file that holds one is none."""
+"""The name of a secret in a line, also in a badly edited one. The path of a file with a secret is no secret."""
 _WRITTEN = re.compile(rf"export (?:{_CONFIDENTIAL})=")
 
 
 def differences(path: str, old: str, new: str) -> list[str]:
     """The lines of a unified diff from ``old`` to ``new``; none when they are equal.
 
-    Of a secret it says no more than that it has changed.
+    For a secret it shows only that it has changed.
     """
     before, after = _entries(old), _entries(new)
     lines = difflib.unified_diff(

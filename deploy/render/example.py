@@ -1,4 +1,4 @@
-"""The docker-compose.yml that is in Git: the destination VM's, from setenv.sh.template as it stands.
+"""The docker-compose.yml in Git: the destination VM's, rendered from setenv.sh.template.
 
 ``python -m deploy.render.example > docker-compose.yml`` makes it anew.
 """
@@ -18,7 +18,7 @@ _NO_ROLE = Role(0)
 
 
 def example() -> str:
-    """Its text."""
+    """The text of the example."""
     environment = load(_TEMPLATE, {})
     vm = Vm(IMAGE_USER, IMAGE_USER, cores=2, folder=Path(), resolver=None, salt="")
     files = rendered(environment, parse(environment, _NO_ROLE), DESTINATION_VM, vm)

@@ -19,7 +19,7 @@ _TASK_MEMORY = 192
 
 
 def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
-    """The memory of an end of the tunnel with so many connections, whatever a peer does with them.
+    """The memory of an end of the tunnel with that many connections, for any behaviour of a peer.
 
     ``by_ssh``: it is the one that carries them through an SSH server.
     """
@@ -43,7 +43,7 @@ _SPARK_PROCESSES = 384
 """Two Java machines, one of which is ending, with 72 threads each at two cores; Python's driver, and two commands."""
 
 _CORE_THREADS = 4
-"""Java has one thread for each core in some of its pools, and fewer in the others."""
+"""Java's threads for each core: one in some of its pools, and fewer in the others."""
 
 _TASK_PROCESSES = 48
 """Three threads in Java, and a process with up to 32 threads that look names up."""

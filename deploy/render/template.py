@@ -14,7 +14,7 @@ def filled(template: str, /, **values: object) -> str:
 
 
 def _quoted(value: object) -> str:
-    """A YAML string in which Compose, too, leaves every character as it is."""
+    """A YAML string whose characters Compose does not change either."""
     return json.dumps(str(value).replace("$", "$$"), ensure_ascii=False)
 
 

@@ -18,11 +18,10 @@ IMAGE_USER = 10001
 class Vm:
     """One VM, and who prepares it.
 
-    ``user`` and ``group`` are those of the containers, who must be able to read the files with secrets: whoever
-    prepares, or the image's where that is root. ``cores`` is how many the VM has, ``folder`` the link's
-    own (absolute), ``resolver`` its DNS server as a
-    container reaches it (None: it has none). ``salt`` goes into what is published about files with secrets, so that
-    nobody can try guesses on it.
+    ``user`` and ``group`` are those of the containers, which must be able to read the files with secrets: the preparing
+    user's, or the image's for root. ``cores`` is how many the VM has, ``folder`` the link's own (absolute),
+    ``resolver`` its DNS server as a container reaches it (None: it has none). ``salt`` goes into what is published
+    about files with secrets, so that nobody can try guesses on it.
     """
 
     user: int
@@ -67,13 +66,13 @@ def port_mappings(environment: Mapping[str, str], settings: Settings, role: Role
 
 
 def link_address(link: str, role: Role) -> ipaddress.IPv4Address:
-    """The loopback address on which one end of a link shows its pages: always the same, and no other link's."""
+    """The loopback address for the pages of one end of a link: always the same, and different for each link."""
     end = "source" if role & Role.SOURCE else "destination"
     digest = hashlib.sha256(f"{end} {link}".encode()).digest()
     return _NETWORK[int.from_bytes(digest[:4]) % _NETWORK.num_addresses]
 
 
 def _page(variable: str, environment: Mapping[str, str], chosen: Target, own: Target) -> PortMapping:
-    """A page is where the settings have chosen to have it; the default of a process is none of a VM with many links."""
+    """The address of a page: from the settings, or else the link's own, because a VM may have many links."""
     at = Target(chosen.host, chosen.port or own.port) if environment.get(variable, "").strip() else own
     return PortMapping(variable, at, own.port)

@@ -22,7 +22,7 @@ def test_wan_prints_our_figures_beside_the_peers_and_the_lines(tmp_path: Path) -
 
 
 def test_latency_prints_our_figures_beside_the_peers_and_the_limits(tmp_path: Path) -> None:
-    times = ["--brokers-warming", "2", "--warming", "1", "--seconds", "12"]
+    times = ["--brokers-warming", "2", "--warming", "1", "--seconds", "4"]
     with bench(tmp_path, "latency", "--rates", "200", "--runs", "1", *times, "--json") as process:
         out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 0, err

@@ -6,6 +6,9 @@ import pytest
 import pytest_asyncio
 
 from tests.brokers.versions import Versions
+from tests.support.spark_classes import spark_classes
+
+__all__ = ["spark_classes"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

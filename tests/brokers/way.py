@@ -37,7 +37,7 @@ Rows = dict[tuple[str, int], list[Row]]
 
 @dataclass(slots=True)
 class Way:
-    """From ``source`` to ``destination``; its files go to ``directory``."""
+    """A link from ``source`` to ``destination``; its files go to ``directory``."""
 
     source: Cluster
     destination: Cluster
@@ -47,7 +47,7 @@ class Way:
 
     @property
     def suffix(self) -> str:
-        """Of the copies: the destination's own topics never match the regex by it."""
+        """The suffix of the copies; the destination's own topics with it never match the regex."""
         return f"of.{self.source.plan.name}"
 
     def variables(self) -> dict[str, str]:
@@ -107,7 +107,7 @@ class Way:
         await replicator.wait_until(there, PATIENCE, f"copy {count} more records of {LIVE}")
 
     async def verified(self) -> dict[str, Any]:
-        """What ``appliance verify`` says once the replicator, which runs, has caught up."""
+        """The output of ``appliance verify`` once the running replicator has caught up."""
         async with self.running("verify", "--json", "--wait", str(PATIENCE)) as verify:
             code = await verify.wait(2 * PATIENCE)
         said: dict[str, Any] = json.loads(verify.log_file.read_text())
@@ -115,7 +115,7 @@ class Way:
         return said
 
     async def both_sides(self) -> tuple[Rows, Rows]:
-        """What the copies should hold and do hold, as an independent consumer reads both; by the sources' names."""
+        """The expected and the actual records of the copies, read by an independent consumer, by the sources' names."""
         copies = {(f"{topic}.{self.suffix}", number): (topic, number) for topic, number in PARTITIONS}
         originals = await asyncio.to_thread(read_partitions, self.source, PARTITIONS)
         copied = await asyncio.to_thread(read_partitions, self.destination, copies)

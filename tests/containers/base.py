@@ -1,4 +1,4 @@
-"""What the image is made from without a network: Debian with its packages as a base, and the files of the locks."""
+"""The inputs of an image build without a network: Debian with its packages as a base, and the files of the locks."""
 
 import platform
 import shutil
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.containers.kept import kept
+from tests.support.kept import kept
 
 CHECKOUT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-materials.lock")
@@ -39,7 +39,7 @@ def _make_base(directory: Path) -> None:
 
 
 def _mirror() -> str:
-    """Where this machine itself gets Debian from."""
+    """The Debian mirror of this machine."""
     query = ["indextargets", "Created-By: Packages", "Origin: Debian", "Label: Debian", "--format", "$(REPO_URI)"]
     found = _run("apt-get", *query).split()
     if not found:
@@ -48,7 +48,7 @@ def _mirror() -> str:
 
 
 def _fetch(directory: Path) -> None:
-    """As pip does it where the build's own tools are: it looks into a source before it keeps it."""
+    """Download sources as pip does, with the build's own tools: pip inspects a source before it keeps it."""
     build_lock = CHECKOUT / "requirements-build.lock"
     download = [sys.executable, "-I", CHECKOUT / "bin" / "environment.py", build_lock, "pip", "download", "--quiet"]
     hashed = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--no-binary=pyspark", "--no-build-isolation"]

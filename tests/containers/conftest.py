@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For settings, logs and the clusters' files; what takes long to fetch is fetched before anything runs."""
+    """A directory for settings, logs and the clusters' files; slow downloads are done before anything runs."""
     sweep()
     base_archive()
     locked_files()
@@ -50,7 +50,7 @@ class Running:
 
 @pytest.fixture(scope="session")
 def running(stage: Stage) -> Running:
-    """From orange to grape."""
+    """The link from orange to grape."""
     link = Link(stage, ORANGE, GRAPE)
     link.clone()
     link.prepare()

@@ -55,7 +55,7 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """With which Docker's clients talk to it, and to nobody else."""
+        """The environment with which Docker's clients talk to this engine only."""
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.directory),

@@ -52,7 +52,7 @@ class Service:
         return self.engine.compose(self.link.folder(self.side), "ps", "--quiet", self.name).strip()
 
     def inspected(self) -> dict[str, Any]:
-        """What the engine says of it."""
+        """The engine's description of the container."""
         [found] = json.loads(self.engine.docker("inspect", self.container))
         assert isinstance(found, dict)
         return found
@@ -62,7 +62,7 @@ class Service:
         return self.engine.run("docker", "exec", self.container, *command)
 
     def restart(self) -> None:
-        """As a user does."""
+        """Restart the container as a user does."""
         self.engine.docker("restart", self.container)
 
     async def wait_until(self, status: str) -> None:
@@ -73,13 +73,13 @@ class Service:
             await asyncio.sleep(_POLL_SECONDS)
 
     def log(self) -> str:
-        """What it has printed."""
+        """The container's output."""
         return self.engine.docker("logs", self.container)
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """From the cluster of one side to the other's."""
+    """A link from the cluster of one side to the other's."""
 
     stage: Stage
     source: Side
@@ -88,23 +88,23 @@ class Link:
 
     @property
     def name(self) -> str:
-        """As the settings have it."""
+        """The link's name in the settings."""
         return f"{self.source.name}-{self.destination.name}"
 
     @property
     def image(self) -> str:
-        """As docker-compose.yml has it."""
+        """The image's name in docker-compose.yml."""
         return f"kafka-cloud-replicator:{self.name}"
 
     @property
     def services(self) -> tuple[Service, Service, Service]:
-        """All three of them."""
+        """All three containers."""
         tunnel = Service(self, self.source, "tunnel")
         return tunnel, Service(self, self.destination, "gateway"), Service(self, self.destination, "replicator")
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What nobody but the processes of the link may read."""
+        """The secrets that only the processes of the link may read."""
         return (self.secret, *(side.user.secret.reveal() for side in (self.source, self.destination)))
 
     def variables(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from tests.support.namespace import Namespace, namespaces
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is so on one side before anything runs.
+    """The facts of one side before anything runs.
 
     ``vm`` is the VM's address as the other VM dials it, ``vm_in_vpc`` the one that it has in its VPC.
     """
@@ -49,7 +49,7 @@ class Side:
 
     @property
     def user(self) -> ApiKey:
-        """Who logs in."""
+        """The user for the login."""
         return self.plan.api_keys[0]
 
 

@@ -1,4 +1,4 @@
-"""What runs on both sides for all tests: each VPC's cluster and DNS server, and each VM's engine."""
+"""The processes on both sides for all tests: each VPC's cluster and DNS server, and each VM's engine."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ class Stage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of processes beside the containers: nothing of the user's settings."""
+        """The environment of processes beside the containers, without the user's settings."""
         return process_environment(os.environ, self.directory)
 
     def ca_file(self, side: Side) -> Path:
@@ -39,11 +39,11 @@ class Stage:
         return self.directory / side.name / "ca.pem"
 
     def topics(self, side: Side) -> set[str]:
-        """What topics a cluster has, Kafka's own left out."""
+        """The topics of a cluster without Kafka's own."""
         return {name for name in json.loads(self._client(side, "topics")) if not name.startswith("__")}
 
     def records(self, side: Side, topic: str) -> Copied:
-        """All that a topic holds now."""
+        """The present records of a topic."""
         return [json.loads(line) for line in self._client(side, "read", topic).splitlines()]
 
     async def produce(self, side: Side, topic: str, who: str, count: int, seconds: float) -> OwnedProcess:
@@ -68,7 +68,7 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def stage(directory: Path) -> AsyncIterator[Stage]:
-    """All of it, ready."""
+    """The stage, ready."""
     await kafka_installation()
     with machines() as both:
         async with contextlib.AsyncExitStack() as undo:

@@ -1,4 +1,4 @@
-"""What a container may do, what can be seen of its secrets, and who reaches its pages."""
+"""The rights of a container, the visibility of its secrets, and the reach of its pages."""
 
 import ipaddress
 import mmap
@@ -24,7 +24,7 @@ def service(link: Link, request: pytest.FixtureRequest) -> Service:
 
 
 def files_with(link: Link) -> list[Path]:
-    """What the prepare scripts have written that others may read."""
+    """The files of the prepare scripts that other users may read."""
     folders = (link.folder(ORANGE), link.folder(GRAPE))
     written = [path for folder in folders for path in [folder / "docker-compose.yml", *folder.glob("prepared/*")]]
     return [path for path in written if path.stat().st_mode & 0o077]

@@ -32,8 +32,8 @@ async def test_both_directions_run_side_by_side_and_no_record_travels_in_circles
 
     topics = {side.name: link.stage.topics(side) for side in (ORANGE, GRAPE)}
     assert topics == {
-        "orange": {TOPIC, COPY, REGISTRY, "replicator-grape.positions"},
-        "grape": {TOPIC, COPY, REGISTRY, "replicator-orange.positions"},
+        "orange": {TOPIC, COPY, REGISTRY, "replicator-grape.positions", "replicator-grape.offsets"},
+        "grape": {TOPIC, COPY, REGISTRY, "replicator-orange.positions", "replicator-orange.offsets"},
     }
     for service in (*link.services, *back.services):
         await service.wait_until("healthy")

@@ -9,7 +9,7 @@ from tests.faults.observer import Observer
 
 
 async def compared(source: Cluster, destination: Cluster, copies: Mapping[Partition, Partition]) -> list[Violation]:
-    """What is wrong with the records of these copies, as an independent consumer sees both sides up to their ends.
+    """The violations in these copies, as an independent consumer sees both sides up to their ends.
 
     Raises:
         AssertionError: a log cannot be read as a log should be.

@@ -25,7 +25,7 @@ from tests.faults.history import History, Partition, Progress
 
 
 class Kind(enum.StrEnum):
-    """What can be violated."""
+    """The kinds of violations."""
 
     LOST = "lost"
     DUPLICATED = "duplicated"
@@ -50,7 +50,7 @@ class Violation:
 
 
 def violations(history: History) -> list[Violation]:
-    """All of a run that has ended: nothing is written any more, and everything should be there."""
+    """The violations of a run that has ended: nothing is written any more, and everything should be there."""
     found = violations_of_records(history)
     for partition in history.source:
         source, destination = history.source[partition], history.destination[partition]
@@ -73,7 +73,7 @@ def violations_of_records(history: History) -> list[Violation]:
 
 
 def violations_so_far(history: History) -> list[Violation]:
-    """Those of a run that goes on, in what the observers on both sides have seen."""
+    """The violations in a running run, as far as both observers have seen it."""
     found: list[Violation] = []
     for partition, observed in history.observed.items():
         source, progress = history.source[partition], history.progress[partition]
@@ -147,7 +147,7 @@ def _positions(partition: Partition, progress: Sequence[Progress], source: Track
 
 
 def _torn(partition: Partition, ends: Sequence[int], counts: Sequence[int]) -> Iterator[Violation]:
-    """Transactions by how many records were copied when each had ended, and by what the positions say of that."""
+    """The transactions, by the number of copied records at the end of each, and by the positions' counts."""
     for index, (copied, counted) in enumerate(itertools.zip_longest(ends, counts)):
         if copied != counted:
             detail = f"transaction {index} ended with record {copied}, and its position counts {counted}"
@@ -156,11 +156,11 @@ def _torn(partition: Partition, ends: Sequence[int], counts: Sequence[int]) -> I
 
 
 def _ends(offsets: Sequence[int]) -> list[int]:
-    """How many records there were when each transaction had ended."""
+    """The number of records at the end of each transaction."""
     jumps = [index for index, (left, right) in enumerate(itertools.pairwise(offsets), 1) if right != left + 1]
     return [*jumps, len(offsets)] if offsets else []
 
 
 def _counts(progress: Sequence[Progress]) -> list[int]:
-    """How many records the positions count, whenever that changes."""
+    """The record counts of the positions, at each change."""
     return [count for count, _ in itertools.groupby(position.records for position in progress) if count > 0]

@@ -9,6 +9,9 @@ import pytest_asyncio
 
 from tests.faults.nemesis import FAULTS
 from tests.faults.network import Network, network
+from tests.support.spark_classes import spark_classes
+
+__all__ = ["spark_classes"]
 
 SEED = pytest.StashKey[int]()
 

@@ -1,4 +1,4 @@
-"""What a run left behind, as the checker sees it; records are fingerprints (see ``testbed.reading``)."""
+"""The history of a run for the checker; records are fingerprints (see ``testbed.reading``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

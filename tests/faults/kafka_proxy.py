@@ -28,7 +28,7 @@ class Api(enum.IntEnum):
 
 
 class Moment(enum.Enum):
-    """When the connection is reset, or goes silent for ever."""
+    """The moment at which the connection is reset, or goes silent for ever."""
 
     IN_REQUEST = "half of the request has passed"
     BEFORE_ANSWER = "the broker has answered, and the answer has not passed"
@@ -37,7 +37,7 @@ class Moment(enum.Enum):
 
 @dataclass(slots=True)
 class Tripwire:
-    """Where the next connection breaks; shared by the proxies of all brokers, and sprung once."""
+    """The trap for the next connection; shared by the proxies of all brokers, and sprung once."""
 
     sprung: asyncio.Event = field(default_factory=asyncio.Event)
     _armed: tuple[Api, Moment] | None = None
@@ -48,7 +48,7 @@ class Tripwire:
         self.sprung.clear()
 
     def springs(self, api_key: int, moment: Moment) -> bool:
-        """Whether it is here and now."""
+        """True if the trap springs here and now."""
         if self._armed != (api_key, moment):
             return False
         self._armed = None

@@ -55,7 +55,7 @@ class _Lossy:
         return await asyncio.to_thread(end, self.run.network.destination, self.copy, 0)
 
     async def records(self) -> int:
-        """How many records the copy has."""
+        """The number of records in the copy."""
         return len(await asyncio.to_thread(read_rows, self.run.network.destination, self.copy, 0))
 
     async def is_named(self, first: int, last: int) -> None:
@@ -70,7 +70,7 @@ class _Lossy:
 
 @contextlib.asynccontextmanager
 async def unclean_election(run: Run, chance: random.Random) -> AsyncIterator[None]:
-    """The copy's follower comes to lead without what its leader had acknowledged alone.
+    """The copy's follower becomes leader without the records that only the old leader had acknowledged.
 
     The partition stops and names what is lost; the others go on; by the operator's word the copy becomes whole again.
     """

@@ -1,5 +1,6 @@
-"""What can go wrong, as a table: each fault is done on entering its context, and made good, where it has to be, on
-leaving it. ``hold`` is for how long it lasts, in seconds; chance decides the rest.
+"""The table of faults: each is injected on entering its context, and healed, if necessary, on leaving it.
+
+``hold`` is the range of its length in seconds; chance decides the rest.
 
 The *executor* is the Python process in which Spark runs a task: it alone copies. The executor's other half, the JVM, is
 in local mode the driver's own process, which "replicator killed" and "replicator paused" hit with all the rest.
@@ -31,7 +32,7 @@ from tests.support.patience import PATIENCE
 Injection = Callable[[Run, random.Random], AbstractAsyncContextManager[None]]
 
 _TRANSACTION_GIVEN_UP = 17.0
-"""The suite's transaction timeout, and the ten seconds after which the coordinator looks for what has passed it."""
+"""Seconds: the suite's transaction timeout, and the ten after which the coordinator looks for what has passed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Fault:
 
 
 def _killed(part: "Part") -> Injection:
-    """What it has started ends by itself."""
+    """SIGKILL to a process; the supervisor starts it again."""
 
     @contextlib.asynccontextmanager
     async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
@@ -116,7 +117,7 @@ async def _elect_preferred_leaders(cluster: Cluster) -> None:
 
 
 def _elected(admin: AdminClient) -> bool:
-    """Whether every partition is led by the first of its replicas now."""
+    """True if the first replica of every partition leads it now."""
     with contextlib.suppress(KafkaException):
         admin.elect_leaders(ElectionType.PREFERRED, None).result(PATIENCE)
     topics = admin.list_topics(timeout=PATIENCE).topics.values()

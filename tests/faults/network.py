@@ -40,7 +40,7 @@ _GRAPE = ClusterPlan(
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What all runs share, and what of it can fail."""
+    """The processes that all runs share, with their faults."""
 
     link: Link
     wire: Proxy
@@ -51,18 +51,18 @@ class Network:
 
     @property
     def source(self) -> Cluster:
-        """Where producers write."""
+        """The cluster of the producers."""
         return self.link.orange
 
     @property
     def destination(self) -> Cluster:
-        """Where the copies go."""
+        """The cluster of the copies."""
         return self.link.grape
 
 
 @contextlib.asynccontextmanager
 async def network(directory: Path) -> AsyncIterator[Network]:
-    """All of it, ready."""
+    """The network, ready."""
     async with link(directory, _ORANGE, _GRAPE) as made, contextlib.AsyncExitStack() as undo:
         tripwire = Tripwire()
         wire = Proxy(Target(OWN_ADDRESS, 0), Target(OWN_ADDRESS, made.tunnel_port))

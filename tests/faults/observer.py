@@ -79,7 +79,7 @@ class Observer:
 
     @property
     def tracks(self) -> dict[Partition, Track]:
-        """What was seen so far of each partition; it stays as it is while more is seen."""
+        """A snapshot of the records seen so far of each partition."""
         return {name: _snapshot(track) for name, track in self._tracks.items()}
 
     @property
@@ -88,7 +88,7 @@ class Observer:
         return {name: list(seen) for name, seen in self._progress.items()}
 
     def counts(self) -> dict[Partition, int]:
-        """How many records of each partition were seen so far.
+        """The number of records seen so far of each partition.
 
         Raises:
             AssertionError: as ``stop``.

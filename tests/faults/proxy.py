@@ -1,4 +1,4 @@
-"""A wire that can be bad: a TCP proxy of the tests' own, whose connections can be cut, slow, or open at one end only.
+"""A TCP proxy with faults: its connections can be cut, slow, or open at one end only.
 
 With TLS contexts it ends the TLS on both sides, so that what it carries can be read.
 """
@@ -22,7 +22,7 @@ _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Who the proxy is to its clients, and whom it trusts behind it."""
+    """The TLS of the proxy: its certificate for clients, and its trust in the broker."""
 
     serving: ssl.SSLContext
     dialling: ssl.SSLContext
@@ -45,7 +45,7 @@ class Wire:
 
 @dataclass(slots=True)
 class Proxy:
-    """Carries what is connected to ``listen`` to ``target``."""
+    """Carries connections to ``listen`` to ``target``."""
 
     listen: Target
     target: Target
@@ -66,7 +66,7 @@ class Proxy:
 
     @property
     def wires(self) -> int:
-        """How many connections there are now."""
+        """The number of open connections."""
         return len(self._wires)
 
     async def close(self) -> None:
@@ -84,13 +84,13 @@ class Proxy:
             wire.reset()
 
     def half_open(self) -> None:
-        """Nothing of any connection gets through, now and for ever, and neither end is told; until ``heal``."""
+        """Drop all bytes of all connections silently, until ``heal``."""
         self._silent = True
         for wire in self._wires:
             wire.dead = True
 
     def swallow(self, chance: random.Random) -> int:
-        """Nothing of some connections, chosen by chance, gets through any more; how many. New ones are good."""
+        """Drop all bytes of some random connections; return their number. New connections work."""
         chosen = [wire for wire in self._wires if chance.random() < _SHARE]
         for wire in chosen:
             wire.dead = True
@@ -140,11 +140,11 @@ class Proxy:
         return await asyncio.open_connection(self.target.host, self.target.port, ssl=self.tls.dialling)
 
     async def _there(self, wire: Wire) -> None:
-        """From the client to the target."""
+        """Carry bytes from the client to the target."""
         await self._carry(wire, wire.near[0], wire.far[1])
 
     async def _back(self, wire: Wire) -> None:
-        """From the target to the client."""
+        """Carry bytes from the target to the client."""
         await self._carry(wire, wire.far[0], wire.near[1])
 
     async def _carry(self, wire: Wire, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Faults in which two would write what is for one to write (invariant B): the older is fenced and says so in one line.
+"""Faults with two writers where one is allowed (invariant B): the older is fenced, and says so in one line.
 
 That it writes nothing is for the checker to say, as ever.
 """

@@ -59,7 +59,7 @@ class Run:
 
     @property
     def positions_topic(self) -> str:
-        """Where the destination remembers this run's link."""
+        """The positions topic of this run's link."""
         return f"replicator-{self._cluster_id}.positions"
 
     def supervised(self, mutation: str = "") -> Supervised:
@@ -123,13 +123,13 @@ class Run:
             raise self.replicator.process.failure(f"did not {what} within {RECOVERY:g} s") from error
 
     def violations_so_far(self) -> list[Violation]:
-        """What is wrong in what was seen up to now."""
+        """The violations in the history so far."""
         observed, progress = self._destination.tracks, self._destination.progress
         source, aborted = self._source.tracks, self.workload.aborted
         return violations_so_far(History({}, aborted, source, observed, observed, progress))
 
     def defects(self) -> list[str]:
-        """What no fault explains in the life of the processes; see ``Supervised``."""
+        """The unexplained ends and errors of the processes; see ``Supervised``."""
         parts = (self.replicator, self.network.tunnel_client, self.network.tunnel_server)
         return [defect for part in parts for defect in part.defects()]
 
@@ -156,7 +156,7 @@ class Run:
 
     @contextlib.asynccontextmanager
     async def going(self, mutation: str = "") -> AsyncIterator["Run"]:
-        """From the first record on; ready when the replicator has caught up for the first time."""
+        """A run from its first record on; ready when the replicator has caught up for the first time."""
         try:
             await self._prepare()
             await self._replicate(mutation)
@@ -218,7 +218,7 @@ class Run:
         return f"orange-{self.tag}"
 
     def _variables(self) -> dict[str, str]:
-        """What a setenv.sh of this run's link says."""
+        """The settings in the setenv.sh of this run's link."""
         return {
             "SOURCE_CLUSTER_ID": self._cluster_id,
             "DESTINATION_BROKER_SERVERS": ",".join(str(target) for target in self.network.destination.vpc_targets),

@@ -45,7 +45,7 @@ class Supervised:
         self.keep()
 
     def keep(self) -> None:
-        """From now on start it again whenever it ends."""
+        """Start it again whenever it ends, from now on."""
         self._keeping = asyncio.create_task(self._keep(), name="supervisor")
 
     async def release(self) -> None:
@@ -55,7 +55,7 @@ class Supervised:
             await asyncio.gather(self._keeping, return_exceptions=True)
 
     def defects(self) -> list[str]:
-        """What no fault explains: an end that nobody asked for, and errors that nobody caught."""
+        """The unexplained: ends without a request, and uncaught errors."""
         ends = [f"ended with status {status}" for status in self.exits if status != -signal.SIGKILL]
         logs = [process.log_file.read_text() for process in self._all]
         return ends + [line for log in logs for line in log.splitlines() if any(sign in line for sign in _UNCAUGHT)]
@@ -105,14 +105,14 @@ class Supervised:
 
 
 def _parent(process: psutil.Process) -> int | None:
-    """Who has started it; nobody, when it has ended."""
+    """The process id of its parent; None if it has ended."""
     with contextlib.suppress(psutil.Error):
         return process.ppid()
     return None
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Whether it runs no more; nobody may have asked for its status yet."""
+    """True if it has ended, even if its status was not read yet."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.status() == psutil.STATUS_ZOMBIE
     return True

@@ -66,7 +66,7 @@ def lossy(pair: Pair, three_brokers: Cluster) -> Pair:
 
 
 async def kinds_found(pair: Pair, topic: str, partitions: int = 1) -> set[Kind]:
-    """What the checker finds in a topic's copy."""
+    """The checker's findings in a topic's copy."""
     copy = pair.naming.destination(topic)
     copies = {(topic, number): (copy, number) for number in range(partitions)}
     return {violation.kind for violation in await compared(pair.orange, pair.grape, copies)}

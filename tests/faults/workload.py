@@ -49,7 +49,7 @@ class WorkloadRecord:
 
     @property
     def fingerprint(self) -> int:
-        """What it is known by."""
+        """The fingerprint that identifies the record."""
         return fingerprint(self.key, self.value, self.headers, self.timestamp)
 
 
@@ -83,7 +83,7 @@ class Workload:
         await asyncio.gather(*self._threads)
 
     def written(self) -> dict[Partition, int]:
-        """How many records the source has acknowledged so far."""
+        """The number of records that the source has acknowledged so far."""
         return {partition: len(records) for partition, records in self.acknowledged.items()}
 
     def _records(self, writer: str, partitions: Sequence[Partition]) -> Iterator[WorkloadRecord]:

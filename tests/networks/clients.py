@@ -26,7 +26,7 @@ _TOOLS = "org.apache.kafka.tools"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """From where a client goes to which cluster, and as whom."""
+    """The client's machine, its cluster and its login."""
 
     machine: Namespace
     server: Target
@@ -36,7 +36,7 @@ class Access:
 
     @property
     def user(self) -> ApiKey:
-        """Who logs in."""
+        """The user for the login."""
         return USERS[self.mechanism]
 
     def say(self, *command: str, given: str = "") -> str:
@@ -76,7 +76,7 @@ class Access:
 
 
 class Client(Protocol):
-    """What a test asks of any of them."""
+    """The interface of a client."""
 
     def topics(self) -> set[str]:
         """The topics that the cluster lists, Kafka's own left out."""
@@ -177,7 +177,7 @@ def in_source_vpc(stage: Stage, mechanism: str = "PLAIN") -> Access:
 
 
 def through_tunnel(stage: Stage, mechanism: str = "PLAIN", server: Target | None = None) -> Access:
-    """From the destination VM to the source brokers."""
+    """The access from the destination VM to the source brokers."""
     server = server or bootstrap(ORANGE)
     return Access(stage.machines.destination_vm, server, mechanism, stage.ca_file("orange"), stage.environment)
 

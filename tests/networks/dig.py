@@ -15,7 +15,7 @@ from tests.support.namespace import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a DNS client understood. ``answers`` are ``name class type data``; ``edns`` is the size offered, or None."""
+    """A DNS client's result. ``answers`` are ``name class type data``; ``edns`` is the size offered, or None."""
 
     status: str
     flags: frozenset[str]

@@ -1,4 +1,4 @@
-"""What the suite needs of the machine it runs on."""
+"""The requirements of the suite on its machine."""
 
 from tests.support import requirements
 
@@ -15,5 +15,5 @@ _PACKAGES = {
 
 
 def missing() -> str | None:
-    """What is to be done before the suite can run, in one line; None when nothing is."""
+    """The missing requirement in one line; None if the suite can run."""
     return requirements.missing("networks", "makes network namespaces", _PACKAGES)

@@ -1,4 +1,4 @@
-"""What a machine listens on, and what a scan from elsewhere finds."""
+"""The listening sockets of a machine, and the result of a scan from elsewhere."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from tests.support.namespace import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What all TCP ports of an address said: which accept, how many refuse, how many say nothing."""
+    """The result of a scan of all TCP ports: accepting ports, and the numbers of refusing and silent ones."""
 
     open: list[int]
     closed: int

@@ -1,4 +1,4 @@
-"""What runs on the machines of the topology, each a process of its own with a log."""
+"""The processes on the machines of the topology, each with a log."""
 
 import contextlib
 import os

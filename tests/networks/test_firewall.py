@@ -101,7 +101,7 @@ class Machines:
     family: str
 
     def counted(self, chain: str) -> int:
-        """How many connections were begun there."""
+        """The number of connections that were begun there."""
         listed = json.loads(self.vm.say("nft", "--json", "list", "chain", "inet", "counting", chain))["nftables"]
         [packets] = [part["counter"]["packets"] for one in listed for part in one.get("rule", {}).get("expr", [])]
         assert isinstance(packets, int)

@@ -1,4 +1,4 @@
-"""What holds for the tunnel holds inside OpenSSH's own sshd too: the same tests, through it."""
+"""The tests of the tunnel, through OpenSSH's own sshd."""
 
 import inspect
 import logging

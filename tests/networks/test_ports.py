@@ -1,4 +1,4 @@
-"""From outside exactly the printed port answers, and only to the printed address, while all of the appliance runs."""
+"""The reachable ports of the running appliance: only the printed one, and only from the printed address."""
 
 import ipaddress
 

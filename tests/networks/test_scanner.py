@@ -1,4 +1,4 @@
-"""What OpenSSL's own client finds at the tunnel's port: nothing that it can tell."""
+"""OpenSSL's own client at the tunnel's port, which learns nothing there."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""Where an SSH server carries the tunnel: which ports are open then, and that Kafka's clients notice nothing."""
+"""The tunnel inside an SSH server: its open ports, and unchanged Kafka clients."""
 
 import contextlib
 import getpass

@@ -27,7 +27,7 @@ def test_tunnel_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
         ("a stranger's hello", "limit"),
         ("idle connection, destination", "stunnel"),
         ("idle connection, source", "stunnel"),
-        ("idle connection, dearer side", "limit"),
+        ("idle connection, more expensive side", "limit"),
     ]
     assert all(row["ours"] > 0 for row in rows if "latency" not in row["name"])
     assert list(tmp_path.iterdir()) == []

@@ -66,7 +66,7 @@ ROLES = ("source-vpc", "source-vm", "link", "stranger", "bastion", "destination-
 
 @contextlib.contextmanager
 def topology() -> Iterator[Topology]:
-    """All of it, cabled, with the source VM closed; nothing runs yet."""
+    """The topology, connected, with the source VM's firewall closed; nothing runs yet."""
     with namespaces(ROLES) as made:
         machines = Topology(*made)
         _lay_cables(machines)
@@ -113,7 +113,7 @@ def _give_addresses(machines: Topology) -> None:
 
 
 def _name(machines: Topology) -> None:
-    """Who knows which names: the source's only the source's machines, the destination VM none but by the shim."""
+    """Configure names: the source's on its own machines only; the destination VM has only the shim."""
     nobody = "127.0.0.1"
     for machine in (machines.source_vpc, machines.source_vm):
         machine.configure(BROKERS["orange"], nobody)

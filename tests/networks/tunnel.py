@@ -44,7 +44,7 @@ class Tunnel:
 
     @contextlib.asynccontextmanager
     async def changed(self, **changed: str) -> AsyncIterator[None]:
-        """With other settings for as long as the block lasts."""
+        """Run with other settings during the block."""
         async with self.stopped():
             await self.start(**changed)
             try:

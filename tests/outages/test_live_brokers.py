@@ -62,7 +62,7 @@ class Network:
         return self._ends["destination"]
 
     def changed(self) -> dict[str, str]:
-        """What a link to this cluster sets beside the usual."""
+        """The additional settings of a link to this cluster."""
         first, last = self.guest_ports
         return {
             "SOURCE_SECURITY_PROTOCOL": PLAN.security.value,
@@ -80,7 +80,7 @@ class Network:
             await process.wait_for_line("ready", PATIENCE)
 
     async def start_again(self, command: str) -> None:
-        """One of the ends in place of that which was killed."""
+        """Start an end of the tunnel in place of the killed one."""
         self._ends[command] = await self.link.start(command, **self.changed())
 
     async def close(self) -> None:
@@ -132,7 +132,7 @@ def _get(url: str) -> tuple[int, str]:
 
 
 async def page(process: OwnedProcess, path: str) -> tuple[int, str]:
-    """What an end of the tunnel serves."""
+    """A status page of an end of the tunnel."""
     line = await process.wait_for_line("status listening", PATIENCE)
     (address,) = re.findall(r"address=(\S+)", line)
     return await asyncio.to_thread(_get, f"http://{address}{path}")
@@ -150,7 +150,7 @@ async def until_health(process: OwnedProcess, status: int, *words: str) -> dict[
 
 
 async def metrics(process: OwnedProcess) -> Samples:
-    """What an end counts."""
+    """The metrics of an end."""
     status, body = await page(process, "/metrics")
     assert status == 200
     return samples(body)

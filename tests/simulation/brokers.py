@@ -53,10 +53,10 @@ class Brokers:
     def __init__(self, name: str, later: Later, decided: Callable[[Transaction], None]) -> None:
         self.name = name
         self.topics: dict[str, Topic] = {}
-        self.coordinator = Coordinator(later, decided, self.changed)
+        self.coordinator = Coordinator(NODES, later, decided, self.changed)
         self.refusal: ErrorCode | None = None
         self.noted: str = ""
-        """What the request that was handled last was about, and what came of it; for the trace."""
+        """The subject and result of the last request, for the trace."""
         self.told: list[Metadata] = []
         """The metadata so far; a broker that lags tells an older one than the last."""
         self.grown: list[Callable[[Log], None]] = []
@@ -83,16 +83,25 @@ class Brokers:
         """Make a topic."""
         self._made += 1
         identity = uuid.UUID(int=(hash_of(self.name) << 64) + self._made)
-        logs = [Log(name, number, NODES[(self._made + number) % len(NODES)]) for number in range(partitions)]
-        topic = self.topics[name] = Topic(name, identity, logs, configs or {})
+        logs = [self._log(name, number, NODES[(self._made + number) % len(NODES)]) for number in range(partitions)]
+        topic = self.topics[name] = Topic(name, identity, logs, dict(configs or {}))
         self._learn()
         return topic
 
     def grow(self, name: str, partitions: int) -> None:
         """Give a topic more partitions."""
         logs = self.topics[name].logs
-        logs += [Log(name, number, NODES[number % len(NODES)]) for number in range(len(logs), partitions)]
+        logs += [self._log(name, number, NODES[number % len(NODES)]) for number in range(len(logs), partitions)]
         self._learn()
+
+    def _log(self, name: str, number: int, leader: int) -> Log:
+        return Log(name, number, leader, forgives=not self.coordinator.verifies)
+
+    def be_old(self) -> None:
+        """Be brokers before 3.7, which take what is late where they do not know better (KAFKA-14402)."""
+        self.coordinator.verifies = False
+        for log in self.logs():
+            log.forgives = True
 
     def delete(self, name: str) -> None:
         """Delete a topic."""
@@ -110,8 +119,12 @@ class Brokers:
         topic = self.topics.get(partition[0])
         return topic.logs[partition[1]] if topic is not None and partition[1] < len(topic.logs) else None
 
+    def is_compacted(self, log: Log) -> bool:
+        """True if the log's topic is compacted."""
+        return self.topics[log.topic].configs.get("cleanup.policy") == "compact"
+
     def logs(self) -> Iterable[Log]:
-        """All of them."""
+        """The logs of all partitions."""
         return (log for topic in self.topics.values() for log in topic.logs)
 
     def changed(self, log: Log) -> None:
@@ -120,7 +133,7 @@ class Brokers:
             tell(log)
 
     def metadata(self, names: Sequence[str] | None, behind: int = 0) -> Metadata:
-        """What a broker tells that lags so many changes behind."""
+        """The metadata of a broker that lags by ``behind`` changes."""
         known = self.told[max(0, len(self.told) - 1 - behind)]
         if names is None:
             return known
@@ -144,7 +157,7 @@ class Brokers:
         self.told.append(Metadata(self.name, NODES[0], _TARGETS, topics))
 
     def leads(self, log: Log | None, node: int, epoch: int = -1) -> ErrorCode:
-        """Why a broker does not serve a partition as its leader of that epoch; none when it does."""
+        """The error of a broker that does not serve a partition as its leader of that epoch; none if it does."""
         if self.refusal is not None:
             return self.refusal
         if log is None:
@@ -156,7 +169,7 @@ class Brokers:
         return _NONE if log.leader == node else ErrorCode.not_leader_or_follower
 
     def read_to(self, log: Log | None, node: int, epoch: int) -> tuple[ErrorCode, int, int]:
-        """How far a broker serves readers, to its log's end and its last stable offset; or why it does not."""
+        """The log's end and last stable offset for readers at a broker, or its error."""
         former = log.former if log is not None else None
         if self.refusal is None and former is not None and node == former.leader and epoch in (-1, former.epoch):
             return _NONE, former.end, former.stable_end
@@ -190,30 +203,40 @@ class Brokers:
         topics = tuple(TopicProduceResponse(name=n, partition_responses=tuple(a)) for n, a in answers.items())  # type: ignore[arg-type]
         return ProduceResponse(responses=topics, throttle_time=AT_ONCE)
 
-    def _init_producer_id(self, request: InitProducerIdRequest, _: int) -> InitProducerIdResponse:
-        name = str(request.transactional_id)
-        code, producer, epoch = (self.refusal, -1, -1) if self.refusal else self.coordinator.init(name)
+    def _coordinate(self, name: str, node: int, kind: type, act: Callable[[], ErrorCode]) -> ErrorCode:
+        return self.refusal or self.coordinator.asked(name, node, kind, act)
+
+    def _init_producer_id(self, request: InitProducerIdRequest, node: int) -> InitProducerIdResponse:
+        name, producer, epoch = str(request.transactional_id), -1, -1
+
+        def init() -> ErrorCode:
+            nonlocal producer, epoch
+            code, producer, epoch = self.coordinator.init(name)
+            return code
+
+        code = self._coordinate(name, node, InitProducerIdRequest, init)
+        if code is not _NONE:
+            producer, epoch = -1, -1
         self.noted = f"{name} {code.name} epoch {epoch}"
         return InitProducerIdResponse(
             throttle_time=AT_ONCE, error_code=code, producer_id=ProducerId(producer), producer_epoch=epoch
         )
 
-    def _add_partitions(self, request: AddPartitionsToTxnRequest, _: int) -> AddPartitionsToTxnResponse:
+    def _add_partitions(self, request: AddPartitionsToTxnRequest, node: int) -> AddPartitionsToTxnResponse:
         wanted = [(str(t.name), int(n)) for t in request.v3_and_below_topics for n in t.partitions]
         found = {partition: log for partition in wanted if (log := self.log(partition)) is not None}
-        codes = dict.fromkeys(wanted, _NONE)
-        if self.refusal is not None:
-            codes = dict.fromkeys(wanted, self.refusal)
-        elif len(found) < len(wanted):
+        name, producer = str(request.v3_and_below_transactional_id), int(request.v3_and_below_producer_id)
+        epoch = int(request.v3_and_below_producer_epoch)
+        if self.refusal is None and len(found) < len(wanted):
             unknown, others = ErrorCode.unknown_topic_or_partition, ErrorCode.operation_not_attempted
             codes = {partition: others if partition in found else unknown for partition in wanted}
         else:
-            name, producer = str(request.v3_and_below_transactional_id), int(request.v3_and_below_producer_id)
-            codes = dict.fromkeys(
-                wanted, self.coordinator.add(name, producer, int(request.v3_and_below_producer_epoch), found)
+            code = self._coordinate(
+                name, node, AddPartitionsToTxnRequest, lambda: self.coordinator.add(name, producer, epoch, found)
             )
+            codes = dict.fromkeys(wanted, code)
         told = ", ".join(f"{name}-{number} {code.name}" for (name, number), code in codes.items())
-        self.noted = f"epoch {request.v3_and_below_producer_epoch} {told}"
+        self.noted = f"epoch {epoch} {told}"
         results = tuple(
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
@@ -228,9 +251,11 @@ class Brokers:
         )
         return AddPartitionsToTxnResponse(throttle_time=AT_ONCE, results_by_topic_v3_and_below=results)
 
-    def _end_transaction(self, request: EndTxnRequest, _: int) -> EndTxnResponse:
+    def _end_transaction(self, request: EndTxnRequest, node: int) -> EndTxnResponse:
         name, producer, epoch = str(request.transactional_id), int(request.producer_id), int(request.producer_epoch)
-        code = self.refusal or self.coordinator.end(name, producer, epoch, request.committed)
+        code = self._coordinate(
+            name, node, EndTxnRequest, lambda: self.coordinator.end(name, producer, epoch, request.committed)
+        )
         self.noted = f"{name} epoch {epoch} {'commit' if request.committed else 'abort'} {code.name}"
         return EndTxnResponse(throttle_time=AT_ONCE, error_code=code)
 

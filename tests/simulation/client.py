@@ -1,4 +1,4 @@
-"""The cluster interface on brokers in memory: a seed decides what becomes of each request, and when."""
+"""The cluster interface on brokers in memory: a seed decides the fate and the time of each request."""
 
 import asyncio
 import enum
@@ -40,7 +40,7 @@ _REFUSALS: Mapping[str, tuple[ErrorCode, ...]] = {
 
 
 class Fate(enum.Enum):
-    """What becomes of a request."""
+    """The fate of a request."""
 
     ANSWERED = "answered"
     LATE = "late"
@@ -53,7 +53,7 @@ class Fate(enum.Enum):
 
 _FAULTY = tuple(Fate)[1:]
 _TICK = 1e-6
-"""What comes on one connection comes in order."""
+"""Spacing that keeps a connection's requests and answers in order, in seconds."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Fates:
     chance: random.Random
     rate: float = 0.0
     lag: float = 0.0
-    """How often a broker tells metadata of some changes ago."""
+    """Probability that a broker tells metadata of some changes ago."""
     trace: list[tuple[Any, ...]] = field(default_factory=list)
 
     def next(self) -> Fate:
@@ -94,7 +94,7 @@ class _Pending:
 
 
 class SimulatedConnection:
-    """To one broker: in order there and back, until it breaks; what is on its way then may arrive or not."""
+    """A connection to one broker: ordered in both directions, until it breaks; requests on the way may still arrive."""
 
     offered: Mapping[int, tuple[int, int]] = dict.fromkeys(range(100), (0, 99))
 
@@ -111,6 +111,7 @@ class SimulatedConnection:
         self._queue: deque[tuple[_Pending, Fate]] = deque()
         self._cut = False  # nothing that is sent from now on arrives
         self._mute = False  # nothing that is answered from now on arrives
+        self._doubtful = False  # an answer may be long in coming, or not come at all
         self._fetching = Fetching(brokers)
 
     def offers(self, api_key: int, version: int) -> bool:  # noqa: ARG002
@@ -132,23 +133,25 @@ class SimulatedConnection:
             raise Unreachable(f"the connection to {self._label} is broken")
         loop, now = self._loop, self._loop.time()
         pending = _Pending(exchange, loop.create_future())
-        seconds = min(timeout, 2 * TIMEOUTS.answer) if timeout is not None else TIMEOUTS.answer
-        pending.timer = loop.at(now + seconds, self._life, self._overdue, pending)
         self._pending.append(pending)
         fate = self._fates.next()
         delay = self._fates.latency()
         if fate is Fate.LATE:
             delay += self._fates.chance.choice((0.1, 1.0, 3.0))
-        self._arrival = max(self._arrival + _TICK, now + delay)
+        self._arrival = arrival = now + delay if now + delay > self._arrival else self._arrival + _TICK
         if fate is not Fate.ANSWERED:
+            self._doubtful = True
             self._fates.note(self._label, type(exchange).__name__, "will be", fate.value)
+        if self._doubtful:
+            seconds = min(timeout, 2 * TIMEOUTS.answer) if timeout is not None else TIMEOUTS.answer
+            pending.timer = loop.at(now + seconds, self._life, self._overdue, pending)
         if fate is Fate.LOST:
             loop.at(self._arrival, self._life, self._reset)
             self._cut = True
         elif fate is Fate.SILENT:
             self._cut = True
         if not self._cut:
-            loop.at(self._arrival, loop.world, self._arrive, pending, fate)
+            loop.at(arrival, loop.world, self._arrive, pending, fate)
         return pending.answer
 
     def _arrive(self, pending: _Pending, fate: Fate) -> None:
@@ -208,7 +211,8 @@ class SimulatedConnection:
         if not self.open:
             return
         assert self._pending.popleft() is pending, "answers come in order"
-        pending.timer.cancel()
+        if pending.timer is not None:
+            pending.timer.cancel()
         now = self._loop.time()
         self.newest = Transfer(now, now, 0)
         if pending.answer.done():
@@ -229,7 +233,8 @@ class SimulatedConnection:
         if self.open:
             self.open = False
             for pending in self._pending:
-                pending.timer.cancel()
+                if pending.timer is not None:
+                    pending.timer.cancel()
                 if not pending.answer.done():
                     pending.answer.set_exception(error)
                     pending.answer.exception()
@@ -237,7 +242,7 @@ class SimulatedConnection:
 
 
 class SimulatedCluster:
-    """What one process knows of a cluster: its connections, and who leads what."""
+    """A cluster as one process knows it: its connections, and the leaders."""
 
     def __init__(self, brokers: Brokers, side: Side, life: Life, fates: Fates) -> None:
         self.side = side
@@ -279,7 +284,8 @@ class SimulatedCluster:
         node = self._coordinators.get(transactional_id)
         if node is None:
             connection = await self.any_broker()
-            ask: Any = Ask("FindCoordinator", lambda: NODES[len(transactional_id) % len(NODES)])
+            lags = bool(self._fates.lag) and self._fates.chance.random() < self._fates.lag
+            ask: Any = Ask("FindCoordinator", lambda: self._brokers.coordinator.node(transactional_id, lags))
             node = self._coordinators[transactional_id] = await connection.ask(ask, TIMEOUTS.small_answer)
         return await self.broker(node, "transactions")
 

@@ -1,6 +1,6 @@
 """Transactions as their coordinator keeps them (KIP-98, KIP-360, KIP-890's check of what is produced)."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
@@ -11,7 +11,8 @@ from tests.simulation.log import Log
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """A transactional id: its producer, and its newest transaction; ``ending`` holds what is not marked yet."""
+    """A transactional id: its producer, and its newest transaction; ``ending`` holds partitions without a marker
+    yet."""
 
     id: str
     producer: int
@@ -29,14 +30,49 @@ Later = Callable[[str, Callable[[], None]], None]
 
 
 class Coordinator:
-    """All transactions of a cluster; ``decided`` is told each commit before its markers are written."""
+    """The transactions of a cluster; ``decided`` is called with each commit before its markers are written."""
 
-    def __init__(self, later: Later, decided: Callable[[Transaction], None], marked: Callable[[Log], None]) -> None:
+    def __init__(
+        self, nodes: Sequence[int], later: Later, decided: Callable[[Transaction], None], marked: Callable[[Log], None]
+    ) -> None:
         self.transactions: dict[str, Transaction] = {}
         self.by_producer: dict[int, Transaction] = {}
+        self.verifies = True
+        """False before 3.7: nobody asks whether a transaction is open that a batch belongs to (KIP-890)."""
+        self._nodes = nodes
+        self._moved: set[str] = set()
+        self._loading: set[str] = set()
+        self._failing: set[tuple[str, type]] = set()
         self._later = later
         self._decided = decided
         self._marked = marked
+
+    def node(self, name: str, lagging: bool = False) -> int:
+        """The broker that coordinates a transactional id; with ``lagging`` the one that did before."""
+        return self._nodes[(len(name) + ((name in self._moved) is not lagging)) % len(self._nodes)]
+
+    def move(self, name: str) -> None:
+        """Let another broker coordinate an id, once it has loaded what is known of it."""
+        self._moved ^= {name}
+        self._loading.add(name)
+        self._later("loading", lambda: self._loading.discard(name))
+
+    def move_at(self, name: str, kind: type) -> None:
+        """The same, when the coordinator has written the next request of a kind to its log, before it can say so."""
+        self._failing.add((name, kind))
+
+    def asked(self, name: str, node: int, kind: type, act: Callable[[], ErrorCode]) -> ErrorCode:
+        """The answer of a broker to a request for an id: by ``act``, if it coordinates that now."""
+        if node != self.node(name):
+            return ErrorCode.not_coordinator
+        if name in self._loading:
+            return ErrorCode.coordinator_load_in_progress
+        code = act()
+        if (name, kind) in self._failing:
+            self._failing.discard((name, kind))
+            self.move(name)
+            return ErrorCode.not_coordinator
+        return code
 
     def init(self, name: str) -> Answer:
         """A new epoch; what is open is aborted first."""
@@ -88,9 +124,9 @@ class Coordinator:
         return ErrorCode.none
 
     def verify(self, producer: int, epoch: int, log: Log) -> ErrorCode:
-        """May the producer write there now? A transaction that is open there already is not asked about."""
+        """The error of a write by a producer; a transaction that is open in the log already is not verified."""
         known, state = self.by_producer.get(producer), log.producers.get(producer)
-        if producer in log.open and state is not None and state.epoch == epoch:
+        if not self.verifies or (producer in log.open and state is not None and state.epoch == epoch):
             return ErrorCode.none
         if known is None:
             return ErrorCode.invalid_producer_id_mapping
@@ -98,6 +134,12 @@ class Coordinator:
             return ErrorCode.invalid_producer_epoch
         added = known.ongoing and (log.topic, log.number) in known.partitions
         return ErrorCode.none if added else ErrorCode.invalid_txn_state
+
+    def holds(self, producer: int, log: Log) -> bool:
+        """True if the producer's transaction writes to the log now, or has still to be marked there."""
+        known = self.by_producer.get(producer)
+        written = {} if known is None else known.partitions if known.ongoing else known.ending
+        return written.get((log.topic, log.number)) is log
 
     def _expire(self, known: Transaction, number: int) -> None:
         if known.ongoing and known.number == number:
@@ -120,5 +162,5 @@ class Coordinator:
 
 
 def undecided(transactions: Collection[Transaction]) -> bool:
-    """Is any of them open, or not marked everywhere?"""
+    """True if any transaction is open, or lacks a marker."""
     return any(known.ongoing or known.ending for known in transactions)

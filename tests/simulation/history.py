@@ -10,10 +10,12 @@ from typing import Any
 
 from tests.simulation.client import Fates
 from tests.simulation.coordinator import undecided
+from tests.simulation.faults import COMPACTION, FAULTS, LIKELY, LINK, RESUMES
 from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
 from tests.simulation.loop import SimulatedLoop
-from tests.simulation.misfortunes import EVENTFUL, FAULTS, LIKELY, LINK, Misfortunes
+from tests.simulation.misfortunes import EVENTFUL, Misfortunes
+from tests.simulation.operator_commands import simulated
 
 _CAUGHT_UP_IN = 300.0
 """Virtual seconds within which everything must be copied once nothing goes wrong any more."""
@@ -27,7 +29,7 @@ _SELDOM = 15
 
 @dataclass(slots=True)
 class Outcome:
-    """What a history came to: ``failure`` is empty when all held."""
+    """The result of a history: ``failure`` is empty if all invariants held."""
 
     seed: int
     failure: str
@@ -42,7 +44,7 @@ class Outcome:
 
 
 class History:
-    """A link, and what befalls it."""
+    """A link and its faults."""
 
     def __init__(self, seed: int, faults: Collection[str] | None = None) -> None:
         """``faults`` are those that befall it; None: by chance."""
@@ -52,7 +54,7 @@ class History:
         self.fates = Fates(self.loop, chance)
         by_chance = {fault for fault in FAULTS if chance.random() < LIKELY[fault]}
         self.faults = by_chance if faults is None else set(faults)
-        self.link = Link(chance, self.loop, self.fates, LINK in self.faults)
+        self.link = Link(chance, self.loop, self.fates, LINK in self.faults, COMPACTION in self.faults)
         self.misfortunes = Misfortunes(self.link, self.faults)
 
     def run(self) -> Outcome:
@@ -63,7 +65,8 @@ class History:
         logging.disable(logging.CRITICAL)
         gc.disable()
         try:
-            self._play()
+            with simulated(self.link.source, self.link.destination, self.fates):
+                self._play()
         except AssertionError as error:
             failure = f"{type(error).__name__}: {error}"
         finally:
@@ -94,7 +97,7 @@ class History:
             faults = {p.life.name: {k: str(v) for k, v in p.faults.items()} for p in self.link.processes if p.runs}
             raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {self._unsettled()}; {faults}")
         if not self.link.refused():
-            self.link.invariants.at_the_end(self.link.lost)
+            self.link.invariants.at_the_end()
 
     def _tick(self) -> None:
         """Let time go on when every process has ended."""
@@ -106,25 +109,28 @@ class History:
         def goes_on() -> bool:
             if self.link.violation is not None:
                 return False
-            if loop.steps & _SELDOM:
-                return True
             if loop.steps - start > _STEPS_MAX:
                 raise Violation(f"more than {_STEPS_MAX} steps: something spins")
             return wanted()
 
-        self.loop.run_while(goes_on)
+        self.loop.run_while(goes_on, _SELDOM)
         if self.link.violation is not None:
             raise self.link.violation
         for process in [*self.link.processes, *self.link.others]:
             if process.life.alive and process.task.done() and (error := process.task.exception()):
                 raise Violation(f"{process.life.name} ended by {error!r}") from error
+        self.misfortunes.operator.check()
 
     def _done(self) -> bool:
         if self.link.refused():
-            return True
+            return RESUMES not in self.faults
+        if self.misfortunes.operator.is_busy:
+            return False
+        if any(log.open for log in self.link.destination.logs()):
+            return False
         transactions = self.link.destination.coordinator.transactions.values()
         alone = sum(process.runs for process in self.link.processes) == 1  # the older of two stops (invariant B)
         return alone and not self._unsettled() and not undecided(transactions)
 
     def _unsettled(self) -> list[str]:
-        return self.link.invariants.unsettled(self.link.lost, self.link.may_stop)
+        return self.link.invariants.unsettled(self.link.may_stop)

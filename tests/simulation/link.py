@@ -1,4 +1,4 @@
-"""A link that is played: two clusters in memory, the processes of its replicator, and what must hold."""
+"""A simulated link: two clusters in memory, the processes of its replicator, and the invariants."""
 
 import random
 from collections.abc import Callable
@@ -13,17 +13,22 @@ from tests.simulation.brokers import Brokers
 from tests.simulation.client import Fates
 from tests.simulation.coordinator import Transaction
 from tests.simulation.invariants import Invariants, Violation
-from tests.simulation.log import Log
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.process import TRANSACTION_TIMEOUT, Replicator, settings
 from tests.simulation.workload import Workload
 
+_COMPACTED = {"cleanup.policy": "compact"}
+_SHARE_COMPACTED = 0.7
+
 
 class Link:
-    """``own`` is one that the engine makes itself, and follows the topics of; else the copies are there already."""
+    """``own`` is one that the engine makes itself, and follows the topics of; else the copies are there already.
 
-    def __init__(self, chance: random.Random, loop: SimulatedLoop, fates: Fates, own: bool) -> None:
-        self.chance, self.loop, self.fates, self.own = chance, loop, fates, own
+    With ``compacts`` most source topics are compacted, and so are their copies.
+    """
+
+    def __init__(self, chance: random.Random, loop: SimulatedLoop, fates: Fates, own: bool, compacts: bool) -> None:
+        self.chance, self.loop, self.fates, self.own, self.compacts = chance, loop, fates, own, compacts
         self.source = Brokers("orange", self.later, lambda _: None)
         self.destination = Brokers("grape", self.later, self._committed)
         Administration(self.destination)
@@ -38,14 +43,15 @@ class Link:
         self.processes: list[Replicator] = []
         self.others: list[Replicator] = []
         self.replicas: tuple[Replica, ...] | None = None
-        self.lost: set[Log] = set()
         self.may_stop = self.damaged = False
         self.violation: Violation | None = None
 
     def later(self, reason: str, act: Callable[[], None]) -> None:
         """Have something happen when chance has it."""
         delay = TRANSACTION_TIMEOUT
-        if reason == "marker":
+        if reason == "loading":
+            delay = self.chance.random() * 0.1
+        elif reason == "marker":
             delay = self.chance.random() * (1.0 if self.chance.random() < 0.05 else 0.005)
         self.at(self.loop.time() + delay, act)
 
@@ -63,15 +69,20 @@ class Link:
         """Make what is there when the replicator comes first."""
         chance = self.chance
         for name in ("orders", "payments")[: chance.choice((1, 1, 2))]:
-            self.invariants.watch(self.source.make(name, chance.choice((1, 2))))
+            self.make_at_source(name, chance.choice((1, 2)))
         if not self.own:
-            self.destination.make(self.naming.positions_topic, self.lanes)
+            self.destination.make(self.naming.positions_topic, self.lanes, _COMPACTED)
             self.replicas = tuple(
                 Replica(topic.name, log.number, copy.name, topic.id, copy.id)
                 for topic in self.source.topics.values()
-                for copy in [self.destination.make(self.naming.destination(topic.name), len(topic.logs))]
+                for copy in [self.destination.make(self.naming.destination(topic.name), len(topic.logs), topic.configs)]
                 for log in topic.logs
             )
+
+    def make_at_source(self, name: str, partitions: int) -> None:
+        """Make a topic that is to be copied."""
+        configs = _COMPACTED if self.compacts and self.chance.random() < _SHARE_COMPACTED else None
+        self.invariants.watch(self.source.make(name, partitions, configs))
 
     def start_process(self) -> None:
         """Start a replicator."""

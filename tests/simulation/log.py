@@ -8,8 +8,9 @@ from typing import NamedTuple
 import crc32c
 from kio.schema.errors import ErrorCode
 
-from appliance.kafka.records.batch import HEADER, TRANSACTIONAL, Header
+from appliance.kafka.records.batch import HEADER, TRANSACTIONAL, Batch, Header
 from appliance.kafka.records.committed import Aborted
+from appliance.kafka.records.records import unpack
 from tests.support.batches import control
 
 Record = tuple[int, bytes]
@@ -19,12 +20,16 @@ _PLACE = struct.Struct(">q8xi")
 _BASE, _EPOCH = struct.Struct(">q"), struct.Struct(">i")
 _MARKERS = {kind: control(0, 0, kind) for kind in (0, 1)}
 _KEPT = 5
-"""How many of a producer's batches a broker knows again."""
+"""Number of a producer's batches that a broker recognises when they are sent again."""
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A batch in the log; ``outcome`` is None as long as its transaction is open."""
+    """A batch in the log; ``outcome`` is None as long as its transaction is open.
+
+    ``offsets`` are those of its records where compaction has taken others; ``horizon``: it has been cleaned once, and
+    what it deletes may go the next time.
+    """
 
     base: int
     last: int
@@ -36,11 +41,13 @@ class Entry:
     outcome: bool | None
     marker: bool = False
     records: list[Record] | None = None
+    offsets: list[int] | None = None
+    horizon: bool = False
 
 
 @dataclass(slots=True)
 class ProducerState:
-    """What a partition knows of a producer: its epoch, the next sequence number, its newest batches."""
+    """A partition's state of a producer: its epoch, the next sequence number, its newest batches."""
 
     epoch: int
     next: int = 0
@@ -67,8 +74,10 @@ class Former(NamedTuple):
 class Log:
     """Grows by ``append`` and ``mark``; ``changed`` calls whoever waits for more."""
 
-    def __init__(self, topic: str, number: int, leader: int) -> None:
+    def __init__(self, topic: str, number: int, leader: int, forgives: bool = False) -> None:
+        """With ``forgives`` any sequence number is taken of a producer that is not known here, as before Kafka 3.7."""
         self.topic, self.number, self.leader = topic, number, leader
+        self.forgives = forgives
         self.leader_epoch = 0
         self.epochs: list[tuple[int, int]] = [(0, 0)]
         self.former: Former | None = None
@@ -77,7 +86,10 @@ class Log:
         self.open: dict[int, int] = {}
         self.aborted: list[Finished] = []
         self.producers: dict[int, ProducerState] = {}
-        self.waiting: list[object] = []
+        self.removed: list[int] = []
+        """The offsets of the committed records that compaction took."""
+        self.passed_over: set[int] = set()
+        """Removed offsets that a Fetch has passed over since."""
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.number}"
@@ -110,7 +122,7 @@ class Log:
     def _check(self, header: Header) -> tuple[ErrorCode, int]:
         state = self.producers.get(header.producer_id)
         if state is None or header.producer_epoch > state.epoch:
-            fits = header.base_sequence == 0
+            fits = header.base_sequence == 0 or (state is None and self.forgives)
             return (ErrorCode.none if fits else ErrorCode.out_of_order_sequence_number), -1
         if header.producer_epoch < state.epoch:
             return ErrorCode.invalid_producer_epoch, -1
@@ -153,7 +165,7 @@ class Log:
         self.end = last + 1
 
     def index(self, offset: int) -> int:
-        """Of the first entry that ends at that offset or later."""
+        """The index of the first entry that ends at that offset or later."""
         return bisect_left(self.entries, offset, key=lambda entry: entry.last)
 
     def pending(self, producer: int) -> list[Entry]:
@@ -164,7 +176,7 @@ class Log:
         return [e for e in self.entries[self.index(first) :] if e.producer == producer and e.outcome is None]
 
     def read(self, offset: int, size: int, end: int) -> tuple[bytes, tuple[Aborted, ...]]:
-        """Whole batches from an offset on, below ``end``, the first one however large it is; and what is aborted."""
+        """Whole batches from an offset on, below ``end``, at least one; and the aborted transactions among them."""
         pieces: list[bytes] = []
         last, total = offset, 0
         for entry in self.entries[self.index(offset) :]:
@@ -175,6 +187,8 @@ class Log:
             last = entry.last
         if not pieces:
             return b"", ()
+        if self.removed:
+            self.passed_over.update(self.removed[bisect_left(self.removed, offset) : bisect_right(self.removed, last)])
         aborted = tuple(
             Aborted(done.producer, done.first) for done in self.aborted if offset <= done.marker and done.first <= last
         )
@@ -185,21 +199,33 @@ class Log:
         self.former = Former(self.leader, self.leader_epoch, self.end, self.stable_end) if unnoticed else None
         self.leader = leader
         self.leader_epoch += 1
-        self.epochs.append((self.leader_epoch, self.end))
+        self.epochs = [known for known in self.epochs if known[1] < self.end] + [(self.leader_epoch, self.end)]
+
+    def rebuild_epochs(self) -> None:
+        """Know no more epochs than the batches name: so does a replica that was rebuilt from a compacted log."""
+        self.epochs = []
+        for entry in self.entries:
+            if not self.epochs or self.epochs[-1][0] < entry.leader_epoch:
+                self.epochs.append((entry.leader_epoch, entry.base))
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The newest epoch that is not newer than that one, and where it ends; -1 where there is none (KIP-101)."""
+        """The newest epoch that is not newer than that one, and where it ends (KIP-101).
+
+        Before the first epoch that is known there is nothing any more; of one that is to come nothing is known, -1.
+        """
         at = bisect_right(self.epochs, epoch, key=lambda known: known[0])
         if at == 0:
-            return -1, -1
-        end = self.epochs[at][1] if at < len(self.epochs) else self.end
-        return self.epochs[at - 1][0], end
+            return epoch, self.epochs[0][1]
+        if at < len(self.epochs):
+            return self.epochs[at - 1][0], self.epochs[at][1]
+        return (epoch, self.end) if self.epochs[-1][0] == epoch else (-1, -1)
 
     def truncate(self, offset: int) -> None:
         """Lose everything from there on; the rest is believed as a replica finds it on its disk."""
         del self.entries[self.index(offset) :]
         self.former = None
         self.end = self.entries[-1].last + 1 if self.entries else self.start
+        self.removed = self.removed[: bisect_left(self.removed, self.end)]
         self.epochs = [(epoch, start) for epoch, start in self.epochs if start < self.end] or [self.epochs[0]]
         self.open, self.producers = {}, {}
         self.aborted = [done for done in self.aborted if done.marker < self.end]
@@ -228,3 +254,21 @@ class Log:
         self.start = max(self.start, min(offset, self.stable_end))
         del self.entries[: self.index(self.start)]
         self.aborted = [done for done in self.aborted if done.marker >= self.start]
+
+
+def batch_of(entry: Entry) -> Batch:
+    """An entry as the product's own code reads it."""
+    return Batch(Header._make(HEADER.unpack_from(entry.data)), memoryview(entry.data))
+
+
+def contents(entry: Entry) -> list[Record]:
+    """A batch's records."""
+    if entry.records is None:
+        entry.records = [(record.timestamp, record.body) for record in unpack(batch_of(entry), 0)]
+    return entry.records
+
+
+def placed(entry: Entry) -> list[tuple[int, Record]]:
+    """The same, each with its offset."""
+    offsets = range(entry.base, entry.last + 1) if entry.offsets is None else entry.offsets
+    return list(zip(offsets, contents(entry), strict=True))

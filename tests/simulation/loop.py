@@ -1,4 +1,4 @@
-"""An event loop that decides everything by chance, from one seed: the order of what is ready, on a clock that jumps.
+"""An event loop that picks the next ready callback at random, from one seed, on a clock that jumps.
 
 Each callback belongs to a *life*, a process that may be killed at any moment: what a callback begins belongs to the
 same life, and of a life that has ended nothing runs any more, not even a ``finally``: as with SIGKILL.
@@ -117,16 +117,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 with contextlib.suppress(RuntimeError):  # it awaits something while it is closed
                     coroutine.close()  # type: ignore[union-attr]
 
-    def run_while(self, wanted: Callable[[], bool]) -> None:
-        """Run as long as ``wanted`` says so before a step."""
-        ready, timers, chance = self._ready, self._timers, self._random
+    def run_while(self, wanted: Callable[[], bool], seldom: int = 0) -> None:
+        """Run as long as ``wanted`` says so before a step; before one of 2^n with ``seldom`` of 2^n - 1."""
+        ready, timers, chance, pop = self._ready, self._timers, self._random, heapq.heappop
         asyncio._set_running_loop(self)
         try:
-            while wanted():
+            while self.steps & seldom or wanted():
                 while timers and (not ready or timers[0][0] <= self._now):
-                    when, _, handle = heapq.heappop(timers)
+                    when, _, handle = pop(timers)
                     if handle.callback is not None and handle.life.alive:
-                        self._now = max(self._now, when)
+                        if when > self._now:
+                            self._now = when
                         ready.append(handle)
                 if not ready:
                     raise AssertionError("nothing is due any more: it would hang for ever")

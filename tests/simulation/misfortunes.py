@@ -1,46 +1,54 @@
-"""What befalls a link: faults by name, and how they strike, when chance has it."""
+"""The faults of a link by name, and their random injection."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
+from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest
+from kio.schema.end_txn.v3 import EndTxnRequest
+from kio.schema.init_producer_id.v4 import InitProducerIdRequest
+
 from appliance.settings.values import OnGap, Start
 from tests.simulation.administration import Administration
-from tests.simulation.brokers import NODES, Brokers
+from tests.simulation.brokers import Brokers
+from tests.simulation.faults import (
+    COMPACTION,
+    COORDINATORS,
+    CRASHES,
+    HANGING,
+    LEADERS,
+    LOSSES,
+    OTHERS,
+    POSITIONS,
+    REMADE,
+    REQUESTS,
+    RESUMES,
+    RETENTION,
+    RIVALS,
+    TOPICS,
+)
+from tests.simulation.hanging import Hanging
 from tests.simulation.link import Link
+from tests.simulation.log_misfortunes import LogMisfortunes
+from tests.simulation.operator_commands import Operator
 from tests.simulation.process import Replicator, settings
 from tests.simulation.workload import Workload
-
-REQUESTS, CRASHES, RIVALS, LEADERS, LOSSES, RETENTION, LINK, TOPICS, REMADE, POSITIONS, OTHERS = FAULTS = (
-    "requests",
-    "crashes",
-    "rivals",
-    "leaders",
-    "losses",
-    "retention",
-    "link",
-    "topics",
-    "remade",
-    "positions",
-    "others",
-)
-"""What can go wrong; a seed chooses among them. Those from ``link`` on need a link that the engine itself makes."""
-
-LIKELY = {REQUESTS: 0.6, CRASHES: 0.6, RIVALS: 0.4, LEADERS: 0.4, LOSSES: 0.1, RETENTION: 0.2, LINK: 0.15}
-LIKELY |= {TOPICS: 0.5, REMADE: 0.3, POSITIONS: 0.15, OTHERS: 0.3}
 
 EVENTFUL = 1.5
 """Virtual seconds in which things go wrong."""
 
+_COORDINATED = (None, InitProducerIdRequest, AddPartitionsToTxnRequest, EndTxnRequest, EndTxnRequest)
 _OPERATOR_AFTER = 8.0
 _RESTARTED_AFTER = 0.3
 
 
 class Misfortunes:
-    """Those of ``faults``, and producers that write meanwhile."""
+    """Injects ``faults``, and lets producers write meanwhile."""
 
     def __init__(self, link: Link, faults: set[str]) -> None:
         self.faults = faults
+        self.operator = Operator(link)
+        self._hanging = Hanging(link)
+        self._logs = LogMisfortunes(link)
         self._link = link
 
     def schedule(self) -> None:
@@ -55,12 +63,22 @@ class Misfortunes:
             self._often(1, 1, self._link.start_process)
         if LEADERS in self.faults:
             self._link.fates.lag = 0.3
-            self._often(1, 4, self._move_leader)
+            self._often(1, 4, self._logs.move_leader)
         if LOSSES in self.faults:
-            self._often(1, 2, self._lose)
+            self._often(1, 2, self._logs.lose)
         if RETENTION in self.faults:
             self._link.may_stop = self._link.may_stop or self._link.on_gap is OnGap.STOP
-            self._often(1, 2, self._delete_old)
+            self._often(1, 2, self._logs.delete_old)
+        if COMPACTION in self.faults:
+            self._often(2, 6, self._logs.compact)
+            self._often(0, 2, self._logs.renew)
+        if RESUMES in self.faults:
+            self._often(1, 3, self.operator.resume)
+        if HANGING in self.faults:
+            self._link.destination.be_old()
+            self._often(1, 2, self._hanging.leave_one)
+        if COORDINATORS in self.faults:
+            self._often(1, 5, self._move_coordinator)
         if self._link.own:
             self._schedule_for_link()
 
@@ -83,6 +101,10 @@ class Misfortunes:
         self._link.workload.write(self._link.chance.choice(list(self._link.source.logs())))
 
     def _crash(self) -> None:
+        if self.operator.is_busy and self._link.chance.random() < 0.5:
+            self._link.fates.note("kill the operator's command")
+            self.operator.kill()
+            return
         running = [process for process in self._link.processes if process.runs]
         if running:
             process = self._link.chance.choice(running)
@@ -92,51 +114,21 @@ class Misfortunes:
                 self._link.loop.time() + _RESTARTED_AFTER * self._link.chance.random(), self._link.start_process
             )
 
-    def _move_leader(self) -> None:
-        cluster = self._link.chance.choice((self._link.source, self._link.destination))
-        logs = list(cluster.logs())
-        if not logs:
-            return
-        log = self._link.chance.choice(logs)
-        self._link.fates.note("another leader of", cluster.name, log)
-        unnoticed = self._link.chance.random() < 0.5
-        cluster.lead(log, NODES[0] + NODES[1] - log.leader, unnoticed)
-        if unnoticed:
-            self._link.at(
-                self._link.loop.time() + self._link.chance.random(), functools.partial(setattr, log, "former", None)
-            )
-
-    def _lose(self) -> None:
-        """An unclean election of a copy, or a lost disk (invariant J).
-
-        A transaction that loses its records while it is open commits nevertheless, and only a later start finds out:
-        the checker, which looks at each commit, could not tell it from a defect.
-        """
-        copies = [
-            log
-            for log in self._link.destination.logs()
-            if log.topic.endswith(f".{self._link.naming.suffix}") and log.entries and not log.open
-        ]
-        if copies:
-            log = self._link.chance.choice(copies)
-            entry = self._link.chance.choice(log.entries[-6:])
-            self._link.fates.note("loss of", log, "from", entry.base, "to", log.end)
-            self._link.lost.add(log)
-            self._link.invariants.losing(log, entry.base)
-            log.truncate(entry.base)
-            self._link.destination.lead(log, self._link.chance.choice(NODES))
-
-    def _delete_old(self) -> None:
-        log = self._link.chance.choice(list(self._link.source.logs()))
-        if log.entries:
-            self._link.invariants.current[log.topic, log.number].learn()
-            log.delete_before(self._link.chance.choice(log.entries).base)
-            self._link.fates.note("retention:", log, "starts at", log.start)
+    def _move_coordinator(self) -> None:
+        coordinator = self._link.destination.coordinator
+        names = list(coordinator.transactions)
+        if names:
+            name, kind = self._link.chance.choice(names), self._link.chance.choice(_COORDINATED)
+            self._link.fates.note("another coordinator of", name, "at its next", kind.__name__ if kind else "request")
+            if kind is None:
+                coordinator.move(name)
+            else:
+                coordinator.move_at(name, kind)
 
     def _new_partitions(self) -> None:
         topics = list(self._link.source.topics.values())
         if len(topics) < 3 and self._link.chance.random() < 0.5:
-            self._link.invariants.watch(self._link.source.make(f"new-{len(topics)}", self._link.chance.choice((1, 2))))
+            self._link.make_at_source(f"new-{len(topics)}", self._link.chance.choice((1, 2)))
         else:
             topic = self._link.chance.choice(topics)
             self._link.source.grow(topic.name, len(topic.logs) + 1)
@@ -150,11 +142,13 @@ class Misfortunes:
             for log in topic.logs:
                 self._link.invariants.current[log.topic, log.number].learn()
             self._link.source.delete(topic.name)
-            self._link.invariants.watch(self._link.source.make(topic.name, len(topic.logs)))
+            self._link.make_at_source(topic.name, len(topic.logs))
             self._link.fates.note("made anew:", topic.name)
         elif (copy := self._link.destination.topics.get(self._link.naming.destination(topic.name))) is not None:
             self._link.destination.delete(copy.name)
             self._link.invariants.remade.add(topic.name)
+            if HANGING in self.faults:
+                self._hanging.leave_late(topic.name)
             self._link.fates.note("deleted:", copy.name)
 
     def _damage_positions(self) -> None:
@@ -166,6 +160,7 @@ class Misfortunes:
             process.kill()
         if self._link.chance.random() < 0.5:
             self._link.destination.delete(name)
+            self._link.invariants.is_emptied = True
         else:
             self._link.destination.grow(name, len(self._link.destination.topics[name].logs) + 1)
         self._link.damaged = True
@@ -189,12 +184,15 @@ class Misfortunes:
         other.start(None)
 
     def calm(self) -> None:
-        """Nothing goes wrong any more, and all of the source is decided."""
+        """End all faults, and all open transactions of the source."""
         self._link.fates.note("calm")
         self._link.fates.rate = self._link.fates.lag = 0.0
         while self._link.workload.decide():
             pass
         self._supervise()
+        if RESUMES in self.faults:
+            act = self.operator.adopt if self._link.damaged else self.operator.resume_stopped
+            self.operator.plan(2 * self._link.chance.random(), act)
         self._link.at(self._link.loop.time() + _OPERATOR_AFTER, self._operate)
 
     def _supervise(self) -> None:
@@ -205,11 +203,6 @@ class Misfortunes:
 
     def _operate(self) -> None:
         """The operator does what log lines ask for: grows copies that nobody has claimed, ends hanging transactions."""
-        for topic in self._link.source.topics.values():
-            copy = self._link.destination.topics.get(self._link.naming.destination(topic.name))
-            if copy is not None and len(copy.logs) < len(topic.logs):
-                self._link.destination.grow(copy.name, len(topic.logs))
-        for log in self._link.lost:
-            for producer in list(log.open):
-                log.mark(producer, log.producers[producer].epoch, committed=False)
-                self._link.destination.changed(log)
+        self.operator.grow_copies()
+        self._hanging.end_all()
+        self._link.at(self._link.loop.time() + _OPERATOR_AFTER, self._operate)

@@ -32,7 +32,7 @@ _RETRY = 0.1
 
 @functools.cache
 def settings(link: str, on_gap: OnGap, start: Start, lanes: int) -> Settings:
-    """What a setenv.sh of a link says."""
+    """The settings of a link."""
     names = {"SOURCE_CLUSTER_ID": link, "SOURCE_ROUTE": "direct", "REPLICA_TOPICS_SOURCE_REGEX": ".*"}
     known = parse(REQUIRED | names, Role.REPLICATOR)
     engine = replace(
@@ -72,7 +72,7 @@ class Replicator:
         return self.life.alive and not self.task.done()
 
     def kill(self) -> None:
-        """As by SIGKILL; what is on its way goes on."""
+        """End it as by SIGKILL; its requests on the way go on."""
         self.life.alive = False
 
     def start(self, replicas: tuple[Replica, ...] | None) -> None:

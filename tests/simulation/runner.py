@@ -6,8 +6,8 @@ import sys
 import time
 from collections.abc import Collection
 
+from tests.simulation.faults import FAULTS
 from tests.simulation.history import History, Outcome
-from tests.simulation.misfortunes import FAULTS
 
 
 def first_failure(first: int, count: int, faults: Collection[str] | None = None) -> Outcome | None:
@@ -20,7 +20,7 @@ def first_failure(first: int, count: int, faults: Collection[str] | None = None)
 
 
 def main() -> int:
-    """Play what the command line says."""
+    """Play the histories of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)

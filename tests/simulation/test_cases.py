@@ -1,4 +1,4 @@
-"""What histories have found, each by itself."""
+"""Bugs that random histories have found, each as a case."""
 
 import random
 import struct
@@ -11,12 +11,14 @@ from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
 from appliance.replicator.discovery import TopicDiscovery
+from appliance.replicator.resume import Choice, resume
 from appliance.settings.values import OnGap, Side, Start
 from tests.simulation.administration import Administration
 from tests.simulation.brokers import Brokers
 from tests.simulation.client import Fates, SimulatedCluster
 from tests.simulation.log import Log
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.operator_commands import simulated
 from tests.simulation.process import TRANSACTION_TIMEOUT, Replicator, settings
 
 Result = TypeVar("Result")
@@ -69,13 +71,13 @@ class Link(Clusters):
         super().__init__()
         self.settings = settings("orange", on_gap, Start.EARLIEST, 1)
         self.naming = Naming.of(self.settings)
-        self.positions = self.destination.make(self.naming.positions_topic, 1)
+        self.positions = self.destination.make(self.naming.positions_topic, 1, {"cleanup.policy": "compact"})
         self.process = Replicator(1, self.source, self.destination, self.fates, self.settings)
         self._written = 0
         self._tick()
 
     def replicas(self) -> tuple[Replica, ...]:
-        """All partitions of the source, with copies that are made for them."""
+        """Make copies for all partitions of the source, and return them."""
         found: list[Replica] = []
         for topic in self.source.topics.values():
             name = self.naming.destination(topic.name)
@@ -170,3 +172,21 @@ def test_case_44_a_copy_made_anew_just_when_another_partition_of_it_is_taken_in_
     link.go_on(20)
     assert copied(link, "aaa.copy", 1) == 1
     assert list(link.faults()) == ["aaa-0"]
+
+
+def test_case_72_a_loss_before_the_first_record_after_a_resume_is_noticed() -> None:
+    # The end of the copy was forgotten when the operator moved the position, and not known again before a record came.
+    link = Link()
+    log = link.source.make("aaa", 1).logs[0]
+    link.process.start(link.replicas())
+    link.write(log, 3)
+    link.go_on(1)
+    with simulated(link.source, link.destination, link.fates):
+        assert link.run(resume(link.settings, Choice("aaa", 0, "latest"), lambda _: None)) == 1
+    copy = link.destination.topics["aaa.copy"].logs[0]
+    copy.truncate(0)
+    link.destination.lead(copy, copy.leader)
+    link.write(log)
+    link.go_on(20)
+    assert "has lost what it had acknowledged, offsets 0 to 3" in link.faults()["aaa-0"]
+    assert not any(entry.outcome for entry in copy.entries)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.faults.injection import mutations
+from tests.simulation.mutations import MUTATIONS
 from tests.simulation.runner import first_failure
 
 _WITHIN = 300
@@ -27,5 +28,24 @@ def test_an_engine_made_wrong_is_caught(
     monkeypatch.setattr(mutations, "_LATE", 0.2)
     with mutations.mutated(mutation):
         failed = first_failure(0, _WITHIN, faults)
+    assert failed is not None
+    assert failed.failure.startswith("Violation")
+
+
+@pytest.mark.parametrize(
+    ("mutation", "faults"),
+    [
+        ("an open transaction overlooked", ("link", "remade", "hanging", "crashes")),
+        ("a compacted epoch taken for a loss", ("compaction", "crashes")),
+        ("a commit done again where another coordinates", ("coordinators",)),
+        ("an operator who decides before fencing", ("resumes",)),
+        ("an operator who leaves no gap", ("resumes",)),
+    ],
+)
+def test_an_engine_made_wrong_against_what_is_played_here_alone_is_caught(
+    mutation: str, faults: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MUTATIONS[mutation](monkeypatch)
+    failed = first_failure(0, _WITHIN, faults)
     assert failed is not None
     assert failed.failure.startswith("Violation")

@@ -11,6 +11,8 @@ from tests.simulation.log import Log
 
 _PRODUCER_AT = 43
 _NOBODY = struct.pack(">qhi", -1, -1, -1)
+_KEYS = (3, 60)
+_DELETIONS = 0.1
 
 
 @dataclass(slots=True)
@@ -34,16 +36,29 @@ class Workload:
     def write(self, log: Log) -> None:
         """A batch, by nobody in particular or within a transaction."""
         count = 40 if self.chance.random() < 0.05 else self.chance.randint(1, 4)
+        is_compacted = self.source.is_compacted(log)
         records = []
         for _ in range(count):
             self.written += 1
-            records.append(Record(0, 1_700_000_000_000 + self.written, body(None, b"%d" % self.written)))
+            record = self._keyed() if is_compacted else body(None, b"%d" % self.written)
+            records.append(self._record(record))
+        self._append(log, records, transactional=self.chance.random() < 0.5)
+
+    def overwrite(self, log: Log) -> None:
+        """A record by nobody in particular, of a key that is often written to."""
+        self.written += 1
+        self._append(log, [self._record(body(b"0", b"%d" % self.written))], transactional=False)
+
+    def _record(self, record: bytes) -> Record:
+        return Record(0, 1_700_000_000_000 + self.written, record)
+
+    def _append(self, log: Log, records: list[Record], transactional: bool) -> None:
         data = bytearray(pack(records, 0))
         contents = [(record.timestamp, record.body) for record in records]
-        if self.chance.random() < 0.5:
+        if transactional:
             writer = self._writer()
             sequence = self._sequences.get((writer.producer, log), 0)
-            self._sequences[writer.producer, log] = sequence + count
+            self._sequences[writer.producer, log] = sequence + len(records)
             restamp(data, writer.producer, 0, sequence)
             writer.logs[log] = 1
         else:
@@ -65,6 +80,11 @@ class Workload:
             self.source.changed(log)
         writer.logs.clear()
         return True
+
+    def _keyed(self) -> bytes:
+        """A record of a key that comes again soon, or late; some delete what the key had."""
+        key = b"%d" % self.chance.randrange(self.chance.choice(_KEYS))
+        return body(key, None if self.chance.random() < _DELETIONS else b"%d" % self.written)
 
     def _writer(self) -> Writer:
         if not self.writers:

@@ -5,13 +5,24 @@ import contextlib
 import socket
 import ssl
 import tempfile
+import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from appliance.errors import ApplianceError, PeerError, SettingsError, Unreachable
-from appliance.replicator.spark.assignment import Assignment, Copied, Hello, Notice, Report, encode_hello
+from appliance.link.model.checkpoint import StartOffsets
+from appliance.replicator.spark import control_server
+from appliance.replicator.spark.assignment import (
+    Assignment,
+    Copied,
+    Hello,
+    Notice,
+    Report,
+    encode_assignment,
+    encode_hello,
+)
 from appliance.replicator.spark.control_client import ControlClient, DriverEndpoint, control_client
 from appliance.replicator.spark.control_connection import REPORT_MAX, Stream, dialled
 from appliance.replicator.spark.control_server import ControlServer
@@ -172,6 +183,30 @@ async def test_case_3_a_task_of_a_job_that_has_ended_gets_no_assignment_of_the_n
                     await of_no_job.assignment()
 
 
+async def test_case_65_a_task_that_does_not_read_is_cut_off_and_no_assignments_pile_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The driver kept every assignment that a task which hung had not read.
+    monkeypatch.setattr(control_server, "_TAKE_SECONDS", 0.1)
+    topics = {"t" * 10_000 + str(number): StartOffsets("t", uuid.UUID(int=1), (0,)) for number in range(100)}
+    begun = asyncio.Event()
+    async with server(begun=lambda _: begun.set()) as control:
+        control.assign([A])
+        _, writer = await dialled(control.address, control.token)
+        writer.transport.pause_reading()
+        writer.write(encode_hello(Hello(0, 0)))
+        await begun.wait()
+        (task,) = control._tasks.values()
+        buffered = []
+        while control._tasks and len(buffered) < 500:
+            control.assign([Assignment({}, topics, len(buffered))])
+            await asyncio.sleep(0.01)
+            buffered.append(task.writer.transport.get_write_buffer_size())
+        assert not control._tasks
+        assert max(buffered) < 2 * len(encode_assignment(Assignment({}, topics)))
+        writer.close()
+
+
 async def test_what_a_task_reports_is_heard_with_its_number() -> None:
     heard: asyncio.Queue[tuple[int, Report]] = asyncio.Queue()
     said = [Notice("lane 1", "no", "BrokerBusy"), Copied(10, 900, 1, 2, 1)]
@@ -265,7 +300,7 @@ async def stranger(control: ControlServer) -> Stream:
 
 
 async def answer(stream: Stream, words: bytes = b"") -> bytes:
-    """All that is answered until the connection has ended."""
+    """The whole response until the connection has ended."""
     reader, writer = stream
     with contextlib.suppress(ConnectionError):
         writer.write(words)

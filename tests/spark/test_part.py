@@ -1,4 +1,4 @@
-"""What a part of a Spark cluster needs to know of its own host."""
+"""The host-specific settings of a part of a Spark cluster."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the replicator starts, and what it leaves on disk: neither outlives it, however it ends."""
+"""The replicator's processes and files: none outlives it, however it ends."""
 
 import asyncio
 import signal
@@ -18,7 +18,7 @@ from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.processes import runs
 from tests.support.records import produce
-from tests.support.rows import read_rows
+from tests.support.rows import until_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -45,12 +45,12 @@ def start(pair: Pair, topic: str, tmp_path: Path) -> Start:
 
 
 def temporary(directory: Path) -> list[Path]:
-    """What there is besides the settings and the log."""
+    """The files besides the settings and the log."""
     return [path for path in directory.iterdir() if path.suffix not in (".sh", ".log")]
 
 
 async def family(replicator: OwnedProcess, wanted: str) -> list[psutil.Process]:
-    """What it has started, as soon as something that runs ``wanted`` is among it."""
+    """The descendants of the process, once one of them runs ``wanted``."""
     async with asyncio.timeout(PATIENCE):
         while True:
             found = psutil.Process(replicator.pid).children(recursive=True)
@@ -60,13 +60,11 @@ async def family(replicator: OwnedProcess, wanted: str) -> list[psutil.Process]:
 
 
 async def copied(pair: Pair, copying: Copying, count: int) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while len(await asyncio.to_thread(read_rows, pair.grape, copying.topic, 0)) < count:
-            await asyncio.sleep(0.1)
+    await until_rows(pair.grape, copying.topic, count)
 
 
 async def gone(processes: list[psutil.Process]) -> bool:
-    """Whether all of them end soon."""
+    """True if all of them end soon."""
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=SOON)
     return not alive
 
@@ -76,6 +74,14 @@ async def test_what_is_just_starting_ends_with_a_killed_replicator(start: Start,
     async with start() as copying:
         started = await family(copying.process, moment)
         psutil.Process(copying.process.pid).kill()
+        assert await gone(started)
+
+
+async def test_case_63_a_replicator_that_is_told_to_stop_while_spark_starts_ends_java_and_itself(start: Start) -> None:
+    async with start() as copying:
+        started = await family(copying.process, JAVA)
+        psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
+        assert await copying.process.wait(PATIENCE) == 0
         assert await gone(started)
 
 

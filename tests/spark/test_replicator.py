@@ -2,8 +2,9 @@
 
 import asyncio
 import ipaddress
+import json
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import psutil
 import pytest
@@ -15,10 +16,11 @@ from testbed.cluster import Cluster
 from testbed.process import OwnedProcess
 from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing
+from tests.support.groups import consume
 from tests.support.link import Link, faults, lines, link, shown_by
 from tests.support.patience import PATIENCE
 from tests.support.processes import family, peers, runs
-from tests.support.rows import read_rows
+from tests.support.rows import read_rows, until_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,9 +43,7 @@ def orders(shared: Link) -> Link:
 
 
 async def until_copied(on: Link, topic: str, count: int, partition: int = 0) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while await copied(on.grape, f"{topic}.copy", partition) < count:
-            await asyncio.sleep(0.1)
+    await until_rows(on.grape, f"{topic}.copy", count, partition)
 
 
 async def copied(cluster: Cluster, topic: str, partition: int = 0) -> int:
@@ -94,6 +94,30 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
             # Case 5: PySpark said with a stack trace that its JVM had ended; case 50: idle Python did, too.
             assert not [line for line in lines(replicator) if "Traceback" in line or " ERROR " in line]
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+async def test_groups_follow_a_replicator_that_is_killed_and_read_on_with_the_next_record(orders: Link) -> None:
+    groups = {"REPLICA_GROUPS_REGEX": "billing", "GROUPS_SYNC_SECONDS": "0.5"}
+    read: list[bytes] = []
+    async with orders.tunnel():
+        for count in (30, 80):
+            orders.produce("orders", 75)
+            read += await asyncio.to_thread(consume, orders.orange, "billing", "orders", count)
+            async with orders.running("replicate", **groups):
+                await until_synced(orders, groups)
+    read += await asyncio.to_thread(consume, orders.grape, "billing", "orders.copy", 40)
+    assert read == [row[2] for row in read_rows(orders.orange, "orders", 0)]
+
+
+async def until_synced(on: Link, settings: Mapping[str, str]) -> None:
+    """Wait until the status says that all groups are where they are at the source."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            async with on.running("status", "--json", **settings) as status:
+                await status.wait(PATIENCE)
+                groups = json.loads(status.log_file.read_text())["groups"]
+            if groups and all(group["state"] == "synced" for group in groups):
+                return
 
 
 async def test_a_bound_that_is_changed_in_the_settings_holds_without_a_restart_and_status_shows_it(
@@ -215,9 +239,7 @@ async def test_start_latest_copies_what_comes_after_and_later_topics_whole(order
     orders.produce("orders", 10)
     async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_START="latest") as replicator:
         await replicator.wait_for_line("topics to copy", PATIENCE)
-        async with asyncio.timeout(PATIENCE):
-            while await copied(orders.grape, POSITIONS, 0) == 0:  # one task, one lane
-                await asyncio.sleep(0.1)
+        await until_rows(orders.grape, POSITIONS, 1)  # one task, one lane
         orders.produce("orders", 5)
         orders.make_topic(orders.orange, "orders-later")
         orders.produce("orders-later", 7)

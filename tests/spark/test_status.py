@@ -38,7 +38,7 @@ def orders(shared: Link) -> Link:
 
 
 async def status(on: Link, *options: str, **changed: str) -> tuple[int, str]:
-    """What the command exits with and prints."""
+    """The exit code and the output of the command."""
     process = await on.start("status", options=options, **changed)
     try:
         return await process.wait(PATIENCE), process.log_file.read_text()
@@ -47,7 +47,7 @@ async def status(on: Link, *options: str, **changed: str) -> tuple[int, str]:
 
 
 async def console_of(replicator: OwnedProcess) -> str:
-    """Where a replicator's console listens."""
+    """The address of a replicator's console."""
     line = await replicator.wait_for_line("status: listening", PATIENCE)
     (address,) = re.findall(r"address=(\S+)", line)
     return str(address)

@@ -1,29 +1,26 @@
 """Strangers at the ports that Spark opens: they are refused, and what is copied goes on."""
 
 import asyncio
-import contextlib
+import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from socket import create_connection
 from typing import TypeVar
 
 import psutil
 import pytest
 import pytest_asyncio
 
-from appliance.replicator.spark.py4j_gateway import closed_gateway
-from appliance.replicator.spark.spark_jvm import spark_jvm
 from bench.cases.spark import on_a_cluster
-from bench.lib import clusters
+from bench.lib import clusters as bench_clusters
 from bench.lib.copying import Copying
 from bench.lib.filling import Load
 from bench.lib.our_replicator import our_replicator
-from tests.support.engine import ENGINE, Pair
-from tests.support.patience import PATIENCE
+from testbed.cluster import Cluster
+from tests.support.engine import Pair
 from tests.support.processes import runs
 from tests.support.records import produce
-from tests.support.rows import read_rows
+from tests.support.rows import until_rows
 from tests.support.spark_stranger import (
     CHUNK_FETCH_FAILURE,
     STREAM_FAILURE,
@@ -58,7 +55,6 @@ ORDERS = (
     "POST /app/kill/?id=app-1&terminate=true",
     "POST /workers/kill/?host=x",
 )
-CALL = b"c\nz:java.lang.System\nexit\ni1\ne\n"
 FRAME_OF_2_GB = (2**31 - 100).to_bytes(8, "big") + b"\3"
 HEAP_AND_DIRECT_MEMORY = (512 + 128) * 1024 * 1024
 
@@ -66,21 +62,28 @@ Value = TypeVar("Value")
 Address = tuple[str, int]
 
 
-@pytest_asyncio.fixture(params=[our_replicator, on_a_cluster], ids=["local", "standalone"], loop_scope="session")
-async def copying(request: pytest.FixtureRequest, pair: Pair, tmp_path: Path) -> AsyncIterator[Copying]:
-    """A replicator that has copied one record by its one task for each of two cores, in each mode in turn."""
+@pytest_asyncio.fixture(
+    params=[our_replicator, on_a_cluster], ids=["local", "standalone"], scope="module", loop_scope="session"
+)
+async def copying(
+    request: pytest.FixtureRequest, clusters: tuple[Cluster, Cluster], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Copying]:
+    """A replicator that has copied one record by its one task for each of two cores, in each mode in turn.
+
+    All tests share it: each shows that the stranger has not ended it.
+    """
+    pair = Pair(*clusters, tag=f"{os.getpid()}-strangers-{request.param_index}")
     topic = pair.topic("strangers")
     produce(pair.producer(), topic, 1)
-    both = clusters.Pair(pair.orange, pair.grape, tmp_path)
+    both = bench_clusters.Pair(*clusters, tmp_path_factory.mktemp("copying"))
     async with request.param(both, Load(0, topic), "0", {"TASKS": "2"}) as made:
         await copied(pair, made, 1)
         yield made
 
 
-async def copied(pair: Pair, copying: Copying, count: int) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while len(await asyncio.to_thread(read_rows, pair.grape, copying.topic, 0)) < count:
-            await asyncio.sleep(0.1)
+async def copied(pair: Pair, copying: Copying, count: int) -> int:
+    """The number of records in the copy, as soon as there are ``count``."""
+    return len(await until_rows(pair.grape, copying.topic, count))
 
 
 def processes() -> Iterator[tuple[psutil.Process, str]]:
@@ -98,12 +101,13 @@ def spoken(wanted: bytes) -> list[Address]:
 
 
 async def harmless(pair: Pair, copying: Copying, stranger: Callable[[], Value]) -> Value:
-    """What a stranger does in a thread, after which more is copied by the same processes, and the log is not full."""
+    """Run an attack in a thread; then the same processes still copy, and the log is not full."""
     before = {(process.pid, part) for process, part in processes() if part in PARTS}
     done = await asyncio.to_thread(stranger)
     topic, _, _ = copying.topic.rpartition(".")
+    count = await copied(pair, copying, 1)
     produce(pair.producer(), topic, 1)
-    await copied(pair, copying, 2)
+    await copied(pair, copying, count + 1)
     assert {(process.pid, part) for process, part in processes() if part in PARTS} == before
     assert "Unauthenticated call" not in copying.process.log_file.read_text()
     return done
@@ -145,28 +149,6 @@ async def test_nothing_is_served_to_whoever_asks_for_files_or_opened_blocks(pair
 async def test_no_stranger_reaches_the_gateway_of_pyspark_once_spark_runs(pair: Pair, copying: Copying) -> None:
     # It gives whoever connects a thread, for ever: some hundreds of strangers had left Java none, and all hung.
     assert await harmless(pair, copying, lambda: spoken(b"!")) == []
-
-
-async def test_strangers_who_reach_the_gateway_before_us_are_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("PYSPARK_PIN_THREAD", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
-        monkeypatch.setenv(name, "")
-    async with spark_jvm(ENGINE, "link", tmp_path / "setenv.sh", tmp_path) as jvm:
-        port, secret = await jvm.gateway()
-        (java,) = (process for process, part in processes() if part == DRIVER)
-        assert ("127.0.0.1", port) in listeners(java)
-        assert b"Authentication error" in await asyncio.to_thread(said, ("127.0.0.1", port), CALL)
-        with contextlib.ExitStack() as held:
-            strangers = [held.enter_context(create_connection(("127.0.0.1", port), PATIENCE)) for _ in range(50)]
-            gateway = await asyncio.to_thread(closed_gateway, port, secret)
-            for stranger in strangers:
-                with contextlib.suppress(ConnectionResetError):
-                    assert await asyncio.to_thread(stranger.recv, 1) == b""
-        assert listeners(java) == set()
-        clock = gateway.jvm.java.lang.System.currentTimeMillis
-        assert all(await asyncio.gather(*(asyncio.to_thread(clock) for _ in range(3))))
-        gateway._gateway_client.is_connected = False
 
 
 async def test_pages_show_nothing_take_no_order_and_are_on_loopback_alone(pair: Pair, copying: Copying) -> None:

@@ -98,7 +98,7 @@ def directory() -> Iterator[Path]:
 async def test_nothing_is_lost_or_doubled_by_a_kill_and_what_is_kept_runs_until_a_signal(directory):
     async with demo(directory, "--keep", "--json") as running:
         killed = await running.said(r"replicator killed with [\d,]+ of 19,600 records copied")
-        line = await running.said("everything runs on")
+        line = await running.said("everything keeps running")
         (kept,) = running.files()
         assert str(kept) in line
         assert oct((kept / "setenv.sh").stat().st_mode)[-3:] == "600"
@@ -121,7 +121,7 @@ async def test_nothing_is_lost_or_doubled_by_a_kill_and_what_is_kept_runs_until_
     ("number", "moment"),
     [
         (signal.SIGTERM, "starting two Kafka clusters"),
-        (signal.SIGHUP, "producing the first half"),
+        (signal.SIGHUP, "starting two Kafka clusters"),
         (signal.SIGINT, "replicator killed"),
     ],
 )

@@ -11,18 +11,33 @@ from pathlib import Path
 
 import pytest
 
+PATIENCE = 600.0
+"""Seconds, after which something hangs: a new environment waits until all that was written is on the disk."""
+
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = CHECKOUT / "bin" / "environment.py"
 
 
-@pytest.fixture
-def lock(tmp_path: Path) -> Path:
+def tiny_lock(directory: Path) -> Path:
     """A lock of one small package, cut out of the appliance's own."""
     block = re.search(r"^h11==.*\n(    --hash.*\n)+", (CHECKOUT / "requirements.lock").read_text(), re.MULTILINE)
     assert block
-    path = tmp_path / "tiny.lock"
+    path = directory / "tiny.lock"
     path.write_text(block.group())
     return path
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    return tiny_lock(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory whose cache has the lock's environment, for tests of what starts in one."""
+    directory = tmp_path_factory.mktemp("ready")
+    assert finished(started(directory, tiny_lock(directory), "pip", "freeze"))[0] == 0
+    return directory
 
 
 WATCHED = """
@@ -62,7 +77,7 @@ def started(
 
 
 def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
 
 
@@ -92,7 +107,7 @@ def test_a_start_that_was_killed_halfway_is_made_good_by_the_next_and_then_kept(
     assert killed.stderr
     assert any(line.startswith("installing") for line in killed.stderr)
     killed.send_signal(signal.SIGKILL)
-    killed.communicate(timeout=120)
+    killed.communicate(timeout=PATIENCE)
     [half_made] = environments(tmp_path)
     assert not (half_made / "complete").exists()
 
@@ -104,18 +119,18 @@ def test_a_start_that_was_killed_halfway_is_made_good_by_the_next_and_then_kept(
 
 
 def test_the_module_gets_its_arguments_the_checkout_and_nothing_of_the_callers_python_path(
-    tmp_path: Path, lock: Path
+    ready: Path, lock: Path
 ) -> None:
     show = "import os, h11, appliance; print(os.environ['PYTHONPATH'], os.path.dirname(appliance.__file__))"
     timeit = ("timeit", "-n1", "-r1", show)
-    code, out, _ = finished(started(tmp_path, lock, *timeit, environment={"PYTHONPATH": "/nowhere"}))
+    code, out, _ = finished(started(ready, lock, *timeit, environment={"PYTHONPATH": "/nowhere"}))
 
     assert code == 0
     assert out.startswith(f"{CHECKOUT} {CHECKOUT / 'appliance'}\n")
 
 
 def test_neither_the_module_nor_a_python_below_it_imports_from_the_current_directory(
-    tmp_path: Path, lock: Path
+    ready: Path, tmp_path: Path, lock: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -123,7 +138,7 @@ def test_neither_the_module_nor_a_python_below_it_imports_from_the_current_direc
     # The module ``site`` prints where a Python looks; ``timeit`` looks in the current directory by itself.
     below = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'site'], check=True)"
     for module in (("site",), ("timeit", "-n1", "-r1", below)):
-        code, out, err = finished(started(tmp_path, lock, *module, directory=elsewhere))
+        code, out, err = finished(started(ready, lock, *module, directory=elsewhere))
 
         assert (code, str(CHECKOUT) in out) == (0, True), err
         assert str(elsewhere) not in out
@@ -138,8 +153,10 @@ def test_what_is_installed_is_on_the_disk_before_it_is_called_complete(tmp_path:
 
 
 @pytest.mark.parametrize("all_environments", [True, False])
-def test_an_environment_of_another_user_is_refused(tmp_path: Path, lock: Path, all_environments: bool) -> None:
-    assert finished(started(tmp_path, lock, "pip", "freeze"))[0] == 0
+def test_an_environment_of_another_user_is_refused(
+    ready: Path, tmp_path: Path, lock: Path, all_environments: bool
+) -> None:
+    shutil.copytree(ready / "cache", tmp_path / "cache", symlinks=True)
     [theirs] = environments(tmp_path)
     theirs = theirs.parent if all_environments else theirs
     if os.geteuid() == 0:
@@ -219,8 +236,8 @@ def test_a_java_home_that_is_too_old_is_refused_though_path_has_a_better_one(
     assert "JAVA_HOME" in err
 
 
-def test_a_java_that_is_new_enough_is_accepted(tmp_path: Path, lock: Path) -> None:
-    code, out, _ = finished(started(tmp_path, "--java", lock, "pip", "freeze"))
+def test_a_java_that_is_new_enough_is_accepted(ready: Path, lock: Path) -> None:
+    code, out, _ = finished(started(ready, "--java", lock, "pip", "freeze"))
 
     assert (code, out.startswith("h11==")) == (0, True)
 

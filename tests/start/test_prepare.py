@@ -29,7 +29,7 @@ SECRETS = [REQUIRED[variable.name] for variable in TABLE if variable.confidentia
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the scripts' Python environment is kept: the first of them makes it."""
+    """The cache with the scripts' Python environment, which the first script makes."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -89,7 +89,7 @@ class Link:
         )
 
     def files(self) -> dict[str, str]:
-        """All that is in the folder beside the clone's own directories."""
+        """The files of the folder besides the clone's own directories."""
         paths = [path for path in self.folder.rglob("*") if path.is_file()]
         return {
             str(path.relative_to(self.folder)): path.read_text()

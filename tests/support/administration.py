@@ -1,4 +1,4 @@
-"""What an operator does to topics, with an independent client."""
+"""An operator's changes of topics, with an independent client."""
 
 import contextlib
 import time
@@ -57,7 +57,7 @@ def _until_led(admin: AdminClient, topic: str, count: int) -> None:
 
 
 def _led(admin: AdminClient, topic: str) -> int:
-    """How many partitions of a topic have a leader."""
+    """The number of a topic's partitions that have a leader."""
     known = admin.list_topics(timeout=PATIENCE).topics.get(topic)
     return sum(partition.leader >= 0 for partition in known.partitions.values()) if known else 0
 
@@ -109,7 +109,7 @@ def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:
 
 
 def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
-    """What is set on a topic itself."""
+    """The settings that are set on the topic itself."""
     admin = AdminClient(cluster.client_configuration())
     (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
     entries = described.result(PATIENCE).values()
@@ -124,7 +124,7 @@ def delete_before(cluster: Cluster, topic: str, partition: int, offset: int) -> 
 
 
 def partitions(cluster: Cluster, topic: str) -> int:
-    """How many partitions a topic has."""
+    """The number of a topic's partitions."""
     listed = AdminClient(cluster.client_configuration()).list_topics(topic, timeout=PATIENCE)
     return len(listed.topics[topic].partitions)
 

@@ -14,12 +14,12 @@ from tests.support.settings import write_settings
 async def diagnosis(
     directory: Path, variables: Mapping[str, str], side: Side = Side.DESTINATION, timeouts: Timeouts | None = None
 ) -> Diagnosis:
-    """What the doctor says on one VM."""
+    """The doctor's findings on one VM."""
     return await examine(side, write_settings(directory / "setenv.sh", variables), {}, timeouts)
 
 
 def finding(report: Diagnosis, step: str) -> Finding:
-    """Of one step."""
+    """The result of one step."""
     (found,) = (result.finding for result in report.results if result.name == step)
     return found
 
@@ -30,7 +30,7 @@ def with_verdict(report: Diagnosis, *verdicts: Verdict) -> list[str]:
 
 
 def assert_breaks_at(report: Diagnosis, step: str, seen: str, change: str) -> None:
-    """That step and no other has failed; what stands before it was tried, its text says what was seen and to change."""
+    """Require that only that step has failed, after the ones before it, and that its text has cause and remedy."""
     failures = {result.name: result.finding for result in report.results if result.finding.verdict is Verdict.FAILED}
     assert list(failures) == [step], failures
     found = finding(report, step)

@@ -44,6 +44,7 @@ from appliance.settings.values import (
     Settings,
     Side,
     Start,
+    TopicNaming,
     TopicSettings,
 )
 from testbed.cluster import Cluster
@@ -97,13 +98,17 @@ class Pair:
     orange: Cluster
     grape: Cluster
     tag: str
+    kind: TopicNaming = TopicNaming.SUFFIX
+    formats: bool = False
 
     @property
     def naming(self) -> Naming:
-        return Naming(f"replicator-{self.tag}", "copy", re.compile(f".*{self.tag}"), re.compile(""))
+        included = re.compile(f".*{self.tag}")
+        names = self.kind, ".", "grape", self.formats
+        return Naming(f"replicator-{self.tag}", "copy", included, re.compile(""), *names)
 
     def settings(self, **variables: str) -> Settings:
-        """What a setenv.sh of this link says."""
+        """The settings of this link."""
         clusters = {"SOURCE": self.orange, "DESTINATION": self.grape}
         servers = {f"{side}_BROKER_SERVERS": cluster.home_bootstrap for side, cluster in clusters.items()}
         protocols = dict.fromkeys((f"{side}_SECURITY_PROTOCOL" for side in clusters), "PLAINTEXT")
@@ -111,6 +116,8 @@ class Pair:
             "SOURCE_CLUSTER_ID": self.naming.replicator.removeprefix("replicator-"),
             "SOURCE_ROUTE": "direct",
             "REPLICA_TOPICS_SOURCE_REGEX": self.naming.included.pattern,
+            "REPLICA_TOPICS_NAMING": self.kind,
+            "MM2_FORMATS": "yes" if self.formats else "no",
             "LANES": str(LANES),
         }
         return parse(REQUIRED | servers | protocols | names | variables, Role.REPLICATOR)
@@ -149,7 +156,7 @@ class Pair:
         return Producer({**self.orange.client_configuration(), "linger.ms": 5, **configuration})
 
     def rows(self, cluster: Cluster, topic: str, partitions: int) -> list[list[Row]]:
-        """All that a read_committed consumer sees of each partition."""
+        """The records of each partition that a read_committed consumer sees."""
         return list(read_partitions(cluster, [(topic, partition) for partition in range(partitions)]).values())
 
     def compare(self, topic: str, partitions: int = 1) -> list[list[Row]]:
@@ -239,11 +246,13 @@ class Engine:
     def discovery(self) -> TopicDiscovery:
         """A new look at both clusters."""
         naming = self.pair.naming
-        topics = TopicSettings(naming.included.pattern, naming.suffix, "", Start.EARLIEST, -1)
+        topics = TopicSettings(
+            naming.included.pattern, naming.suffix, naming.kind, naming.separator, "", Start.EARLIEST, -1
+        )
         return TopicDiscovery(self.source, self.destination, naming, topics)
 
     def held(self, topic: str, partition: int = 0) -> Position | None:
-        """What the lane of a partition remembers of it."""
+        """The position of a partition in its lane."""
         for runner in self.runners:
             if held := runner.lane.checkpoint.positions.get((topic, partition)):
                 return held
@@ -256,7 +265,7 @@ class Engine:
         return fetcher
 
     async def fetch_session(self) -> Session:
-        """Which one the only fetcher has, once it has one."""
+        """The session of the only fetcher, once it has one."""
         async with asyncio.timeout(PATIENCE):
             while not self.reader._fetchers or self.fetcher._session._epoch == 0:
                 await asyncio.sleep(0.01)
@@ -374,7 +383,7 @@ class Engine:
                 await asyncio.sleep(0.02)
 
     async def _decided(self) -> bool:
-        """Whether nothing is open in the copies and the positions."""
+        """True if no transaction is open in the copies and the positions."""
         written = [(self.pair.naming.positions_topic, lane) for lane in range(self.lanes)]
         for runner in self.runners:
             written += [(replica.destination_topic, replica.partition) for replica in runner.replicas]
@@ -383,7 +392,7 @@ class Engine:
         return stable_ends == await list_offsets(self.destination, metadata, written, Bound.END)
 
     async def positions(self) -> dict[tuple[str, int], Position]:
-        """What the destination remembers, read as a new process would."""
+        """The positions at the destination, read as by a new process."""
         known = {key: held for runner in self.runners for key, held in runner.lane.checkpoint.positions.items()}
         async with asyncio.timeout(PATIENCE):
             while True:

@@ -1,4 +1,4 @@
-"""What two small clusters could tell the console: one topic, ``payments``, with two partitions, copied by one run."""
+"""Facts of two small clusters for the console: one topic, ``payments``, with two partitions, copied by one run."""
 
 import uuid
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def snapshot(
     now: int = NOW,
     **changed: str,
 ) -> Snapshot:
-    """What is made of these facts; a text instead is why a cluster that has told the usual before is silent now."""
+    """The snapshot of these facts; a text in place of facts is the reason why a cluster is silent now."""
     return compose(
         settings(**changed),
         Observation(SOURCE, source) if isinstance(source, str) else Observation(source),

@@ -1,4 +1,4 @@
-"""So much of Kubernetes' API that a Spark driver asks it for executors; none is ever started."""
+"""The part of Kubernetes' API by which a Spark driver requests executors; none is ever started."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Who leads what: partitions get other replicas, or another order of them, while all brokers live."""
+"""Moves of leaders: partitions get other replicas, or another order of them, while all brokers live."""
 
 import asyncio
 import contextlib
@@ -35,13 +35,13 @@ async def move(cluster: Cluster, replicas: Replicas) -> None:
 
 
 def described(cluster: Cluster, topics: Sequence[str]) -> dict[Partition, PartitionMetadata]:
-    """What the cluster says of each partition of these topics."""
+    """The cluster's metadata of each partition of these topics."""
     known = AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics
     return {(topic, number): found for topic in topics for number, found in known[topic].partitions.items()}
 
 
 def _moved(cluster: Cluster, replicas: Replicas) -> bool:
-    """Whether that is so; if it is not, an election of the preferred leaders is asked for."""
+    """True if these leaders lead; if not, request an election of the preferred leaders."""
     known = described(cluster, sorted({topic for topic, _ in replicas}))
     states = {key: (known[key].leader, known[key].replicas, set(known[key].isrs)) for key in replicas}
     if states == {key: (nodes[0], list(nodes), set(nodes)) for key, nodes in replicas.items()}:

@@ -78,7 +78,7 @@ class Link:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What nobody but the processes of the link may read."""
+        """The secrets that only the processes of the link may read."""
         return self.secret, ORANGE_KEY.secret.reveal(), GRAPE_KEY.secret.reveal()
 
     async def start(
@@ -115,7 +115,7 @@ class Link:
         make_topic(cluster, NewTopic(name, partitions, 1, config=configs))
 
     def topics(self, cluster: Cluster) -> set[str]:
-        """What topics a cluster has, Kafka's own left out."""
+        """The topics of a cluster, without Kafka's own."""
         listed = AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics
         return {name for name in listed if not name.startswith("__")}
 
@@ -161,28 +161,28 @@ async def link(
 
 
 def shown_by(process: OwnedProcess) -> str:
-    """What it has printed, and what the machine shows of it and of its children."""
+    """Its output, and the machine's public view of it and its children."""
     names = [Path(f"/proc/{one.pid}/{name}") for one in family(process.pid) for name in ("cmdline", "environ")]
     return "\n".join(_text(path) for path in (process.log_file, *names))
 
 
 def command_lines(process: OwnedProcess) -> list[str]:
-    """What the machine shows to everybody of it and of its children."""
+    """The machine's public view of it and its children."""
     return [_text(Path(f"/proc/{one.pid}/cmdline")) for one in family(process.pid)]
 
 
 def _text(path: Path) -> str:
-    """What it says; nothing, when it is of a process that has ended."""
+    """The text of the file; empty for a process that has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return path.read_text()
     return ""
 
 
 def lines(process: OwnedProcess) -> Iterator[str]:
-    """What it has printed."""
+    """Its output."""
     yield from process.log_file.read_text().splitlines()
 
 
 def faults(process: OwnedProcess) -> list[str]:
-    """What it has printed that is no mere information; Java remarks at each start on what Spark has it load."""
+    """Its output above level info, without Java's remarks about Spark's libraries at each start."""
     return [line for line in lines(process) if " INFO " not in line and "Using incubator modules" not in line]

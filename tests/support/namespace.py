@@ -27,7 +27,7 @@ _LOOKUPS = "hosts: files dns\n"
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """One of them; ``namespaces`` makes and removes it."""
+    """A network namespace; ``namespaces`` makes and removes it."""
 
     name: str
 

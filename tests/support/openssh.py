@@ -105,7 +105,7 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 @contextlib.asynccontextmanager
 async def sshd(directory: Path, permitted: str = "") -> AsyncIterator[Sshd]:
-    """One of them, listening; see ``ssh.MakeServer``."""
+    """A listening server; see ``ssh.MakeServer``."""
     files = write_keys(directory)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -51,7 +51,7 @@ def package_index() -> Iterator[PackageIndex]:
             self.wfile.write(body)
 
         def log_request(self, *_: object) -> None:
-            """It keeps them itself."""
+            """Log nothing: the index records requests itself."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         index.url = f"http://127.0.0.1:{server.server_port}/simple/"
@@ -65,7 +65,7 @@ def package_index() -> Iterator[PackageIndex]:
 
 
 def digest(file: bytes) -> str:
-    """As a lock has it."""
+    """The file's hash, as in a lock."""
     return hashlib.sha256(file).hexdigest()
 
 

@@ -21,7 +21,7 @@ def runs(process: psutil.Process, argument: str) -> bool:
 
 
 def peers(processes: Iterable[psutil.Process]) -> set[ipaddress.IPv4Address]:
-    """To which addresses they are connected; those that have ended are to none."""
+    """The addresses to which the processes are connected; none for ended ones."""
     found: set[ipaddress.IPv4Address] = set()
     for process in processes:
         with contextlib.suppress(psutil.Error):

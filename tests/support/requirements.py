@@ -1,4 +1,4 @@
-"""What a suite needs of the machine it runs on."""
+"""The requirements of a suite on its machine."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def missing(suite: str, purpose: str, packages: Mapping[str, str]) -> str | None:
-    """What is to be done before ``bin/test --<suite>`` can run, in one line; None when nothing is.
+    """The missing requirement of ``bin/test --<suite>`` in one line; None if it can run.
 
     Args:
         suite: its name.

@@ -136,7 +136,7 @@ _Pending = Callable[[bytes], bytes] | None
 
 @contextlib.asynccontextmanager
 async def seeming_broker(target: Target, seeming: Seeming) -> AsyncIterator[Target]:
-    """Where the broker at ``target`` seems to be another one."""
+    """The address at which the broker at ``target`` appears as another one."""
     proxy = RewritingProxy(Target("127.0.0.1", 0), target, seeming)
     await proxy.start()
     try:

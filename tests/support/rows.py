@@ -1,8 +1,13 @@
-"""What a consumer reads of a partition, and how far it goes."""
+"""The rows that a consumer reads of a partition, and their end."""
 
+import asyncio
+import contextlib
+import time
+import weakref
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from testbed.cluster import Cluster
 from tests.support.patience import PATIENCE
@@ -16,16 +21,65 @@ Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | No
 
 def end(cluster: Cluster, topic: str, partition: int) -> int:
     """The high watermark, past what is open or has just been decided, too."""
-    configuration = {"group.id": "watermarks", "isolation.level": "read_uncommitted"}
-    consumer = Consumer({**cluster.client_configuration(), **configuration})
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return _end(cluster, topic, partition, IsolationLevel.READ_UNCOMMITTED)
+        except KafkaException:  # perhaps nobody leads it yet
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
+
+
+async def until_rows(cluster: Cluster, topic: str, count: int, partition: int = 0) -> list[Row]:
+    """The rows of a partition, as soon as there are so many.
+
+    It is read when it has grown, not again and again: a consumer that logs in costs the broker more than a copy does.
+    """
+    async with asyncio.timeout(PATIENCE):
+        rows: list[Row] = []
+        read = -1
+        while len(rows) < count:
+            with contextlib.suppress(KafkaException):  # there may be no such topic yet
+                stable = await asyncio.to_thread(_end, cluster, topic, partition, IsolationLevel.READ_COMMITTED)
+                if stable > read:
+                    rows, read = await asyncio.to_thread(read_rows, cluster, topic, partition), stable
+                    continue
+            await asyncio.sleep(0.05)
+        return rows
+
+
+_clients: weakref.WeakKeyDictionary[Cluster, tuple[str, AdminClient]] = weakref.WeakKeyDictionary()
+"""One for each cluster, since to log in costs more than to ask; and where the cluster was then."""
+
+
+def _end(cluster: Cluster, topic: str, partition: int, isolation: IsolationLevel) -> int:
+    """The end as readers at that level see it.
+
+    Raises:
+        KafkaException: nobody leads the partition, or there is none.
+    """
+    place = TopicPartition(topic, partition)
+    asked = {place: OffsetSpec.latest()}
+    found = _client(cluster).list_offsets(asked, isolation_level=isolation, request_timeout=PATIENCE)
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), PATIENCE)[1])
-    finally:
-        consumer.close()
+        return int(found[place].result(PATIENCE).offset)
+    except KafkaException:
+        _clients.pop(cluster, None)  # it would ask for ever with the epoch of a former leader
+        raise
+
+
+def _client(cluster: Cluster) -> AdminClient:
+    at = cluster.home_bootstrap
+    known = _clients.get(cluster)
+    if known is None or known[0] != at:
+        patient = {"reconnect.backoff.max.ms": 100, "log_level": 0}
+        known = _clients[cluster] = (at, AdminClient({**cluster.client_configuration(), **patient}))
+    return known[1]
 
 
 def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
-    """All that a read_committed consumer sees of a partition; nothing of a topic that is not there."""
+    """The rows of a partition that a read_committed consumer sees; none for a missing topic."""
     return read_partitions(cluster, [(topic, partition)])[topic, partition]
 
 

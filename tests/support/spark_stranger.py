@@ -30,7 +30,7 @@ _NOTHING = bytes(2**20)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """To a request: the first message that came, and whether the connection has ended then."""
+    """The response to a request: its first message, and True if the connection has ended then."""
 
     kind: int
     text: str
@@ -38,7 +38,7 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether it was not even read what was asked."""
+        """True if the request was not even read."""
         return self.kind == _RPC_FAILURE and "Unknown challenge message" in self.text and self.ended
 
 
@@ -81,7 +81,7 @@ def asked(address: tuple[str, int], *frames: bytes) -> Answer:
 
 
 def said(address: tuple[str, int], words: bytes) -> bytes:
-    """All that is answered, until the other end has ended the connection."""
+    """The whole response until the other end has ended the connection."""
     answer = b""
     with create_connection(address, timeout=PATIENCE) as connection, contextlib.suppress(ConnectionError):
         connection.sendall(words)
@@ -91,7 +91,7 @@ def said(address: tuple[str, int], words: bytes) -> bytes:
 
 
 def poured(address: tuple[str, int], beginning: bytes, size: int = 2**30) -> int:
-    """How many bytes are taken of so many that nobody asked for."""
+    """The number of accepted bytes out of ``size`` unrequested ones."""
     taken = 0
     with create_connection(address, timeout=PATIENCE) as connection, contextlib.suppress(ConnectionError):
         connection.sendall(beginning)
@@ -108,7 +108,7 @@ def greeted(address: tuple[str, int]) -> bytes:
 
 
 def listeners(process: psutil.Process) -> set[tuple[str, int]]:
-    """Where it listens for whoever comes by network."""
+    """The addresses on which it listens for the network."""
     found = process.net_connections("inet")
     return {(c.laddr.ip.removeprefix("::ffff:"), c.laddr.port) for c in found if c.status == psutil.CONN_LISTEN}
 

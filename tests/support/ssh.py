@@ -149,7 +149,7 @@ class _Forwarder(asyncssh.SSHServer):
 
 @contextlib.asynccontextmanager
 async def asyncssh_server(directory: Path, permitted: str = "") -> AsyncIterator[AsyncsshServer]:
-    """One of them, listening; see ``MakeServer``."""
+    """A listening server; see ``MakeServer``."""
     server = AsyncsshServer(directory, write_keys(directory), permitted)
     await server.start()
     try:
@@ -173,7 +173,7 @@ class InsideSsh(Ends):
         timeouts: Timeouts | None = None,
         **changes: object,
     ) -> AsyncIterator[tuple[TunnelClient, int]]:
-        """As without SSH."""
+        """Run the client as without SSH."""
         with tempfile.TemporaryDirectory() as directory:
             async with (
                 self.server(Path(directory, "ssh"), "") as server,

@@ -179,5 +179,5 @@ class Ends:
 
 
 def logged(records: Sequence[object]) -> str:
-    """All that was logged, messages and fields, as one text."""
+    """The log, messages and fields, as one text."""
     return "\n".join(f"{record.getMessage()} {getattr(record, 'fields', '')} {record.exc_text}" for record in records)

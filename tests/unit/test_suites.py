@@ -1,5 +1,6 @@
 """The arguments of bin/test, and the steps that they stand for."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.__main__ import CHECKOUT, CHECKS, help_text, steps
-from tests.ci import TRIED_AGAIN_MAX, Outcome, tried_again
+from tests.ci import TRIED_AGAIN_MAX, Outcome, Step, beside_each_other, everything, tried_again
 from tests.suites import DEFAULT, SUITES, TWO_FILES_AT_ONCE
+
+MEETING = """
+import os, signal, sys
+signal.alarm(120)
+print("{mode} before", flush=True)
+with open("{pipe}", "{mode}"):
+    print("{mode} met", file=sys.stderr)
+os._exit(7)
+"""
+"""Waits until another program has opened the other end of a named pipe."""
 
 SUITE_FILES = {path.parent for path in (CHECKOUT / "tests").rglob("test_*.py")}
 
@@ -68,8 +79,30 @@ def test_what_needs_real_processes_is_tried_again_and_what_is_computed_is_not() 
     assert tried_again([real] * (TRIED_AGAIN_MAX + 1)) == ()
 
 
+def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_path: Path) -> None:
+    found = everything(tmp_path)
+    assert [step.module for step in found[: len(CHECKS)]] == list(CHECKS)
+    minutes = {suite.flag or "bin/test": suite.minutes for suite in (DEFAULT, *SUITES)}
+    taken = [minutes[step.name] for step in found[len(CHECKS) :]]
+    assert len(taken) == len(minutes)
+    assert taken == sorted(taken, reverse=True)
+    assert len({step.failures for step in found}) == len(taken) + 1
+
+
+def test_steps_can_run_two_at_a_time_and_what_each_prints_stays_together(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    meeting = {mode: ["timeit", "-n1", "-r1", MEETING.format(pipe=pipe, mode=mode)] for mode in "rw"}
+    outcomes = list(beside_each_other([Step(mode, module) for mode, module in meeting.items()], at_once=2))
+    assert {outcome.name: outcome.printed for outcome in outcomes} == {
+        mode: f"{mode} before\n{mode} met\n" for mode in meeting
+    }
+    assert [outcome.code for outcome in outcomes] == [7, 7]
+
+
 def test_the_summary_says_of_each_suite_how_it_ended_and_after_how_long() -> None:
-    assert Outcome("--spark", 9.54, passed=False).line.split() == ["--spark", "9.5", "min", "FAILED"]
+    assert Outcome("--spark", 9.54, code=1).line.split() == ["--spark", "9.5", "min", "FAILED"]
+    assert Outcome("--spark", 9.54, code=0).line.endswith(" passed")
 
 
 def test_every_suite_can_be_collected() -> None:

@@ -3,9 +3,9 @@
     query -> decode -> Dismissed: its reply, or silence
                     -> Question -> answer_mapped | refuse | servfail | a forwarded reply -> truncate
 
-A mapped name has an A record and nothing else: any other type gets NOERROR with an empty answer, never NXDOMAIN, which
-would deny the whole name and with it the A record. The authority section stays empty too: an empty answer without SOA
-must not be cached (RFC 2308, section 5), which is right for a name that may be unmapped a moment later.
+A mapped name has only an A record. Any other type gets NOERROR with an empty answer, never NXDOMAIN, which would deny
+the whole name and thus the A record. The authority section stays empty too: an empty answer without SOA must not be
+cached (RFC 2308, section 5), which is right for a name that may be unmapped a moment later.
 """
 
 import ipaddress
@@ -35,7 +35,7 @@ class Dismissed:
 
 
 def decode(query: bytes) -> Question | Dismissed:
-    """Judge the bytes that a client sent; never raises.
+    """Decode and check the bytes from a client; never raises.
 
     - less than a header, or a response: silence, so that two servers never talk to each other for ever;
     - an opcode other than QUERY: NOTIMP;
@@ -106,7 +106,7 @@ def _edns(records: tuple[Record, ...]) -> Edns | None:
 
 
 def _reply(question: Question, code: int, records: list[RR]) -> bytes:
-    # glibc and Go take an empty NOERROR with neither AA nor RA for a lame server's, and ask the next one.
+    # glibc and Go take an empty NOERROR without AA and RA for a lame server's answer, and ask the next server.
     flags = Flag.RESPONSE | Flag.AUTHORITATIVE | Flag.RECURSION_AVAILABLE
     return question.message(flags | question.flags & _ECHOED_FLAGS, code, records)
 

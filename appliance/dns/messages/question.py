@@ -1,6 +1,6 @@
 """One question about one name, and the meaning of a reply to it.
 
-The shim's clients ask it of the shim, the shim of its upstream, the stub of its resolver.
+The shim's clients send questions to the shim, the shim to its upstream, and the stub to its resolver.
 """
 
 import ipaddress
@@ -66,7 +66,7 @@ class Question:
         return UDP_SIZE if self.edns is None else max(UDP_SIZE, min(self.edns.udp_size, EDNS_UDP_SIZE))
 
     def encode(self) -> bytes:
-        """The query; what the asker's OPT record held beyond size and DNSSEC bit is between it and us, and left out."""
+        """The query to forward. Of the asker's OPT record, only the size and the DNSSEC bit are kept."""
         return self.message(self.flags)
 
     def message(self, flags: int, code: int = 0, answers: Sequence[RR] = ()) -> bytes:

@@ -1,4 +1,4 @@
-"""One end of the tunnel as values; no IO.
+"""Brokers, health and metrics of one end of the tunnel, as values; no IO.
 
 - ``brokers``: the source cluster's brokers, held against the allow-list.
 - ``health``: the answers of the health endpoint.

@@ -1,10 +1,10 @@
-"""The source cluster's brokers by live metadata, held against the allow-list; pure.
+"""The source cluster's brokers in live metadata, compared with the allow-list; pure.
 
     (allowed, brokers known, brokers listed) -> Change: endpoints to be open, brokers refused, what is new
 
-The endpoint of a broker that left stays open. Brokers leave the metadata at each of their restarts, and a client that
-connects meanwhile is refused through the tunnel; a closed endpoint would do no more, and would also refuse clients at
-the moment of its return. The price is one listening socket for each name and port since the start.
+The endpoint of a broker that left stays open. Brokers leave the metadata at each restart, and a client that connects
+meanwhile is refused through the tunnel. A closed endpoint would refuse it too, and would also refuse clients when the
+broker has just returned. The cost is one listening socket for each name and port since the start.
 """
 
 import enum
@@ -43,7 +43,7 @@ class Fault(enum.StrEnum):
 
     @classmethod
     def of(cls, error: ApplianceError) -> "Fault":
-        """The fault that an error is."""
+        """The fault of an error."""
         return next((fault for kind, fault in _FAULTS if isinstance(error, kind)), cls.OTHER)
 
 
@@ -83,7 +83,7 @@ class BrokerView:
     cause: str = ""
 
     def those(self, state: BrokerState) -> tuple[Target, ...]:
-        """The brokers that are so, in order."""
+        """The brokers in this state, in order."""
         return tuple(sorted(target for target, own in self.state.items() if own is state))
 
 
@@ -104,7 +104,7 @@ def compare(allowed: AllowedTargets, known: Brokers, listed: Brokers) -> Change:
 def why_refused(allowed: AllowedTargets, target: Target) -> str:
     """The reason why a broker is not on the allow-list."""
     if is_ip_literal(target.host):
-        return "it calls itself by an address, and the tunnel goes to names only"
+        return "it is advertised by an address, and the tunnel goes to names only"
     ports = allowed.ports_of(target.host)
     return f"its name is allowed on other ports only: {_spans(ports)}" if ports else "its name is not allowed"
 

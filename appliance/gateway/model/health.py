@@ -27,7 +27,7 @@ class Keys:
 
 
 def source_health(link: str, listening: bool, counters: Counters, keys: Keys) -> Answer:
-    """The source VM's end: it can do no more than wait for the other one."""
+    """The health of the source VM's end, which only waits for the other one."""
     troubles = [] if listening else ["the tunnel does not listen"]
     return {
         "side": Side.SOURCE,
@@ -79,7 +79,7 @@ def _tunnel(counters: Counters, keys: Keys) -> Answer:
 
 
 def _remarks(keys: Keys) -> list[str]:
-    """Tasks of the operator that can wait."""
+    """Tasks of the operator for the next days."""
     remarks = []
     if keys.days_left < DAYS_WARNING:
         remarks.append(f"this VM's certificate ends in {math.floor(keys.days_left)} days: {RENEWAL_REMEDY}")

@@ -30,7 +30,7 @@ class TunnelCollector(Collector):
         self._keys = keys
 
     def collect(self) -> Iterator[Metric]:
-        """One family after the other."""
+        """Yield the metric families."""
         counters = self._counters
         build = GaugeMetricFamily(f"{_PREFIX}build_info", "1; the labels say what runs.", labels=tuple(self._labels))
         build.add_metric(tuple(self._labels.values()), 1)
@@ -39,11 +39,11 @@ class TunnelCollector(Collector):
         yield _gauge("certificate_days_left", "Days until this end's certificate is no longer valid.", keys.days_left)
         yield _gauge("previous_secret", "1 as long as SHARED_SECRET_PREVIOUS is set, else 0.", keys.previous_secret)
         yield _counter("connections_accepted", "Connections begun with.", counters.accepted)
-        yield _gauge("connections_open", "Connections that are not over.", counters.open)
-        yield _gauge("connections_waiting", "Those of them that have no target yet.", counters.open - counters.carrying)
+        yield _gauge("connections_open", "Open connections.", counters.open)
+        yield _gauge("connections_waiting", "Open connections without a target yet.", counters.open - counters.carrying)
         yield _counters(
             "connections_refused",
-            "Connections that were not carried, by cause.",
+            "Refused connections, by cause.",
             "cause",
             ((cause.value, counters.refused[cause]) for cause in Refusal),
         )
@@ -55,12 +55,12 @@ class TunnelCollector(Collector):
         )
         yield _counters(
             "relays_ended",
-            "Connections that were carried and are over, by cause.",
+            "Ended connections, by cause.",
             "cause",
             ((end.name.lower(), counters.ended[end.name]) for end in End),
         )
-        yield _histogram("handshake_seconds", "Handshakes between the ends that succeeded.", counters.handshakes)
-        yield _histogram("dial_seconds", "Dials that succeeded: of the broker, or of the other end.", counters.dials)
+        yield _histogram("handshake_seconds", "Successful handshakes between the ends.", counters.handshakes)
+        yield _histogram("dial_seconds", "Successful dials to the broker, or to the other end.", counters.dials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +81,36 @@ class DestinationCollector(Collector):
         self._numbers = numbers
 
     def collect(self) -> Iterator[Metric]:
-        """One family after the other."""
+        """Yield the metric families."""
         numbers, view = self._numbers, self._numbers.view
         reached = GaugeMetricFamily(
-            f"{_PREFIX}server_reachable", "1 when the other end was reached at the last attempt, else 0."
+            f"{_PREFIX}server_reachable", "1 if the last attempt to reach the other end succeeded, else 0."
         )
         if numbers.server_fault is not None:
             reached.add_metric((), not numbers.server_fault)
         yield reached
-        yield _gauge("endpoints_open", "Addresses with ports on which a broker is reached.", numbers.endpoints)
+        yield _gauge("endpoints_open", "Open endpoints.", numbers.endpoints)
         yield _counters(
             "dns_queries",
-            "Queries to the DNS shim, by what became of them.",
+            "Queries to the DNS shim, by outcome.",
             "outcome",
             ((outcome.value, numbers.queries[outcome]) for outcome in Outcome),
         )
         yield from _of_brokers(view)
         yield _counters(
             "metadata_failures",
-            "Times that the source cluster did not tell its brokers, by cause.",
+            "Failed attempts to list the source cluster's brokers, by cause.",
             "cause",
             ((fault.value, numbers.failures.get(fault, 0)) for fault in Fault),
         )
 
 
 def _of_brokers(view: BrokerView) -> Iterator[Metric]:
-    told = GaugeMetricFamily(f"{_PREFIX}metadata_timestamp_seconds", "When the source cluster told its brokers last.")
+    told = GaugeMetricFamily(
+        f"{_PREFIX}metadata_timestamp_seconds", "Time of the source cluster's last list of brokers."
+    )
     known = GaugeMetricFamily(
-        f"{_PREFIX}metadata_known", "1 when the source cluster told its brokers at the last attempt, else 0."
+        f"{_PREFIX}metadata_known", "1 if the source cluster listed its brokers at the last attempt, else 0."
     )
     if view.at is not None:
         told.add_metric((), view.at)

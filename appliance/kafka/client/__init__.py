@@ -1,10 +1,15 @@
 """Connections to brokers, and every call that is made on them.
 
+Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``PeerError``, which ``appliance.errors``
+tells apart. A docstring names them where they mean more than that.
+
 - ``interface``: what the engine asks of a cluster; the others are the real one, and what is asked through it.
-- ``dial``, ``login``, ``connection``, ``sending``, ``keepalive``: one connection, from a name to pipelined requests.
+- ``dial``, ``login``, ``connection``, ``silence``: one connection, from a name to pipelined requests.
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
+- ``by_leader``: partitions grouped as requests name them, and all leaders asked at once.
 - ``fetch``, ``fetch_session``, ``partition_reader``, ``offsets``, ``leader_epochs``: reading.
-- ``produce``, ``transactions``: writing.
+- ``produce``, ``transactions``, ``append``: writing, in transactions and without.
 - ``topics``, ``configs``, ``config_filter``: topics made, grown and configured.
 - ``open_transactions``: the transactions that hold a last stable offset.
+- ``groups``, ``group_offsets``, ``share_offsets``: consumer groups and share groups, and their offsets.
 """

@@ -33,11 +33,7 @@ _AVOIDED_SECONDS = 60.0
 
 
 class KafkaCluster:
-    """One cluster, on one event loop.
-
-    A connection belongs to a *purpose*, since requests on one connection wait for each other: a Fetch that waits at
-    the broker for data must not hold up a Produce.
-    """
+    """The real ``Cluster``."""
 
     def __init__(
         self,
@@ -60,11 +56,11 @@ class KafkaCluster:
         self._connections: dict[tuple[Target, str], BrokerConnection] = {}
         self._asked = 0
         self._failed: dict[Target, float] = {}
-        self._opening: dict[tuple[Target, str], asyncio.Lock] = {}
+        self._dials: dict[tuple[Target, str], asyncio.Task[BrokerConnection]] = {}
 
     @property
     def side(self) -> Side:
-        """Which of the link's two clusters it is."""
+        """See ``Cluster``."""
         return self.settings.side
 
     async def __aenter__(self) -> "KafkaCluster":
@@ -74,18 +70,16 @@ class KafkaCluster:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and end the dials that are under way."""
+        for dial in (dials := list(self._dials.values())):
+            dial.cancel()
+        await asyncio.gather(*dials, return_exceptions=True)
         connections, self._connections = list(self._connections.values()), {}
         for connection in connections:
             await connection.close()
 
     async def metadata(self, topics: Sequence[str] | None) -> Metadata:
-        """Live metadata of the named topics (None: all) from any broker that answers.
-
-        Raises:
-            Unreachable: no broker answers.
-            IdentityRefused, CredentialsRefused, BrokerUnsupported: by the first broker that does.
-        """
+        """See ``Cluster``; the first broker that answers may raise what ``open_session`` does."""
         connection = await self.any_broker()
         if topics is None:
             everything = exchange(connection.offered, metadata.request(None), MetadataResponse)
@@ -97,12 +91,7 @@ class KafkaCluster:
         return answer
 
     async def broker(self, node: int, purpose: str = "control") -> BrokerConnection:
-        """A connection to a broker by its node id.
-
-        Raises:
-            BrokerBusy: the id is -1, which metadata gives for the leader of a partition that has none now.
-            Unreachable: no such broker is known, or it does not answer.
-        """
+        """See ``Cluster``."""
         if node == NOBODY:
             raise BrokerBusy(f"a partition of the {self.side} cluster has no leader now", "LEADER_NOT_AVAILABLE")
         if node not in self._brokers:
@@ -112,11 +101,7 @@ class KafkaCluster:
         return await self._connection(self._brokers[node], purpose)
 
     async def any_broker(self) -> BrokerConnection:
-        """A connection to whichever broker answers first: one that is open, else known ones, else the bootstrap list.
-
-        Raises:
-            Unreachable: none does; the text names the variable with the bootstrap list.
-        """
+        """See ``Cluster``: one that is open comes first, then known ones, then the bootstrap list."""
         failure: Unreachable | None = None
         for target in self._candidates():
             try:
@@ -130,21 +115,11 @@ class KafkaCluster:
         ) from failure
 
     async def controller(self) -> BrokerConnection:
-        """A connection to the broker that takes administrative requests.
-
-        Raises:
-            Unreachable: no broker answers.
-        """
-        known = await self.metadata([])
-        return await self.broker(known.controller)
+        """See ``Cluster``."""
+        return await self.broker((await self.metadata([])).controller)
 
     async def coordinator(self, transactional_id: str) -> BrokerConnection:
-        """A connection to the transaction coordinator of an id, which is remembered until ``forget_coordinator``.
-
-        Raises:
-            BrokerBusy: not known yet; a new cluster makes its transaction topic at the first question.
-            BrokerRefused, Unreachable: as everywhere.
-        """
+        """See ``Cluster``; a new cluster makes its transaction topic at the first question, and is busy until then."""
         node = self._coordinators.get(transactional_id)
         if node is None:
             connection = await self.any_broker()
@@ -155,7 +130,7 @@ class KafkaCluster:
         return await self.broker(node, "transactions")
 
     def forget_coordinator(self, transactional_id: str) -> None:
-        """Ask anew the next time: the coordinator may have moved."""
+        """See ``Cluster``."""
         self._coordinators.pop(transactional_id, None)
 
     def _candidates(self) -> Iterable[Target]:
@@ -175,18 +150,25 @@ class KafkaCluster:
         return dict.fromkeys([*first, *open_now, *others, *self.settings.bootstrap])
 
     async def _connection(self, target: Target, purpose: str) -> BrokerConnection:
+        """The open connection, or a new one: all who want it wait for the same dial, and share its error."""
         key = (target, purpose)
-        async with self._opening.setdefault(key, asyncio.Lock()):
-            connection = self._connections.get(key)
-            if connection is None or not connection.open:
-                self._tls = self._tls or tls_context(self.settings)
-                connection = await open_session(
-                    target, self.settings, self._resolve, self._client_id, self._tls, self._timeouts
-                )
-                connection.on_silence = self._doubt
-                self._connections[key] = connection
-                log.debug("broker connected", extra={"fields": {"broker": str(target), "purpose": purpose}})
+        connection = self._connections.get(key)
+        if connection is not None and connection.open:
             return connection
+        if key not in self._dials:
+            dial = self._dials[key] = asyncio.create_task(self._dial(target, purpose), name=f"dial {target}")
+            dial.add_done_callback(lambda _: self._dials.pop(key))
+        return await asyncio.shield(self._dials[key])
+
+    async def _dial(self, target: Target, purpose: str) -> BrokerConnection:
+        self._tls = self._tls or tls_context(self.settings)
+        connection = await open_session(
+            target, self.settings, self._resolve, self._client_id, self._tls, self._timeouts
+        )
+        connection.on_silence = self._doubt
+        self._connections[target, purpose] = connection
+        log.debug("broker connected", extra={"fields": {"broker": str(target), "purpose": purpose}})
+        return connection
 
     def _doubt(self, since: float) -> None:
         """Drop the connections of which nothing was heard since then, and that nobody waits for.

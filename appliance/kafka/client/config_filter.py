@@ -66,11 +66,7 @@ class ConfigFilter:
         self._refused: dict[tuple[str, str | None], str] = {}
 
     async def known(self) -> frozenset[str] | None:
-        """The settings that the cluster knows and lets be set; None as long as no topic's may be described.
-
-        Raises:
-            Unreachable: no broker answers.
-        """
+        """The settings that the cluster knows and lets be set; None as long as no topic's may be described."""
         if self._known is None:
             there = (await self._cluster.metadata(None)).topics.values()
             names = sorted((topic.name for topic in there if topic.error is ErrorCode.none), key=self._order)
@@ -84,11 +80,7 @@ class ConfigFilter:
         return name != self._first, name
 
     async def make(self, topics: Sequence[NewTopic]) -> Made:
-        """Make the topics with those of their settings that are taken.
-
-        Raises:
-            Unreachable, BrokerBusy: as everywhere.
-        """
+        """Make the topics with those of their settings that are taken."""
         fitted = await self.fit(topics)
         created = await create_topics(self._cluster, fitted.topics)
         fitted.topics = [topic for topic in fitted.topics if topic.name in created.made]
@@ -97,11 +89,7 @@ class ConfigFilter:
         return fitted
 
     async def fit(self, topics: Sequence[NewTopic]) -> Made:
-        """As ``make``, but nothing is made: the cluster is asked what it would do.
-
-        Raises:
-            Unreachable, BrokerBusy: as everywhere.
-        """
+        """Ask the cluster for the result of ``make``, without making anything."""
         made = Made()
         wanted = {topic.name: topic for topic in await self._kept_in_sync(topics)}
         waiting = list(wanted.values())
@@ -129,7 +117,7 @@ class ConfigFilter:
         return refused
 
     async def _without_the_hopeless(self, topics: Sequence[NewTopic], made: Made) -> list[NewTopic]:
-        """Those that are taken with what they require alone; of the others it is noted why not."""
+        """The topics that are taken with what they require alone; of the others it is noted why not."""
         required = {topic.name: _with(topic, topic.required) for topic in topics}
         refused = await self._ask(list(required.values()), alone := Made())
         made.there |= alone.there
@@ -156,11 +144,7 @@ class ConfigFilter:
         return step.keys
 
     async def change(self, changes: Mapping[str, Change]) -> Changed:
-        """Change the settings of topics, as far as the cluster takes it.
-
-        Raises:
-            Unreachable, BrokerBusy: as everywhere.
-        """
+        """Change the settings of topics, as far as the cluster takes it."""
         changed = Changed()
         waiting = dict(changes)
         while waiting:

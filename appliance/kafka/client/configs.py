@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
-from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
@@ -51,11 +50,7 @@ class WriteLimits:
 async def write_limits(
     cluster: Cluster, topics: Collection[str]
 ) -> tuple[dict[str, WriteLimits], dict[str, ApplianceError]]:
-    """Read the limits of each topic, its own or by default; with the errors of those that don't tell.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
+    """Read the limits of each topic, its own or by default; with the errors of those that don't tell."""
     described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC))
     limits = {}
     for name, settings in described.items():
@@ -65,26 +60,16 @@ async def write_limits(
 
 
 async def configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
-    """The settings of each topic itself, by topic and key; the broker's defaults are left out.
-
-    Raises:
-        BrokerRefused, BrokerBusy, Unreachable: as everywhere.
-    """
-    return {name: set_on(settings) for name, settings in (await _described(cluster, topics, None)).items()}
+    """The settings of each topic itself, by topic and key; the broker's defaults are left out."""
+    described, failures = await try_describe(cluster, topics)
+    for error in failures.values():
+        raise error
+    return {name: set_on(settings) for name, settings in described.items()}
 
 
 def set_on(settings: Settings) -> dict[str, str]:
-    """Those of these settings that are set on the topic itself."""
+    """The settings that are set on the topic itself."""
     return {key: entry.value for key, entry in settings.items() if entry.own and entry.value is not None}
-
-
-async def _described(
-    cluster: Cluster, topics: Collection[str], keys: tuple[str, ...] | None
-) -> dict[str, dict[str, Setting]]:
-    described, failures = await try_describe(cluster, topics, keys)
-    for error in failures.values():
-        raise error
-    return described
 
 
 async def try_describe(
@@ -93,9 +78,6 @@ async def try_describe(
     """The settings of each topic (of these names, or all), and why those of the others are not told.
 
     Of brokers that tell nobody's there are none.
-
-    Raises:
-        Unreachable: no broker answers.
     """
     described: dict[str, dict[str, Setting]] = {}
     failures: dict[str, ApplianceError] = {}
@@ -113,15 +95,14 @@ async def try_describe(
         answer = await connection.call(request, DescribeConfigsResponse)
         for result in answer.results:
             if result.error_code is ErrorCode.none:
-                described[result.resource_name] = {entry.name: _setting(entry) for entry in result.configs}
+                described[result.resource_name] = {
+                    entry.name: Setting(entry.value, entry.config_source == _SET_ON_TOPIC, entry.read_only)
+                    for entry in result.configs
+                }
             else:
                 doing = f"describe the configuration of {result.resource_name}"
                 failures[result.resource_name] = failure(result.error_code, doing)
     return described, failures
-
-
-def _setting(entry: DescribeConfigsResourceResult) -> Setting:
-    return Setting(entry.value, entry.config_source == _SET_ON_TOPIC, entry.read_only)
 
 
 async def alter_configs(
@@ -133,9 +114,6 @@ async def alter_configs(
 
     Returns:
         Why not, by name, for each topic that could not be changed.
-
-    Raises:
-        Unreachable: no broker answers.
     """
     resources = tuple(
         AlterConfigsResource(

@@ -16,8 +16,7 @@ from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, PeerError, Unreachable
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts, Transfer
-from appliance.kafka.client.keepalive import give_up_after, keep_alive
-from appliance.kafka.client.sending import Sending
+from appliance.kafka.client.silence import Sending, give_up_after, keep_alive
 from appliance.kafka.protocol.older import exchange
 from appliance.kafka.protocol.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, throttle_seconds
 from appliance.settings.target import Target
@@ -95,34 +94,22 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return self.newest.ended < moment and not self._pending
 
     def offers(self, api_key: int, version: int) -> bool:
-        """True when the broker offers this version of an API."""
+        """See ``Connection``."""
         low, high = self.offered.get(api_key, (0, -1))
         return low <= version <= high
 
     async def call(
         self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
     ) -> Response:
-        """Send a request, in the version that is spoken to the broker, and wait for its answer; raises as ``ask``."""
+        """See ``Connection``; the request goes out in the version that is spoken to the broker."""
         return await self.ask(exchange(self.offered, request, response_type), timeout)
 
     async def ask(self, exchange: Exchange[Answer], timeout: float | None = None) -> Answer:
-        """Send a request and wait for its answer.
-
-        Raises:
-            Unreachable: the connection broke, or the answer did not come within ``timeout`` seconds.
-            PeerError: the answer is unreadable.
-        """
+        """See ``Connection``."""
         return await (await self.send(exchange, timeout))
 
     async def send(self, exchange: Exchange[Answer], timeout: float | None = None) -> "asyncio.Future[Answer]":
-        """Send a request, in order with the ones before it, and give the future of its answer.
-
-        The future fails, and the connection breaks, when the answer does not come within ``timeout`` seconds; without
-        one, within those of the connection's own ``timeouts``.
-
-        Raises:
-            Unreachable: the connection is broken, or the broker read nothing for so long.
-        """
+        """See ``Connection``."""
         seconds = self.timeouts.answer if timeout is None else timeout
         if not self._sending.free and not await self._sending.until_free(seconds):
             self._break(Unreachable(f"{self.target} did not read what it was sent within {seconds:g} s"))
@@ -152,7 +139,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.abandon("was closed")
 
     def abandon(self, reason: str) -> None:
-        """The same, at once; ``reason`` completes the sentence "the connection to a broker ..."."""
+        """End it at once; ``reason`` completes the sentence "the connection to a broker ..."."""
         self._break(Unreachable(f"the connection to {self.target} {reason}"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

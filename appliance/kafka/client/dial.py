@@ -1,4 +1,4 @@
-"""From a broker's name and port to an open connection: addresses found, one reached, TLS agreed."""
+"""Dial a broker by name and port: find its addresses, reach one, agree on TLS."""
 
 import asyncio
 import ssl

@@ -116,11 +116,7 @@ class FetchAnswer:
 
 
 async def fetch(connection: Connection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
-    """Fetch these partitions; the first are served first when the response is full.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
-    """
+    """Fetch these partitions; the first are served first when the response is full."""
     asked = tuple(wanted)
     by_id = offers_ids(connection) and all(each.topic_id != NOWHERE for each in asked)
     answer = await connection.ask(FetchExchange(asked, limits, by_id, topic_names(asked)))

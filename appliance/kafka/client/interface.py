@@ -19,7 +19,7 @@ from appliance.settings.values import Side
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds for each thing that a broker is waited for.
+    """Seconds that a broker is waited for.
 
     ``connect`` is for finding an address and reaching it, ``answer`` for any answer, and ``small_answer`` for one that
     no broker has to work for: a connection that goes dead without a word is often found out when the cluster is asked
@@ -35,7 +35,7 @@ TIMEOUTS = Timeouts()
 
 
 class Transfer(NamedTuple):
-    """When an answer began to come, and when it had come, by the event loop's clock; and its size."""
+    """The times at which an answer began to come and had come, by the event loop's clock; and its size."""
 
     began: float
     ended: float
@@ -47,7 +47,7 @@ class Connection(Protocol):
 
     @property
     def timeouts(self) -> Timeouts:
-        """How long the broker is waited for."""
+        """The seconds that the broker is waited for."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Connection(Protocol):
 
     @property
     def newest(self) -> Transfer:
-        """How the newest answer came."""
+        """The newest answer's times and size."""
         ...
 
     def offers(self, api_key: int, version: int) -> bool:
@@ -80,26 +80,34 @@ class Connection(Protocol):
         ...
 
     async def send(self, exchange: Exchange[Answer], timeout: float | None = None) -> "asyncio.Future[Answer]":
-        """Send a request, in order with the ones before it, and give the future of its answer; raises as ``ask``."""
+        """Send a request, in order with the ones before it, and give the future of its answer.
+
+        The future fails, and the connection breaks, when the answer does not come within ``timeout`` seconds; without
+        one, within those of the connection's own ``timeouts``.
+
+        Raises:
+            Unreachable: the connection is broken, or the broker read nothing for so long.
+        """
         ...
 
 
 class Cluster(Protocol):
     """One cluster, on one event loop: metadata, and connections that are opened when they are asked for.
 
-    A connection belongs to a *purpose*, since requests on one connection wait for each other.
+    A connection belongs to a *purpose*, since requests on one connection wait for each other: a Fetch that waits at
+    the broker for data must not hold up a Produce.
     """
 
     @property
     def side(self) -> Side:
-        """Which of the link's two clusters it is."""
+        """The side of the link's cluster."""
         ...
 
     async def metadata(self, topics: Sequence[str] | None) -> Metadata:
         """Live metadata of the named topics (None: all) from any broker that answers.
 
         Raises:
-            Unreachable: no broker answers.
+            Unreachable: no broker answers; the text names the variable with the bootstrap list.
         """
         ...
 

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (KIP-101, KIP-320): up to which offset a log holds what its leaders of an epoch wrote."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kio.schema.errors import ErrorCode
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -9,7 +9,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
 from appliance.errors import ApplianceError
-from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.by_leader import ask_leaders, by_topic
+from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Metadata, Partition
 
@@ -24,21 +25,14 @@ async def epoch_ends(
     That is the log's end, its last markers included, when no later leader has written anything. It is -1 where the log
     knows of no epoch as old as that. A broker that has no such request answers nothing.
     """
-    by_leader: dict[int, list[Partition]] = {}
-    for partition in epochs:
-        by_leader.setdefault(metadata.leader(*partition), []).append(partition)
     ends: dict[Partition, int] = {}
-    failures: dict[Partition, ApplianceError] = {}
-    for leader, led in by_leader.items():
+    refused: dict[Partition, ApplianceError] = {}
+
+    async def ask(leader: Connection, led: Collection[Partition]) -> None:
         request = _request(metadata, {partition: epochs[partition] for partition in led})
-        try:
-            connection = await cluster.broker(leader)
-            if not connection.offers(int(request.__api_key__), int(request.__version__)):
-                continue
-            answer = await connection.call(request, OffsetForLeaderEpochResponse)
-        except ApplianceError as error:
-            failures |= dict.fromkeys(led, error)
-            continue
+        if not leader.offers(int(request.__api_key__), int(request.__version__)):
+            return
+        answer = await leader.call(request, OffsetForLeaderEpochResponse)
         for topic in answer.topics:
             for result in topic.partitions:
                 partition = (str(topic.topic), int(result.partition))
@@ -46,20 +40,24 @@ async def epoch_ends(
                     ends[partition] = int(result.end_offset)
                 else:
                     doing = f"look up the end of a leader epoch of {partition[0]}-{partition[1]}"
-                    failures[partition] = failure(result.error_code, doing)
-    return ends, failures
+                    refused[partition] = failure(result.error_code, doing)
+
+    return ends, await ask_leaders(cluster, metadata, epochs, ask) | refused
 
 
 def _request(metadata: Metadata, epochs: Mapping[Partition, int]) -> OffsetForLeaderEpochRequest:
-    by_topic: dict[str, list[OffsetForLeaderPartition]] = {}
-    for (topic, number), epoch in epochs.items():
-        wanted = OffsetForLeaderPartition(
-            partition=i32(number),
-            current_leader_epoch=i32(metadata.leader_epoch(topic, number)),
-            leader_epoch=i32(epoch),
-        )
-        by_topic.setdefault(topic, []).append(wanted)
     topics = tuple(
-        OffsetForLeaderTopic(topic=TopicName(name), partitions=tuple(wanted)) for name, wanted in by_topic.items()
+        OffsetForLeaderTopic(
+            topic=TopicName(name),
+            partitions=tuple(
+                OffsetForLeaderPartition(
+                    partition=i32(number),
+                    current_leader_epoch=i32(metadata.leader_epoch(name, number)),
+                    leader_epoch=i32(epochs[name, number]),
+                )
+                for number in numbers
+            ),
+        )
+        for name, numbers in by_topic(epochs).items()
     )
     return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics)

@@ -1,4 +1,4 @@
-"""From an open connection to one that requests can be sent on: API versions agreed, SASL done, TLS prepared."""
+"""Log in on an open connection: prepare TLS, agree on API versions, do SASL."""
 
 import ssl
 import struct
@@ -79,7 +79,6 @@ async def agree_versions(connection: BrokerConnection, side: Side) -> None:
 
     Raises:
         BrokerUnsupported: it lacks one that a cluster of that side is used for.
-        Unreachable, PeerError: as everywhere.
     """
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
     response = await connection.ask(_Versions(request, ApiVersionsResponse))
@@ -94,7 +93,7 @@ async def agree_versions(connection: BrokerConnection, side: Side) -> None:
 
 
 class _Versions(Typed[ApiVersionsResponse]):
-    """As ``Typed``, with None for the answer of a broker that does not know the question.
+    """An exchange as ``Typed``, with None as the answer of a broker that does not know the request.
 
     It says so in version 0, whatever it was asked in (KIP-511): with the code first, like every version.
     """
@@ -110,7 +109,6 @@ async def authenticate(connection: BrokerConnection, cluster: ClusterSettings) -
 
     Raises:
         CredentialsRefused: it does not accept the API key, or does not offer the mechanism.
-        Unreachable, PeerError: as everywhere.
     """
     handshake = await connection.call(SaslHandshakeRequest(mechanism=cluster.mechanism.value), SaslHandshakeResponse)
     if handshake.error_code is not ErrorCode.none:

@@ -14,9 +14,10 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
 from appliance.errors import ApplianceError, BrokerBusy
-from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.by_leader import ask_leaders, by_topic
+from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
-from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
+from appliance.kafka.protocol.metadata import Metadata, Partition
 
 _READ_COMMITTED = 1
 
@@ -38,7 +39,6 @@ async def list_offsets(
 
     Raises:
         BrokerBusy: a leader has moved; fetch metadata and ask again.
-        Unreachable, BrokerRefused: as everywhere.
     """
     offsets, failures = await try_offsets(cluster, metadata, partitions, bound)
     for error in failures.values():
@@ -49,29 +49,20 @@ async def list_offsets(
 async def try_offsets(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
 ) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
-    """The same, partition by partition: the offsets that are known, and why the others are not.
+    """The offset of each partition at ``bound`` that is known, and the errors of the others.
 
     A partition without a leader, or with one that does not answer, keeps no other from being known.
     """
-    by_leader: dict[int, list[Partition]] = {}
-    for topic, partition in partitions:
-        by_leader.setdefault(metadata.leader(topic, partition), []).append((topic, partition))
     offsets: dict[Partition, int] = {}
-    failures: dict[Partition, ApplianceError] = {}
-    for topic, number in by_leader.pop(NOBODY, ()):
-        text = f"{topic}-{number} of the {cluster.side} cluster has no leader now"
-        failures[topic, number] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
-    for leader, led in by_leader.items():
-        try:
-            connection = await cluster.broker(leader)
-            response = await connection.call(_request(metadata, led, *bound.value), ListOffsetsResponse)
-        except ApplianceError as error:
-            failures |= dict.fromkeys(led, error)
-        else:
-            known, refused = _offsets(response)
-            offsets |= known
-            failures |= refused
-    return offsets, failures
+    refused: dict[Partition, ApplianceError] = {}
+
+    async def ask(leader: Connection, led: Collection[Partition]) -> None:
+        response = await leader.call(_request(metadata, led, *bound.value), ListOffsetsResponse)
+        known, unknown = _offsets(response)
+        offsets.update(known)
+        refused.update(unknown)
+
+    return offsets, await ask_leaders(cluster, metadata, partitions, ask) | refused
 
 
 def undecided(partition: Partition, offset: int) -> BrokerBusy:
@@ -85,9 +76,6 @@ async def offset_at(cluster: Cluster, metadata: Metadata, partition: Partition, 
     """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
 
     None when there is none.
-
-    Raises:
-        BrokerBusy, Unreachable, BrokerRefused: as above.
     """
     connection = await cluster.broker(metadata.leader(*partition))
     request = _request(metadata, [partition], timestamp, _READ_COMMITTED)
@@ -114,9 +102,6 @@ def _offsets(response: ListOffsetsResponse) -> tuple[dict[Partition, int], dict[
 def _request(
     metadata: Metadata, partitions: Collection[Partition], timestamp: int, isolation: int
 ) -> ListOffsetsRequest:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
     topics = tuple(
         ListOffsetsTopic(
             name=TopicName(topic),
@@ -129,6 +114,6 @@ def _request(
                 for number in numbers
             ),
         )
-        for topic, numbers in by_topic.items()
+        for topic, numbers in by_topic(partitions).items()
     )
     return ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(isolation), topics=topics)

@@ -8,7 +8,6 @@ import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kio.schema.api_versions.v3 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.describe_producers.v0 import DescribeProducersRequest, DescribeProducersResponse
 from kio.schema.describe_producers.v0.request import TopicRequest
 from kio.schema.describe_transactions.v0 import DescribeTransactionsRequest, DescribeTransactionsResponse
@@ -16,14 +15,12 @@ from kio.schema.errors import ErrorCode
 from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
 from kio.schema.types import ProducerId, TopicName
 from kio.static.primitive import i32
-from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError
+from appliance.kafka.client.by_leader import ask_leaders, by_topic
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.metadata import Metadata, Partition
-from appliance.kafka.protocol.wire import api
-
-_SOFTWARE = "kafka-cloud-replicator"
+from appliance.kafka.protocol.versions import offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +46,12 @@ async def open_transactions(
         Unreachable, BrokerBusy: a leader does not answer.
     """
     oldest: dict[Partition, OpenTransaction] = {}
-    for leader in {metadata.leader(*partition) for partition in partitions}:
-        led = [partition for partition in partitions if metadata.leader(*partition) == leader]
-        oldest |= await _oldest(await cluster.broker(leader), led)
+
+    async def ask(leader: Connection, led: Collection[Partition]) -> None:
+        oldest.update(await _oldest(leader, led))
+
+    for error in (await ask_leaders(cluster, metadata, partitions, ask)).values():
+        raise error
     names: dict[int, OpenTransaction] = {}
     for node in metadata.brokers if oldest else ():
         # A transaction is known to its coordinator alone, and a broker that is down cannot tell its own.
@@ -66,16 +66,13 @@ def _with_name(found: OpenTransaction, names: Mapping[int, OpenTransaction]) -> 
 
 
 async def _oldest(leader: Connection, partitions: Iterable[Partition]) -> dict[Partition, OpenTransaction]:
-    if not await _offers(leader, DescribeProducersRequest):
+    if not offers(leader.offered, DescribeProducersRequest):
         return {}
-    by_topic: dict[str, list[i32]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(i32(partition))
-    request = DescribeProducersRequest(
-        topics=tuple(
-            TopicRequest(name=TopicName(topic), partition_indexes=tuple(numbers)) for topic, numbers in by_topic.items()
-        )
+    topics = tuple(
+        TopicRequest(name=TopicName(topic), partition_indexes=tuple(map(i32, numbers)))
+        for topic, numbers in by_topic(partitions).items()
     )
+    request = DescribeProducersRequest(topics=topics)
     return dict(_first_of_each(await leader.call(request, DescribeProducersResponse)))
 
 
@@ -93,7 +90,7 @@ def _first_of_each(response: DescribeProducersResponse) -> Iterator[tuple[Partit
 
 async def _named(coordinator: Connection, producer_ids: Collection[int]) -> dict[int, OpenTransaction]:
     """The transactions of these producers that this broker coordinates, by producer id."""
-    if not await _offers(coordinator, ListTransactionsRequest, DescribeTransactionsRequest):
+    if not all(offers(coordinator.offered, each) for each in (ListTransactionsRequest, DescribeTransactionsRequest)):
         return {}
     wanted = ListTransactionsRequest(producer_id_filters=tuple(ProducerId(number) for number in producer_ids))
     listed = await coordinator.call(wanted, ListTransactionsResponse)
@@ -111,16 +108,3 @@ async def _named(coordinator: Connection, producer_ids: Collection[int]) -> dict
         for state in described.transaction_states
         if state.error_code is ErrorCode.none
     }
-
-
-async def _offers(connection: Connection, *requests: type[RequestPayload]) -> bool:
-    """True when a broker has these APIs; one that has not closes the connection when it is asked."""
-    question = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
-    answer = await connection.call(question, ApiVersionsResponse)
-    offered = {int(key.api_key): (key.min_version, key.max_version) for key in answer.api_keys}
-    for request in requests:
-        key, version = api(request)
-        low, high = offered.get(int(key), (0, -1))
-        if not low <= version <= high:
-            return False
-    return True

@@ -18,9 +18,6 @@ async def fetch_partition(
     """One Fetch from the leader that ``metadata`` name, by the topic's id and that leader's epoch.
 
     So neither a topic that was made anew nor a leader that was deposed is taken for the one that is meant.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
     topic, epoch = metadata.topics.get(partition[0]), metadata.leader_epoch(*partition)
     connection = await cluster.broker(metadata.leader(*partition), purpose)

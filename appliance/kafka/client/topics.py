@@ -54,9 +54,6 @@ async def create_topics(cluster: Cluster, topics: Collection[NewTopic], validate
     """Make the topics. One that is there already is no failure, since two may ask for it at once.
 
     With ``validate_only`` the cluster says whether it would, and makes none.
-
-    Raises:
-        Unreachable: no broker answers.
     """
     controller = await cluster.controller()
     created = Created()
@@ -85,9 +82,6 @@ async def grow_topics(cluster: Cluster, partitions: Mapping[str, int]) -> dict[s
 
     Returns:
         Why not, by name, for each one that could not be grown.
-
-    Raises:
-        Unreachable: no broker answers.
     """
     controller = await cluster.controller()
     failures: dict[str, ApplianceError] = {}
@@ -133,10 +127,6 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 async def hidden_topics(cluster: Cluster, names: Collection[str]) -> set[str]:
-    """Those of the topics that the API key may not Describe, whether they are there or not.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
+    """The topics that the API key may not Describe, whether they are there or not."""
     known = (await cluster.metadata(list(names))).topics if names else {}
     return {name for name, topic in known.items() if topic.error is ErrorCode.topic_authorization_failed}

@@ -17,6 +17,7 @@ from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32, i32Timedelta
 
 from appliance.errors import ApplianceError, OutcomeUnknown, PartitionsUnavailable
+from appliance.kafka.client.by_leader import by_topic
 from appliance.kafka.client.interface import Connection
 from appliance.kafka.protocol.answer import check, failure
 from appliance.kafka.protocol.metadata import Partition
@@ -47,7 +48,6 @@ async def init_producer_id(coordinator: Connection, transactional_id: str, timeo
 
     Raises:
         BrokerBusy: its open transaction is still being aborted, or the coordinator is not ready: ask again.
-        Unreachable, BrokerRefused: as everywhere.
     """
     request = InitProducerIdRequest(
         transactional_id=TransactionalId(transactional_id), transaction_timeout=milliseconds(timeout)
@@ -64,7 +64,6 @@ async def add_partitions(coordinator: Connection, producer: Producer, partitions
         Fenced: the epoch is no longer the newest.
         BrokerBusy: the transaction before is still being completed: ask again.
         PartitionsUnavailable: some of them must not or cannot be written; no transaction was opened.
-        Unreachable, BrokerRefused: as everywhere.
     """
     failures: dict[Partition, ApplianceError] = {}
     for (topic, partition), code in (await try_partitions(coordinator, producer, partitions)).items():
@@ -80,21 +79,14 @@ async def add_partitions(coordinator: Connection, producer: Producer, partitions
 async def try_partitions(
     coordinator: Connection, producer: Producer, partitions: Iterable[Partition]
 ) -> dict[Partition, ErrorCode]:
-    """The same, with what the coordinator says of each partition; it takes all of them, or none.
-
-    Raises:
-        Unreachable, PeerError: as everywhere.
-    """
-    by_topic: dict[str, list[i32]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(i32(partition))
+    """Open a transaction; what the coordinator says of each partition, of which it takes all, or none."""
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=TransactionalId(producer.transactional_id),
         v3_and_below_producer_id=ProducerId(producer.id),
         v3_and_below_producer_epoch=i16(producer.epoch),
         v3_and_below_topics=tuple(
-            AddPartitionsToTxnTopic(name=TopicName(name), partitions=tuple(numbers))
-            for name, numbers in by_topic.items()
+            AddPartitionsToTxnTopic(name=TopicName(name), partitions=tuple(map(i32, numbers)))
+            for name, numbers in by_topic(partitions).items()
         ),
     )
     answer = await coordinator.call(request, AddPartitionsToTxnResponse)
@@ -111,7 +103,6 @@ async def end_transaction(coordinator: Connection, producer: Producer, timeout: 
     Raises:
         Fenced: the epoch is no longer the newest; nothing was committed by this call.
         OutcomeUnknown, Unreachable: whether it was committed is not known.
-        BrokerBusy, BrokerRefused: as everywhere.
     """
     request = EndTxnRequest(
         transactional_id=TransactionalId(producer.transactional_id),

@@ -29,7 +29,7 @@ def failure(code: ErrorCode, doing: str, words: str | None = None) -> ApplianceE
 
 
 def check(code: ErrorCode, doing: str) -> None:
-    """Nothing for ``none``.
+    """Raise the error of a code other than ``none``.
 
     Raises:
         Fenced, BrokerBusy, BrokerRefused: see ``failure``.

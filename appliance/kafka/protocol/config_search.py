@@ -1,4 +1,4 @@
-"""The search for the topic settings that a cluster takes: the next question, from the answers so far. Pure.
+"""Search for the topic settings that a cluster accepts: the next question, from the answers so far; pure.
 
 A policy of the brokers (KIP-108), like their own check of values, refuses a topic as a whole, with a text for people.
 So all settings are asked for together first, then the required ones alone, and then the others one by one, each with
@@ -18,7 +18,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The settings that are taken, and of each other one why it is not."""
+    """The accepted settings, and the reason for each refused one."""
 
     keys: tuple[str, ...]
     left_out: Mapping[str, str]
@@ -26,7 +26,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Even what is required is refused; why."""
+    """The reason why even the required settings are refused."""
 
     why: str
 

@@ -21,7 +21,7 @@ NOWHERE = uuid.UUID(int=0)
 """The topic id of a broker that has none."""
 
 NOBODY = -1
-"""The leader of a partition that has none now."""
+"""The leader's node id of a partition without a leader."""
 
 UNKNOWN_EPOCH = -1
 """The leader epoch (KIP-320) of a broker that does not say it; a request that carries it is not checked."""
@@ -102,18 +102,18 @@ class Everything:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A Metadata exchange about all topics, to be asked again and again."""
+    """A Metadata exchange about all topics, for repeated use."""
 
     known: Everything
     exchange: Typed[MetadataResponse]
     name: str = "MetadataRequest"
 
     def frame(self, correlation: int, client_id: str) -> bytes:
-        """As ``appliance.kafka.protocol.wire.Exchange``."""
+        """See ``appliance.kafka.protocol.wire.Exchange``."""
         return self.exchange.frame(correlation, client_id)
 
     def answer(self, frame: bytearray, correlation: int) -> Metadata:
-        """As ``appliance.kafka.protocol.wire.Exchange``."""
+        """See ``appliance.kafka.protocol.wire.Exchange``."""
         check_correlation(frame, correlation)
         rest = memoryview(frame)[SIZE.size :]
         if rest != self.known.bytes:

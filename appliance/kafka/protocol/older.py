@@ -22,17 +22,17 @@ _VERSION = re.compile(r"\.v\d+\.")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Older(Typed[Response]):
-    """As ``Typed``, in another version than that of the request's type."""
+    """An exchange in another version than that of the request's type; otherwise as ``Typed``."""
 
     version: int
 
     def frame(self, correlation: int, client_id: str) -> bytes:
-        """As ``appliance.kafka.protocol.wire.Exchange``."""
+        """See ``appliance.kafka.protocol.wire.Exchange``."""
         request: RequestPayload = as_type(self.request, of_version(type(self.request), self.version))
         return encode(request, correlation, client_id)
 
     def answer(self, frame: bytearray, correlation: int) -> Response:
-        """As ``appliance.kafka.protocol.wire.Exchange``."""
+        """See ``appliance.kafka.protocol.wire.Exchange``."""
         return decode_older(self.response_type, self.version, frame, correlation)
 
 
@@ -99,4 +99,5 @@ def _absent(hint: Any) -> Any:
     """The value of a field that the other version does not have, and for which the protocol names no default."""
     if types.NoneType in _kinds(hint):
         return None
-    return False if hint is bool else ()
+    empty: dict[Any, Any] = {bool: False, str: ""}
+    return empty.get(hint, ())

@@ -15,7 +15,7 @@ from appliance.settings.secret import Secret
 from appliance.settings.values import SaslMechanism
 
 Tokens = Generator[bytes, bytes, None]
-"""Yields what to send; is sent what the broker answered; returns when the mechanism is through."""
+"""Yields tokens to send, receives the broker's answers, and returns at the end of the mechanism."""
 
 _HASH = {SaslMechanism.SCRAM_SHA_256: "sha256", SaslMechanism.SCRAM_SHA_512: "sha512"}
 _ITERATIONS_MAX = 1_000_000

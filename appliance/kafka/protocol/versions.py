@@ -1,9 +1,9 @@
-"""The API versions that the appliance speaks, and whether a broker has those that its cluster is used for.
+"""The API versions that the appliance speaks, and the check that a broker has those of its side.
 
 Requests and responses are written and read in the newest version that every broker since 2.8 has: the transaction calls
 of the first transaction protocol (KIP-98, KIP-360), whose epochs the lanes steer themselves, and topic ids in Metadata
-(KIP-516). Where an older version says as much of what the appliance needs, it is spoken to brokers that have no newer
-one; ``older`` turns one into the other. Each side is asked only for the APIs that it is used for.
+(KIP-516). If an older version has all that the appliance needs, it is used with brokers that have no newer one;
+``older`` converts between them. Each side is asked only for the APIs that it needs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,8 +17,10 @@ from kio.schema.fetch.v12 import FetchRequest
 from kio.schema.find_coordinator.v3 import FindCoordinatorRequest
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest
+from kio.schema.list_groups.v5 import ListGroupsRequest
 from kio.schema.list_offsets.v6 import ListOffsetsRequest
 from kio.schema.metadata.v11 import MetadataRequest
+from kio.schema.offset_commit.v8 import OffsetCommitRequest
 from kio.schema.produce.v9 import ProduceRequest
 from kio.static.protocol import RequestPayload
 
@@ -40,16 +42,19 @@ OLDEST: Mapping[type[RequestPayload], int] = {
     CreateTopicsRequest: 4,  # the first with the brokers' own replication factor (KIP-464)
     CreatePartitionsRequest: 1,
     IncrementalAlterConfigsRequest: 0,
+    ListGroupsRequest: 4,  # the first that tells the state of a group (KIP-518); its type comes with 5 (KIP-848)
+    OffsetCommitRequest: 6,  # the first with leader epochs
 }
-"""The oldest version of each API that does; the newest that is spoken is the request's own."""
+"""The oldest usable version of each API; the newest is the request's own."""
 
 _READ = (MetadataRequest, FetchRequest, ListOffsetsRequest)
+_WHERE_THEY_ARE = (IncrementalAlterConfigsRequest, ListGroupsRequest, OffsetCommitRequest)
 NEEDED: Mapping[Side, tuple[type[RequestPayload], ...]] = {
     Side.SOURCE: _READ,
-    Side.DESTINATION: tuple(request for request in OLDEST if request is not IncrementalAlterConfigsRequest),
+    Side.DESTINATION: tuple(request for request in OLDEST if request not in _WHERE_THEY_ARE),
 }
 """Requests that each cluster has to take. Of the rest, DescribeConfigs at the source and IncrementalAlterConfigs at the
-destination are used where they are: without, copies do not follow their sources' settings."""
+destination are used where they are: without, copies do not follow their sources' settings. So are those of groups."""
 
 
 def version(offered: Offered, request: type[RequestPayload]) -> int:
@@ -68,7 +73,7 @@ def offers(offered: Offered, request: type[RequestPayload]) -> bool:
 
 
 def missing(offered: Offered, side: Side) -> list[str]:
-    """List what a broker of that side lacks, one entry an API, with the versions that would do and those it has."""
+    """The APIs that a broker of that side lacks, with the usable versions and the broker's own."""
     return list(_missing(offered, side))
 
 

@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar, cast
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.serial.readers import Reader
-from kio.static.primitive import i16, i32
+from kio.static.primitive import i32
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
 from appliance.errors import PeerError
@@ -28,7 +28,7 @@ Answer = TypeVar("Answer", covariant=True)
 
 SIZE = struct.Struct(">i")
 FRAME_MAX = 128 * 1024 * 1024
-"""A frame larger than this is taken for garbage: a TLS alert, read as a size, is one of 336 MiB."""
+"""Largest frame, in bytes. A larger one is garbage: a TLS alert, read as a size, gives 336 MiB."""
 
 
 class Exchange(Protocol[Answer]):
@@ -79,11 +79,11 @@ class Typed(Generic[Response]):
         return type(self.request).__name__
 
     def frame(self, correlation: int, client_id: str) -> bytes:
-        """As ``Exchange``."""
+        """See ``Exchange``."""
         return encode(self.request, correlation, client_id)
 
     def answer(self, frame: bytearray, correlation: int) -> Response:
-        """As ``Exchange``."""
+        """See ``Exchange``."""
         return decode(self.response_type, frame, correlation)
 
 
@@ -123,7 +123,7 @@ def decode(response_type: type[Response], frame: bytearray, correlation: int) ->
 
 
 def check_correlation(frame: bytearray, correlation: int) -> None:
-    """Nothing, when a response's frame answers the request with that correlation id.
+    """Check that a response's frame answers the request with that correlation id.
 
     Raises:
         PeerError: it answers another one.
@@ -132,8 +132,3 @@ def check_correlation(frame: bytearray, correlation: int) -> None:
     (answered,) = SIZE.unpack_from(frame)
     if answered != correlation:
         raise PeerError(f"the broker answered request {answered}, not {correlation}")
-
-
-def api(request_type: type[RequestPayload]) -> tuple[i16, i16]:
-    """The key and version of a request's API."""
-    return request_type.__api_key__, request_type.__version__

@@ -1,4 +1,4 @@
-"""Record batches as bytes (KIP-98): what is read, what of it is committed, what is written; no IO.
+"""Record batches as bytes (KIP-98): reading, selecting committed ones, writing; no IO.
 
 - ``batch``: the header of a batch of magic 2, its CRC, its new stamp.
 - ``committed``: the batches of a Fetch that a read_committed reader may see.

@@ -85,11 +85,11 @@ class Batch:
 
 
 Converter = Callable[[memoryview, int, int], Batch]
-"""From the bytes of a message of magic 0 or 1, its offset and its magic."""
+"""Converts the bytes of a message of magic 0 or 1, with its offset and its magic."""
 
 
 def split(records: bytes | memoryview, convert: Converter | None = None) -> Iterator[Batch]:
-    """The whole batches in what a Fetch brought; a broker may cut the last one short (KIP-74), which is left out.
+    """The whole batches in a Fetch response. A broker may cut the last one short (KIP-74); that one is left out.
 
     ``convert`` makes a batch of a message of magic 0 or 1.
 
@@ -140,7 +140,7 @@ def split_data(records: bytes | memoryview, position: int) -> tuple[list[Batch],
 
 
 def verify(batch: Batch) -> None:
-    """Check the checksum: what is damaged must never be given a new, right one.
+    """Check the checksum: a damaged batch must never get a new, valid one.
 
     Raises:
         BatchCorrupt: the CRC does not fit the bytes.
@@ -150,7 +150,7 @@ def verify(batch: Batch) -> None:
 
 
 def restamp(data: memoryview | bytearray, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-    """Make of a batch the same records as a transactional batch of another producer, at base offset 0, in its place."""
+    """Restamp a batch in place: the same records, transactional, of another producer, at base offset 0."""
     (attributes,) = _ATTRIBUTES.unpack_from(data, ATTRIBUTES_AT)
     _BASE_OFFSET.pack_into(data, 0, 0)
     _LEADER_EPOCH.pack_into(data, LOG_OVERHEAD, -1)

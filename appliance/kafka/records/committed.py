@@ -17,7 +17,7 @@ _CONTROL_KEY = struct.Struct(">hh")
 
 
 class Aborted(NamedTuple):
-    """One aborted transaction, as the Fetch response names it."""
+    """An aborted transaction in a Fetch response."""
 
     producer_id: int
     first_offset: int

@@ -1,4 +1,4 @@
-"""LZ4 frames as producers write one for each batch, read and written block by block, without the frame's codec.
+"""Read and write LZ4 frames of one block, as producers write them for each batch, without the frame's codec.
 
 See KIP-57 and https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md::
 
@@ -7,11 +7,11 @@ See KIP-57 and https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md::
     ...
     end mark u32, of zeros
 
-To read one a codec is set up, which for a few records takes longer than all else. What is not one independent
-compressed block, with neither size nor checksum of the content, is left to the codec; so is a block that is wrong. The
-checksums of the frame's header and of the block are passed over: the batch's own has been looked at. What is written
-has none of a block, as with Java's producers, while the codec would write one, which the broker and every reader would
-have to look at.
+Setting up a codec takes longer than all other work on a few records. Only frames of one independent compressed block,
+without the content's size and checksum, are read here; all others, and wrong blocks, are left to the codec. The
+checksums of the frame's header and of the block are ignored, because the batch's own has been checked. Written frames
+have no checksum of the block, like those of Java's producers; the codec would write one, which the broker and every
+reader would have to check.
 """
 
 import struct

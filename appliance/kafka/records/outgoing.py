@@ -1,4 +1,4 @@
-"""From what was read to what is written: each committed batch raw where that is possible, rebuilt where it is not.
+"""Turn committed batches into batches to write: raw if possible, rebuilt otherwise.
 
 A batch goes raw, its records neither decompressed nor decoded, unless
 
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, verify
-from appliance.kafka.records.rebuild import rebuild, within
+from appliance.kafka.records.rebuild import Runs, rebuild, within
 
 TINY_RECORDS = 32
 """Number of records up to which rebuilding costs less than a Produce of its own."""
@@ -30,7 +30,8 @@ COALESCED_BYTES = 256 * 1024
 class Outgoing:
     """A batch ready to be restamped and sent.
 
-    ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one.
+    ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one; so are ``runs``,
+    which are empty where the records' offsets have no holes.
     """
 
     data: memoryview | bytes
@@ -39,6 +40,7 @@ class Outgoing:
     next_offset: int
     max_timestamp: int
     raw: bool
+    runs: Runs = ()
 
 
 def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) -> Iterator[Outgoing]:
@@ -92,7 +94,7 @@ def _rebuilt(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
     parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, position, limit))
     ends = [*(part.first_offset for part in parts[1:]), run[-1].header.last_offset + 1]
     for part, end in zip(parts, ends, strict=True):
-        yield Outgoing(part.data, part.records, part.first_offset, end, part.max_timestamp, raw=False)
+        yield Outgoing(part.data, part.records, part.first_offset, end, part.max_timestamp, False, part.runs)
 
 
 def _can_go_raw(batch: Batch, position: int, limit: int) -> bool:

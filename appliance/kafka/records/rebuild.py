@@ -1,8 +1,8 @@
-"""Several batches, or a part of one, as one batch without holes.
+"""Rebuild several batches, or a part of one, as one batch without holes.
 
 aiokafka's compiled reader and writer do it at a million records a second; but they take header keys for UTF-8, which
-nobody promised. Whatever they will not read, our own slower code does, which leaves keys, values and headers as bytes,
-and tells what is corrupt from what is merely unusual.
+nobody promised. Our own slower code reads all other batches. It leaves keys, values and headers as bytes, and tells
+corrupt records from unusual ones.
 """
 
 import collections
@@ -20,6 +20,14 @@ from appliance.kafka.records.records import Record, batch_of, newest, pack, unpa
 _UNBOUNDED = 2**31 - 1
 _AT_ONCE = 128
 _TIMESTAMP, _KEY, _VALUE, _HEADERS = map(operator.attrgetter, ("timestamp", "key", "value", "headers"))
+_OFFSET = operator.attrgetter("offset")
+
+
+Runs = tuple[tuple[int, int], ...]
+"""The source offsets of a batch's records, as runs without holes: of each the first offset and the length.
+
+Empty where there is but one run.
+"""
 
 
 class Rebuilt(NamedTuple):
@@ -29,6 +37,7 @@ class Rebuilt(NamedTuple):
     records: int
     first_offset: int
     max_timestamp: int
+    runs: Runs = ()
 
 
 def rebuild(batches: Sequence[Batch], position: int) -> Rebuilt | None:
@@ -56,6 +65,7 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
     # Built while it is empty, it gives the bytes that it appends to: built later, it would compute a CRC for nothing.
     data = builder.build()
     count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
+    runs: list[tuple[int, int]] = []
     for records in _read(batches, position):
         timestamps = [*map(_TIMESTAMP, records)]
         if min(timestamps) < 0:
@@ -63,6 +73,7 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         if not count:
             first_offset, base_timestamp = records[0].offset, timestamps[0]
         max_timestamp = max(max_timestamp, *timestamps)
+        _add_runs(runs, [*map(_OFFSET, records)])
         numbers = range(count, count + len(records))
         fields = map(_KEY, records), map(_VALUE, records), map(_HEADERS, records)
         collections.deque(map(builder.append, numbers, timestamps, *fields), maxlen=0)  # a loop in C
@@ -73,7 +84,22 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         raise BufferError("what the library built empty is not what it has appended to")
     payload = memoryview(data)[HEADER_SIZE:]
     whole = batch_of(payload, _codec(batches), count, base_timestamp, max_timestamp)
-    return Rebuilt(whole, count, first_offset, max_timestamp)
+    return Rebuilt(whole, count, first_offset, max_timestamp, tuple(runs) if len(runs) > 1 else ())
+
+
+def _add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
+    """Add source offsets, which ascend, to the runs before."""
+    first, length = runs.pop() if runs else (offsets[0], 0)
+    if first + length == offsets[0] and offsets[-1] - offsets[0] + 1 == len(offsets):
+        runs.append((first, length + len(offsets)))
+        return
+    for offset in offsets:
+        if offset == first + length:
+            length += 1
+        else:
+            runs.append((first, length))
+            first, length = offset, 1
+    runs.append((first, length))
 
 
 def _read(batches: Sequence[Batch], position: int) -> Iterator[list[DefaultRecord]]:
@@ -127,7 +153,10 @@ def _records(batches: Sequence[Batch], position: int) -> list[Record]:
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:
-    return Rebuilt(pack(records, codec_bits), len(records), records[0].offset, newest(records))
+    runs: list[tuple[int, int]] = []
+    _add_runs(runs, [record.offset for record in records])
+    whole = pack(records, codec_bits)
+    return Rebuilt(whole, len(records), records[0].offset, newest(records), tuple(runs) if len(runs) > 1 else ())
 
 
 def _codec(batches: Sequence[Batch]) -> int:

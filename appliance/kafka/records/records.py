@@ -1,10 +1,10 @@
-"""The records inside a batch, each as an offset, a timestamp and bytes that nobody looks into.
+"""The records inside a batch, each as an offset, a timestamp and opaque bytes.
 
 A record of magic 2 (https://kafka.apache.org/documentation/#record)::
 
     length varint | attributes i8 | timestampDelta varint | offsetDelta varint | key, value, headers
 
-Key, value and headers stay as they are, whatever is in them; only what stands before them depends on the batch.
+Key, value and headers are never changed; only the fields before them depend on the batch.
 """
 
 import functools
@@ -147,9 +147,12 @@ def _header(
     )
 
 
-def body(key: bytes | None, value: bytes | None) -> bytes:
-    """The bytes of a record with this key and value and no headers; None is null."""
-    return _nullable(key) + _nullable(value) + varint(0)
+def body(key: bytes | None, value: bytes | None, with_headers: Sequence[tuple[str, bytes]] = ()) -> bytes:
+    """The bytes of a record with this key, value and headers; None is null."""
+    encoded = _nullable(key) + _nullable(value) + varint(len(with_headers))
+    for name, content in with_headers:
+        encoded += _nullable(name.encode()) + _nullable(content)
+    return encoded
 
 
 def key_and_value(record_body: bytes) -> tuple[bytes | None, bytes | None]:
@@ -164,6 +167,25 @@ def key_and_value(record_body: bytes) -> tuple[bytes | None, bytes | None]:
     except IndexError as error:
         raise BatchCorrupt("a record ends within its key or value") from error
     return key, value
+
+
+def headers(record_body: bytes) -> dict[str, bytes | None]:
+    """The headers in a record's bytes; of those with one name the last.
+
+    Raises:
+        BatchCorrupt: the bytes end in them.
+    """
+    found: dict[str, bytes | None] = {}
+    try:
+        _, at = _read_nullable(record_body, 0)
+        _, at = _read_nullable(record_body, at)
+        count, at = read_varint(record_body, at)
+        for _ in range(count):
+            name, at = _read_nullable(record_body, at)
+            found[(name or b"").decode(errors="replace")], at = _read_nullable(record_body, at)
+    except IndexError as error:
+        raise BatchCorrupt("a record ends within its headers") from error
+    return found
 
 
 def _nullable(data: bytes | None) -> bytes:

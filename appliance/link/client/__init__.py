@@ -1,7 +1,11 @@
 """A link's facts in its clusters: read, and written in transactions.
 
+Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``PeerError``, which ``appliance.errors``
+tells apart. A docstring names them where they mean more than that.
+
 - ``clusters``: the source through shim and tunnel, and the destination.
 - ``checkpoint_log``: a partition of the positions topic, read to its end.
+- ``offset_maps``: the maps of offsets.
 - ``registry``: the claims of all links of a destination.
 - ``writer``: a transactional producer from one epoch to the next.
 - ``retry``: calls again while a coordinator is busy.

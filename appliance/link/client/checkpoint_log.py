@@ -31,7 +31,6 @@ async def read_checkpoint(
         Fenced: another start has left its mark since.
         PartitionStopped: that is so.
         Unreachable: the mark is not shown for another reason.
-        BrokerBusy, BrokerRefused, PeerError: as everywhere.
     """
     partition = (topic, mark.lane)
     loop = asyncio.get_running_loop()
@@ -52,9 +51,6 @@ async def peek_checkpoint(cluster: Cluster, topic: str, lane: int, checkpoint: L
     """Add to ``checkpoint`` what has been committed since it was read, without fencing anybody.
 
     It may have changed again by the time it is looked at.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
     partition = (topic, lane)
     metadata = await cluster.metadata([topic])
@@ -66,11 +62,7 @@ async def peek_checkpoint(cluster: Cluster, topic: str, lane: int, checkpoint: L
 
 
 async def peek_checkpoints(cluster: Cluster, topic: str, lanes: int) -> list[LaneCheckpoint]:
-    """Read the checkpoint of every lane, without fencing anybody.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
-    """
+    """Read the checkpoint of every lane, without fencing anybody."""
     checkpoints = [LaneCheckpoint() for _ in range(lanes)]
     for lane, checkpoint in enumerate(checkpoints):
         await peek_checkpoint(cluster, topic, lane, checkpoint)
@@ -80,17 +72,13 @@ async def peek_checkpoints(cluster: Cluster, topic: str, lanes: int) -> list[Lan
 async def read_records(
     cluster: Cluster, metadata: Metadata, partition: Partition, offset: int
 ) -> tuple[list[Record], int]:
-    """One Fetch of the committed records from ``offset`` on, and the offset to go on from.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
-    """
+    """One Fetch of the committed records from ``offset`` on, -1 the log's start, and the offset to go on from."""
+    if offset < 0:
+        offset = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     return committed_records(await fetch_partition(cluster, metadata, partition, offset, "positions", _LIMITS), offset)
 
 
 async def _read_some(cluster: Cluster, metadata: Metadata, partition: Partition, checkpoint: LaneCheckpoint) -> None:
-    if checkpoint.read_to < 0:
-        checkpoint.read_to = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     records, following = await read_records(cluster, metadata, partition, checkpoint.read_to)
     for remembered in newest(records):
         checkpoint.add(remembered)

@@ -6,15 +6,12 @@ are about to; then reads to the end; and then claims what nobody has. So of two 
 a broker that lags have hidden the first claim, the second is void, and taken back: each claim keeps the rank it had.
 """
 
-import asyncio
-import contextlib
-import random
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import BrokerBusy, BrokerRefused, Fenced, PartitionsUnavailable, Unreachable
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, PartitionsUnavailable
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, try_describe
 from appliance.kafka.client.interface import Cluster
@@ -23,18 +20,15 @@ from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
-from appliance.link.client.retry import retry_while_busy
-from appliance.link.client.writer import LOADING, Writer
+from appliance.link.client.retry import is_loading, retry_while_busy
+from appliance.link.client.writer import Writer
 from appliance.link.model.claims import Claim, Copy, decode_claim, encode_claim
 from appliance.link.model.naming import REGISTRY
 from appliance.link.model.topic_configs import registry_topic
 
 _PARTITION = (REGISTRY, 0)
 _TRANSACTION_TIMEOUT = 30.0
-_TRIES = 10
-_PAUSE = 0.5
-_SHOWN_TIMEOUT = 10.0
-_SHOWN_TRIES = 200
+_PAUSE_MAX = 0.5
 
 
 @dataclass(slots=True)
@@ -50,11 +44,7 @@ class Registry:
     _read_to: int = -1
 
     async def refresh(self) -> None:
-        """Read what has been committed since.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
-        """
+        """Read what has been committed since."""
         metadata = await self.cluster.metadata([REGISTRY])
         topic = metadata.topics.get(REGISTRY)
         if topic is None or topic.id != self._id:
@@ -65,8 +55,6 @@ class Registry:
         end = (await list_offsets(self.cluster, metadata, [_PARTITION], Bound.STABLE_END))[_PARTITION]
         if self._read_to > end:
             self._forget(topic.id)
-        if self._read_to < 0:
-            self._read_to = (await list_offsets(self.cluster, metadata, [_PARTITION], Bound.START))[_PARTITION]
         while self._read_to < end:
             records, following = await read_records(self.cluster, metadata, _PARTITION, self._read_to)
             for record in records:
@@ -80,16 +68,12 @@ class Registry:
         return (setting and setting.value) or ""
 
     def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
-        """Those of the copies that belong to other links, by name."""
+        """The claims on copies that belong to other links, by name."""
         claims = {name: self.claims.get((name, topic_id)) for name, topic_id in copies.items()}
         return {name: claim for name, claim in claims.items() if claim is not None and claim.link != self.link}
 
     async def claim(self, copies: Mapping[str, uuid.UUID], *, take_over: bool = False) -> dict[str, Claim]:
-        """Claim the copies that are nobody's, or with ``take_over`` all; those that belong to others, by name.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
-        """
+        """Claim the copies that are nobody's, or with ``take_over`` all; those that belong to others, by name."""
         if take_over or not all(copy in self.claims for copy in copies.items()):
             await self._make()
             await self._write(lambda: self._wanted(copies, take_over))
@@ -97,11 +81,7 @@ class Registry:
         return self.of_others(copies)
 
     async def note(self, left_out: Mapping[Copy, tuple[str, ...]]) -> None:
-        """Write down which settings copies of this link do not have, where that has changed.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
-        """
+        """Write down which settings copies of this link do not have, where that has changed."""
 
         def changed() -> Changes:
             return {
@@ -137,47 +117,38 @@ class Registry:
             made = await ConfigFilter(self.cluster).make([registry_topic(self.replication_factor)])
             for error in made.failures.values():
                 raise error
-        for _ in range(_SHOWN_TRIES):
-            with contextlib.suppress(BrokerBusy):
-                await self.refresh()
-                if self._id is not None:
-                    return
-            await asyncio.sleep(_PAUSE / 10)
-        raise BrokerBusy(f"{REGISTRY} has no leader yet", "LEADER_NOT_AVAILABLE")
+        await retry_while_busy(self._refresh_shown, longest_pause=_PAUSE_MAX)
 
-    async def _write(self, wanted: Callable[[], "Changes"]) -> None:
-        """Write claims; whenever another link was about to, too, what is wanted is asked for again."""
-        for attempt in range(_TRIES):
-            try:
-                return await self._write_alone(wanted)
-            except (Fenced, PartitionsUnavailable, BrokerRefused) as error:
-                if attempt == _TRIES - 1 or not (error.retriable or isinstance(error, Fenced)):
-                    raise
-                await asyncio.sleep(_PAUSE * random.random())
-        return None
-
-    async def _write_alone(self, wanted: Callable[[], "Changes"]) -> None:
-        producer = await retry_while_busy(self._take_id, LOADING)
+    async def _refresh_shown(self) -> None:
         await self.refresh()
         if self._id is None:
             raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")
+
+    async def _write(self, wanted: Callable[[], "Changes"]) -> None:
+        """Write claims; whenever another link was about to, too, what is wanted is asked for again."""
+
+        def passing(error: ApplianceError) -> bool:
+            return isinstance(error, Fenced | PartitionsUnavailable | BrokerBusy)
+
+        await retry_while_busy(lambda: self._write_alone(wanted), passing, _PAUSE_MAX)
+
+    async def _write_alone(self, wanted: Callable[[], "Changes"]) -> None:
+        producer = await retry_while_busy(self._take_id, is_loading)
+        await self._refresh_shown()
         changes = wanted()
         if not changes:
             return
         metadata = await self.cluster.metadata([REGISTRY])
         records = [encode_claim(copy, link, claim, _now()) for (copy, link), claim in changes.items()]
         writer = Writer(self.cluster, producer, _PARTITION, metadata, _TRANSACTION_TIMEOUT)
-        await writer.write((), lambda _: records)
-        await self._until_shown(changes)
+        await writer.write((), lambda _: {_PARTITION: records})
+        await retry_while_busy(lambda: self._see(changes))
 
-    async def _until_shown(self, changes: "Changes") -> None:
-        """Read until our own records are seen: whatever was claimed before, by anybody, has been seen then."""
-        try:
-            async with asyncio.timeout(_SHOWN_TIMEOUT):
-                while not all(self._shows(copy, link, claim) for (copy, link), claim in changes.items()):
-                    await self.refresh()
-        except TimeoutError as error:
-            raise Unreachable(f"{REGISTRY} does not show what was written to it") from error
+    async def _see(self, changes: "Changes") -> None:
+        """Read on up to our own records: whatever was claimed before, by anybody, has been seen then."""
+        await self.refresh()
+        if not all(self._shows(copy, link, claim) for (copy, link), claim in changes.items()):
+            raise BrokerBusy(f"{REGISTRY} does not show what was written to it", "UNKNOWN_LEADER_EPOCH")
 
     def _shows(self, copy: Copy, link: str, claim: Claim | None) -> bool:
         held = self._holders.get(copy, {}).get(link)

@@ -1,10 +1,11 @@
-"""Patience with a coordinator that has something else to finish first."""
+"""Patience with brokers and other links that have something else to finish first."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+import random
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from appliance.errors import BrokerBusy
+from appliance.errors import ApplianceError, BrokerBusy
 
 Answer = TypeVar("Answer")
 
@@ -14,20 +15,42 @@ _PAUSE_MAX = 0.025
 _GROWTH = 1.25
 """Growth of the pause: a coordinator is free for at most a fifth longer than it is waited for."""
 
+_COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
+_LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
 
-async def retry_while_busy(ask: Callable[[], Awaitable[Answer]], passing: Collection[str]) -> Answer:
-    """Ask until the answer is none of the ``passing`` error codes: a coordinator has something else to finish first.
+
+def is_busy(error: ApplianceError) -> bool:
+    """True for any error that a broker says will pass."""
+    return isinstance(error, BrokerBusy)
+
+
+def is_completing(error: ApplianceError) -> bool:
+    """True when a coordinator has the transaction before to finish first."""
+    return isinstance(error, BrokerBusy) and error.code in _COMPLETING
+
+
+def is_loading(error: ApplianceError) -> bool:
+    """True when a coordinator can give no epoch yet, or another broker is it."""
+    return isinstance(error, BrokerBusy) and error.code in _LOADING
+
+
+async def retry_while_busy(
+    ask: Callable[[], Awaitable[Answer]],
+    passing: Callable[[ApplianceError], bool] = is_busy,
+    longest_pause: float = _PAUSE_MAX,
+) -> Answer:
+    """Ask until the answer is no error that is ``passing``.
 
     Raises:
-        BrokerBusy: it is busy otherwise, or for half a minute.
+        ApplianceError: another one, or one that has not passed within half a minute.
     """
     deadline = asyncio.get_running_loop().time() + _PATIENCE
     pause = _PAUSE
     while True:
         try:
             return await ask()
-        except BrokerBusy as error:
-            if error.code not in passing or asyncio.get_running_loop().time() > deadline:
+        except ApplianceError as error:
+            if not passing(error) or asyncio.get_running_loop().time() > deadline:
                 raise
-        await asyncio.sleep(pause)
-        pause = min(_GROWTH * pause, _PAUSE_MAX)
+        await asyncio.sleep(pause * random.uniform(0.5, 1))  # two links that fence each other must not keep step
+        pause = min(_GROWTH * pause, longest_pause)

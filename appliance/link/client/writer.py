@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.errors import ApplianceError, BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
-from appliance.kafka.client.interface import Cluster
+from appliance.errors import BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
+from appliance.kafka.client.by_leader import ask_leaders
+from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
 from appliance.kafka.client.produce import Copy, check_produced, produce
 from appliance.kafka.client.transactions import Producer, add_partitions, end_transaction
@@ -20,12 +21,8 @@ from appliance.kafka.protocol.metadata import Metadata, Partition, is_another
 from appliance.kafka.records import batch
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
-from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint_records import packed
-
-COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
-LOADING = COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
-"""Codes of a coordinator that has something else to finish first, when an epoch writes and when one begins."""
 
 _MARKER = 1
 """A transaction ends with one marker in each partition that it wrote to, which takes an offset."""
@@ -33,8 +30,11 @@ _MARKER = 1
 Round = Sequence[tuple[Partition, Outgoing]]
 """One batch for each of some copies."""
 
-Remember = Callable[[Mapping[Partition, int]], Sequence[Record]]
-"""Gives the checkpoint's records for where the copies end after the transaction."""
+Remembered = Mapping[Partition, Sequence[Record]]
+"""Records of ours, by the partition in which they are remembered."""
+
+Remember = Callable[[Mapping[Partition, int]], Remembered]
+"""Gives what is to be remembered for where the copies end after the transaction."""
 
 
 class Writer:
@@ -50,6 +50,8 @@ class Writer:
         self.epochs: dict[Partition, int] = {}
         """The leader epochs of the copies when their ends were looked at."""
         self.sequences: dict[Partition, int] = {}
+        self.in_transaction = False
+        """True from the first write of a transaction, or earlier, to its end."""
         self._cluster = cluster
         self._positions = positions
         self._timeout = timeout
@@ -67,6 +69,7 @@ class Writer:
         """One transaction: the copies, and what is to be remembered.
 
         ``remember`` is asked once more when a copy ends elsewhere than was expected: somebody else has written there.
+        What it gives beside positions is sent when that is known: a segment of a map has the copy's offset as its key.
 
         Raises:
             Fenced: the epoch is no longer the newest.
@@ -77,18 +80,22 @@ class Writer:
         coordinator = await self._cluster.coordinator(self.producer.transactional_id)
         copies = {copy for one in rounds for copy, _ in one}
         await self._reach(copies)
-        await retry_while_busy(
-            lambda: add_partitions(coordinator, self.producer, [*copies, self._positions]), COMPLETING
-        )
+        await self._add(coordinator, {*copies, self._positions})
+        self.in_transaction = True
         ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
         sent = [each for one in rounds for each in await self._send_round(one, ends)]
         ends = {copy: end + _MARKER for copy, end in ends.items()}
-        sent += await self._send_remembered(remember(ends))
+        remembered = remember(ends)
+        if remembered.keys() == {self._positions}:
+            sent += await self._send_remembered(coordinator, remembered)
+            remembered = {}  # unless a copy ends elsewhere: the positions have taken their keys' places then
         if further := await _all_written(sent):
             await self._require_decided({copy: shift.first_offset for copy, shift in further.items()})
             ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
-            await _all_written(await self._send_remembered(remember(ends)))
+            remembered = remember(ends)
+        await _all_written(await self._send_remembered(coordinator, remembered))
         await end_transaction(coordinator, self.producer, self._timeout)
+        self.in_transaction = False
         self.ends |= ends
 
     async def _require_decided(self, first_offsets: Mapping[Partition, int]) -> None:
@@ -115,16 +122,11 @@ class Writer:
 
         One that has touched a partition which nobody leads could not end, not even by being aborted.
         """
-        led: dict[int, list[Partition]] = {}
-        for copy in copies:
-            led.setdefault(self.metadata.leader(*copy), []).append(copy)
-        failures: dict[Partition, ApplianceError] = {}
-        for leader, those in led.items():
-            try:
-                await self._cluster.broker(leader, "produce")
-            except ApplianceError as error:
-                failures |= dict.fromkeys(those, error)
-        if failures:
+
+        async def nothing(*_: object) -> None:
+            """Ask nothing: that there is a connection is enough."""
+
+        if failures := await ask_leaders(self._cluster, self.metadata, copies, nothing, "produce"):
             raise PartitionsUnavailable(failures)
 
     async def _send_round(self, one: Round, ends: dict[Partition, int]) -> list["_Sent"]:
@@ -137,11 +139,17 @@ class Writer:
         answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in one])
         return [_Sent(answer, firsts, bases) for answer in answers]
 
-    async def _send_remembered(self, records: Sequence[Record]) -> list["_Sent"]:
+    async def _send_remembered(self, coordinator: Connection, remembered: Remembered) -> list["_Sent"]:
+        if further := remembered.keys() - {self._positions}:
+            await self._add(coordinator, further)
         sent = []
-        for data, count in packed(records):
-            sent += [_Sent(answer, {}, {}) for answer in await self._send([(self._positions, data, count)])]
+        for partition, records in remembered.items():
+            for data, count in packed(records):
+                sent += [_Sent(answer, {}, {}) for answer in await self._send([(partition, data, count)])]
         return sent
+
+    async def _add(self, coordinator: Connection, partitions: Collection[Partition]) -> None:
+        await retry_while_busy(lambda: add_partitions(coordinator, self.producer, partitions), is_completing)
 
     async def _send(
         self, batches: Collection[tuple[Partition, memoryview | bytes, int]]
@@ -175,7 +183,7 @@ class _Shift(NamedTuple):
 
 
 async def _all_written(sent: Collection[_Sent]) -> dict[Partition, _Shift]:
-    """Nothing, when each batch lies where it should; else the copies whose batches lie further on."""
+    """Wait for all; the copies whose batches lie further on than they should."""
     first_offsets: dict[Partition, int] = {}
     further: dict[Partition, _Shift] = {}
     for each in sent:

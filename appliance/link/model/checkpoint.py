@@ -103,7 +103,7 @@ Remembered = tuple[Partition, Position] | Gap | tuple[int, Owner] | Mark | LinkR
 
 @dataclass(slots=True)
 class LaneCheckpoint:
-    """All that one lane's partition holds before offset ``read_to``; -1: nothing has been read yet."""
+    """The content of one lane's partition before offset ``read_to``; -1: nothing has been read yet."""
 
     positions: dict[Partition, Position] = field(default_factory=dict)
     gaps: dict[tuple[Partition, int, int], Gap] = field(default_factory=dict)

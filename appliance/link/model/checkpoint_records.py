@@ -1,7 +1,8 @@
 """The checkpoint of a lane, as records of its partition of the positions topic.
 
 The topic is compacted: of each key the newest record holds. Keys and values are JSON, so that any consumer can read
-them. The kinds of key::
+them; the newest stretch of a partition's map of offsets is a header of its position, which older releases pass over.
+The kinds of key::
 
     {"topic", "partition"}          how far a source partition is copied; without a value: it is not, any more
     {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger, kept for ever
@@ -12,6 +13,7 @@ them. The kinds of key::
 """
 
 import dataclasses
+import functools
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,12 +21,16 @@ from typing import Any
 
 from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.records.records import Record, body, key_and_value, pack
+from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
+from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.position import CopyEnd, Position
 
 _VERSION = 1
 _RECORDS_A_BATCH = 500
+_BYTES_A_BATCH = 500_000
+"""Bounds of a batch of ours, before it is compressed."""
+
 _LZ4 = 3
 
 
@@ -32,15 +38,20 @@ def encode_position(partition: Partition, position: Position, now: int) -> Recor
     """The record that remembers a position; ``now`` is its timestamp in milliseconds."""
     # Thousands are written in a second, and the encoder of whatever there is would take six times as long.
     end = position.copy_end
+    stopped = json.dumps(position.stopped) if position.stopped else '""'
     copy_end = f"[{end.offset},{end.leader_epoch},{end.producer_id},{end.producer_epoch}]" if end else "null"
     value = (
         f'{{"version":{_VERSION},"source_id":"{position.source_id.hex}","destination_id":"{position.destination_id.hex}"'
         f',"next_offset":{position.next_offset},"leader_epoch":{position.leader_epoch},"records":{position.records}'
-        f',"bytes":{position.bytes},"timestamp":{position.timestamp},"stopped":{json.dumps(position.stopped)}'
+        f',"bytes":{position.bytes},"timestamp":{position.timestamp},"stopped":{stopped}'
         f',"stopped_at":{position.stopped_at},"copy_end":{copy_end}}}'
     )
-    key = f'{{"topic":{json.dumps(partition[0])},"partition":{partition[1]}}}'
-    return Record(0, now, body(key.encode(), value.encode()))
+    return Record(0, now, body(_position_key(partition), value.encode(), tail_headers(position.tail)))
+
+
+@functools.lru_cache(maxsize=65536)
+def _position_key(partition: Partition) -> bytes:
+    return _json(_partition_key(partition))
 
 
 def encode_gap(gap: Gap, now: int) -> Record:
@@ -80,9 +91,20 @@ def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
 
     Several in one batch are compressed: what they say differs little.
     """
-    for first in range(0, len(records), _RECORDS_A_BATCH):
-        piece = records[first : first + _RECORDS_A_BATCH]
-        yield pack(piece, _LZ4 if len(piece) > 1 else 0), len(piece)
+    piece: list[Record] = []
+    size = 0
+    for record in records:
+        size += len(record.body)
+        if piece and (len(piece) == _RECORDS_A_BATCH or size > _BYTES_A_BATCH):
+            yield _batch(piece)
+            piece, size = [], len(record.body)
+        piece.append(record)
+    if piece:
+        yield _batch(piece)
+
+
+def _batch(piece: Sequence[Record]) -> tuple[bytes, int]:
+    return pack(piece, _LZ4 if len(piece) > 1 else 0), len(piece)
 
 
 def decode(record: Record) -> Remembered:
@@ -102,8 +124,12 @@ def decode(record: Record) -> Remembered:
             raise PeerError(
                 f"the positions topic holds version {version} at offset {record.offset}: a newer appliance's"
             )
-        return _remembered(key, value)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        remembered = _remembered(key, value)
+        if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
+            return remembered
+        partition, position = remembered
+        return partition, dataclasses.replace(position, tail=tail_of(headers(record.body)))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise PeerError(f"the positions topic holds something else at offset {record.offset}: {error!r}") from error
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body, key_and_value
-from appliance.link.model.naming import REGISTRY
+from appliance.link.model.naming import REGISTRY, Naming
 
 _VERSION = 1
 
@@ -59,9 +59,9 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
 
-def belongs_to_another(copy: str, claim: Claim) -> str:
+def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:
     """The reason that nothing is copied to a topic."""
     return (
-        f"destination topic {copy} belongs to link {claim.link}: choose another REPLICA_TOPICS_DEST_SUFFIX; when that "
+        f"destination topic {copy} belongs to link {claim.link}: choose another {naming.variable}; when that "
         "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"
     )

@@ -3,12 +3,14 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
+from appliance.link.model.claims import Copy
+from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import lane_of
 
 ADOPT = "`appliance resume --adopt-positions`"
-CHANGE = "kafka-configs.sh --alter"
+_CHANGE = "kafka-configs.sh --alter"
 _COMPACT = "compact"
 
 
@@ -53,11 +55,11 @@ def policy_fault(topic: str, policy: str) -> str:
     """The fault of a topic of ours that may lose its records; empty when it is compacted, or nobody tells."""
     if policy in ("", _COMPACT):
         return ""
-    change = f"{CHANGE} --topic {topic} --add-config cleanup.policy={_COMPACT}"
+    change = f"{_CHANGE} --topic {topic} --add-config cleanup.policy={_COMPACT}"
     return f"{topic} has cleanup.policy={policy}: what it remembers would be deleted; make it compacted: {change}"
 
 
-def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[str]) -> str:
+def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[Copy], naming: Naming) -> str:
     """The reason that the link must not go on, with the command that helps; empty when it may.
 
     ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the copies that the registry
@@ -69,14 +71,15 @@ def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collectio
         _size_fault(topic),
         _cluster_fault(topic, source_cluster),
         _place_fault(topic),
+        _naming_fault(topic, own_copies, naming),
     )
     return next((fault for fault in faults if fault), "")
 
 
-def _loss_fault(topic: PositionsTopic, own_copies: Collection[str]) -> str:
+def _loss_fault(topic: PositionsTopic, own_copies: Collection[Copy]) -> str:
     if not (topic.is_new and own_copies):
         return ""
-    first = min(own_copies)
+    first, _ = min(own_copies)
     return (
         f"{topic.name} was deleted or made anew: it remembers nothing, and {len(own_copies)} copies of this link are "
         f"there, {first} for example; {ADOPT} makes the link anew, and each copy that is not empty then waits for "
@@ -112,3 +115,22 @@ def _place_fault(topic: PositionsTopic) -> str:
             "keeps the positions that are in their places, and forgets the others"
         )
     return ""
+
+
+def _naming_fault(topic: PositionsTopic, own_copies: Collection[Copy], naming: Naming) -> str:
+    """The fault of settings by which every topic would be copied anew, beside the copy that it has."""
+    names = {topic_id: name for name, topic_id in own_copies if topic_id != NOWHERE}
+    called = {
+        key[0]: names[position.destination_id]
+        for checkpoint in topic.checkpoints
+        for key, position in checkpoint.positions.items()
+        if position.destination_id in names
+    }
+    if not called or any(naming.destination(source) == copy for source, copy in called.items()):
+        return ""
+    source, copy = min(called.items())
+    return (
+        f"the copy of {source} is called {copy} in this link, and would now be {naming.destination(source)}: put "
+        "REPLICA_TOPICS_NAMING, REPLICA_TOPICS_SEPARATOR and REPLICA_TOPICS_DEST_SUFFIX back; copies with other names "
+        "are another link's, which has another SOURCE_CLUSTER_ID"
+    )

@@ -3,10 +3,14 @@
 import re
 from dataclasses import dataclass
 
-from appliance.settings.values import Settings
+from appliance.settings.values import Settings, TopicNaming
 
 _POSITIONS = ".positions"
+_OFFSETS = ".offsets"
 _REPLICATOR = "replicator-"
+
+HEARTBEATS = "heartbeats"
+"""MirrorMaker 2's topic of the heartbeats that are written in a cluster."""
 
 REGISTRY = "replicator-registry"
 """The topic of a destination cluster in which all of its links look whose a copy is; also a transactional id."""
@@ -14,23 +18,70 @@ REGISTRY = "replicator-registry"
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The names of one link."""
+    """The names of one link.
+
+    ``target`` is the destination cluster's own. With ``mirror_formats`` the link writes MirrorMaker 2's heartbeats and
+    checkpoints.
+    """
 
     replicator: str
     suffix: str
     included: re.Pattern[str]
     excluded: re.Pattern[str]
+    kind: TopicNaming = TopicNaming.SUFFIX
+    separator: str = "."
+    target: str = ""
+    mirror_formats: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> "Naming":
         """The names that the settings ask for; an empty exclude regex fits no topic."""
         topics = settings.topics
-        return cls(settings.replicator, topics.suffix, re.compile(topics.regex), re.compile(topics.exclude_regex))
+        return cls(
+            settings.replicator,
+            topics.suffix,
+            re.compile(topics.regex),
+            re.compile(topics.exclude_regex),
+            topics.naming,
+            topics.separator,
+            settings.destination.cluster_id,
+            settings.mirror_formats,
+        )
+
+    @property
+    def source(self) -> str:
+        """The source cluster's name."""
+        return self.replicator.removeprefix(_REPLICATOR)
+
+    @property
+    def variable(self) -> str:
+        """The setting that keeps the names of this link's copies apart from others."""
+        return "REPLICA_TOPICS_DEST_SUFFIX" if self.kind is TopicNaming.SUFFIX else "SOURCE_CLUSTER_ID"
 
     @property
     def positions_topic(self) -> str:
         """The topic in which the destination keeps the position of each source partition."""
         return self.replicator + _POSITIONS
+
+    @property
+    def heartbeats_topic(self) -> str:
+        """MirrorMaker 2's topic of the heartbeats that have come from the source."""
+        return self._from_source(HEARTBEATS)
+
+    @property
+    def checkpoints_topic(self) -> str:
+        """MirrorMaker 2's topic of the offsets of the source's groups, translated."""
+        return self._from_source(f"checkpoints{self.separator}internal")
+
+    @property
+    def mirror_topics(self) -> tuple[str, ...]:
+        """MirrorMaker 2's topics that the link writes at the destination; none without its formats."""
+        return (HEARTBEATS, self.heartbeats_topic, self.checkpoints_topic) if self.mirror_formats else ()
+
+    @property
+    def offsets_topic(self) -> str:
+        """The topic in which the destination keeps what is older of the maps of offsets."""
+        return self.replicator + _OFFSETS
 
     def transactional_id(self, lane: int) -> str:
         """Lane ``lane``'s transactional id."""
@@ -43,18 +94,45 @@ class Naming:
 
     def destination(self, topic: str) -> str:
         """The name of a source topic's copy."""
-        return f"{topic}.{self.suffix}"
+        if self.kind is TopicNaming.PREFIX:
+            return self._from_source(topic)
+        return topic + self.separator + self.suffix
+
+    def _from_source(self, topic: str) -> str:
+        return self.source + self.separator + topic
 
     def copies(self, topic: str, internal: bool) -> bool:
-        """True when a source topic is copied.
-
-        Never Kafka's own topics, a replicator's, or what carries the suffix already: with one suffix for both
-        directions, no record travels in circles.
-        """
-        own = internal or topic == REGISTRY or (topic.startswith(_REPLICATOR) and topic.endswith(_POSITIONS))
+        """True when a source topic is copied: never Kafka's own, a replicator's, or one that came from there."""
         return (
-            not own
-            and not topic.endswith("." + self.suffix)
-            and self.included.fullmatch(topic) is not None
+            not internal
+            and not self._is_a_replicators(topic)
+            and not self._travels_back(topic)
+            and (self.included.fullmatch(topic) is not None or self._tells_of_further_clusters(topic))
             and self.excluded.fullmatch(topic) is None
         )
+
+    def _is_a_replicators(self, topic: str) -> bool:
+        """True for what replicators keep in topics, MirrorMaker 2 among them where the link has names like its own."""
+        if topic == REGISTRY or (topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS))):
+            return True
+        names = topic.split(self.separator)
+        remembered = names[-1] == "internal" and (names[0] == "mm2-offset-syncs" or names[-2:-1] == ["checkpoints"])
+        prefixed = self.kind is TopicNaming.PREFIX
+        return (remembered and (prefixed or self.mirror_formats)) or (
+            topic == HEARTBEATS and prefixed and self.mirror_formats
+        )
+
+    def _tells_of_further_clusters(self, topic: str) -> bool:
+        """True for heartbeats that came to the source: by them MirrorMaker 2's client counts hops."""
+        prefixed = self.kind is TopicNaming.PREFIX and topic.endswith(self.separator + HEARTBEATS)
+        return prefixed and self.mirror_formats
+
+    def _travels_back(self, topic: str) -> bool:
+        """True for copies of a link the other way that has the same kind of names, so that nothing travels in circles.
+
+        By suffix it is the same for both. By prefix the destination's name stands before the topic's, first or after
+        those of more clusters on the way, as MirrorMaker 2's ``DefaultReplicationPolicy`` has it.
+        """
+        if self.kind is TopicNaming.PREFIX:
+            return self.target in topic.split(self.separator)[:-1]
+        return topic.endswith(self.separator + self.suffix)

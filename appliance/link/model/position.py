@@ -3,6 +3,8 @@
 import uuid
 from dataclasses import dataclass, replace
 
+from appliance.link.model.offset_tail import OffsetTail
+
 UNKNOWN = -1
 """The next offset of a partition of which nobody knows how far it is copied: its copy holds records that no position
 accounts for (invariant H)."""
@@ -36,7 +38,8 @@ class Position:
     copied; ``timestamp`` is that of the newest record copied, in milliseconds, -1 before the first one;
     ``leader_epoch`` is that of the last batch read, -1 before the first one. ``stopped`` says why the partition is not
     copied any further, empty when it is, and ``stopped_at`` since when, in milliseconds. ``copy_end`` is None before
-    the first record, and where an older release wrote the position.
+    the first record, and where an older release wrote the position; so is ``tail``, the newest stretch of the map of
+    offsets.
     """
 
     source_id: uuid.UUID
@@ -49,6 +52,14 @@ class Position:
     stopped: str = ""
     stopped_at: int = -1
     copy_end: CopyEnd | None = None
+    tail: OffsetTail | None = None
+
+    def written(self, copy_end: CopyEnd, tail: OffsetTail) -> "Position":
+        """The same, after the copy was written to."""
+        # Of thousands in a second: ``replace`` would take three times as long.
+        counts = self.records, self.bytes, self.timestamp
+        ids, stop = (self.source_id, self.destination_id), (self.stopped, self.stopped_at)
+        return Position(*ids, self.next_offset, self.leader_epoch, *counts, *stop, copy_end, tail)
 
     def stop(self, reason: str, now: int) -> "Position":
         """The same, stopped; one that stops again for the same reason has been stopped all along."""
@@ -58,13 +69,22 @@ class Position:
         """The same, no longer stopped."""
         return replace(self, stopped="", stopped_at=-1) if self.stopped else self
 
+    def stop_shortened(self, reason: str, now: int, end: int) -> "Position":
+        """The same, stopped since the copy holds nothing of ours from offset ``end`` on; so the map ends there."""
+        stopped = self.stop(reason, now)
+        if self.next_offset == UNKNOWN or (self.tail is not None and self.tail.copy_to <= end):
+            return stopped
+        return replace(stopped, tail=OffsetTail.begin(self.next_offset, end))
+
     def begin_again(self, source_id: uuid.UUID, destination_id: uuid.UUID, offset: int) -> "Position":
         """The same counts, read on from an offset that does not follow what was read before."""
+        same_copy = destination_id == self.destination_id
         return replace(
             self,
             source_id=source_id,
             destination_id=destination_id,
             next_offset=offset,
             leader_epoch=-1,
-            copy_end=self.copy_end if destination_id == self.destination_id else None,
+            copy_end=self.copy_end if same_copy else None,
+            tail=OffsetTail.begin(offset, self.tail.copy_to) if same_copy and self.tail else None,
         )

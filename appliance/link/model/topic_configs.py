@@ -32,12 +32,8 @@ _COMPACTED = "compact"
 _MARKERS_KEPT = "delete.retention.ms"
 # Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is. The marker of
 # a commit stays for the time of retention after that.
-_POSITIONS = {
-    POLICY: _COMPACTED,
-    "segment.bytes": str(4 * 1024 * 1024),
-    "min.cleanable.dirty.ratio": "0.1",
-    _MARKERS_KEPT: "60000",
-}
+_SOON_COMPACTED = {POLICY: _COMPACTED, "segment.bytes": str(4 * 1024 * 1024), "min.cleanable.dirty.ratio": "0.1"}
+_POSITIONS = {**_SOON_COMPACTED, _MARKERS_KEPT: "60000"}
 
 
 def positions_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTopic:
@@ -45,9 +41,19 @@ def positions_topic(naming: Naming, lanes: int, replication_factor: int) -> NewT
     return NewTopic(naming.positions_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
 
 
+def offsets_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTopic:
+    """The topic of the maps of offsets to be made, which is compacted too."""
+    return NewTopic(naming.offsets_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
+
+
 def registry_topic(replication_factor: int) -> NewTopic:
     """The registry of a destination cluster's links, to be made by whichever of them comes first."""
     return NewTopic(REGISTRY, 1, replication_factor, {POLICY: _COMPACTED}, frozenset({POLICY}))
+
+
+def mirror_topic(name: str, replication_factor: int) -> NewTopic:
+    """One of MirrorMaker 2's topics, to be made; its client reads those of checkpoints from the beginning each time."""
+    return NewTopic(name, 1, replication_factor, _SOON_COMPACTED, frozenset({POLICY}))
 
 
 def positions_changes(held: Settings) -> dict[str, str | None]:

@@ -1,7 +1,8 @@
 """Decisions and values of the replicator that need no IO.
 
-- ``chunk``, ``ledger``: the batches of one transaction, and the sums of what was copied.
-- ``held_back``: partitions that cannot be copied now, and when each is tried again.
+- ``chunk``: the batches of one transaction, and the sums of what was copied.
+- ``held_back``: partitions that are not copied now, and when each is tried.
+- ``map_growth``: the maps of offsets after each transaction.
 - ``problem_log``: open problems, each told once.
 - ``round_robin``: turns among many.
 """

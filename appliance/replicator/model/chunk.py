@@ -1,7 +1,7 @@
-"""Chunks of records, as a lane takes them from its reader and gives them to the destination."""
+"""Chunks of records, as a lane takes them from its reader and gives them to the destination, and their sums."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
@@ -39,40 +39,20 @@ class Chunk:
         return sum(len(batch.data) for batch in self.batches)
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerRow:
-    """What was copied of one partition, in one transaction or in several.
-
-    Offsets are the source's, the last one exclusive; ``committed`` is the time of the last commit, in milliseconds.
-    """
-
-    topic: str
-    partition: int
-    lane: int
-    first_offset: int
-    next_offset: int
-    records: int
-    bytes: int
-    raw_batches: int
-    rebuilt_batches: int
-    committed: int
-
-
 def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
-    """The position after the chunks, which follow it in order (invariant D: never back)."""
-    next_offset, leader_epoch, timestamp = position.next_offset, position.leader_epoch, position.timestamp
-    records, size = position.records, position.bytes
+    """The position after the chunks, which follow it in order (invariant D: never back); no longer stopped."""
     for chunk in chunks:
-        if chunk.next_offset < next_offset:
-            raise AssertionError(f"a position would move back from {next_offset} to {chunk.next_offset}")
-        next_offset, leader_epoch = chunk.next_offset, chunk.leader_epoch
-        for batch in chunk.batches:
-            records += batch.records
-            size += len(batch.data)
-        timestamp = max([batch.max_timestamp for batch in chunk.batches], default=timestamp)
-    return replace(
-        position, next_offset=next_offset, leader_epoch=leader_epoch, records=records, bytes=size, timestamp=timestamp
-    )
+        if chunk.next_offset < position.next_offset:
+            raise AssertionError(f"a position would move back from {position.next_offset} to {chunk.next_offset}")
+        position = replace(
+            position.go_on(),
+            next_offset=chunk.next_offset,
+            leader_epoch=chunk.leader_epoch,
+            records=position.records + chunk.records,
+            bytes=position.bytes + chunk.bytes,
+            timestamp=max([batch.max_timestamp for batch in chunk.batches], default=position.timestamp),
+        )
+    return position
 
 
 def by_partition(chunks: Iterable[Chunk]) -> dict[Replica, list[Chunk]]:
@@ -93,26 +73,29 @@ def rounds(chunks: Mapping[Replica, Sequence[Chunk]]) -> list[list[tuple[Partiti
     return [[queue[turn] for queue in queues if turn < len(queue)] for turn in range(longest)]
 
 
-def ledger(
-    chunks: Mapping[Replica, Sequence[Chunk]], lane: int, before: Mapping[Replica, int], now: int
-) -> list[LedgerRow]:
-    """The rows of one transaction; ``before`` holds the positions that it started from."""
-    rows = []
-    for replica, taken in chunks.items():
-        batches = [batch for chunk in taken for batch in chunk.batches]
-        raw = sum(batch.raw for batch in batches)
-        rows.append(
-            LedgerRow(
-                topic=replica.source_topic,
-                partition=replica.partition,
-                lane=lane,
-                first_offset=before[replica],
-                next_offset=taken[-1].next_offset,
-                records=sum(batch.records for batch in batches),
-                bytes=sum(len(batch.data) for batch in batches),
-                raw_batches=raw,
-                rebuilt_batches=len(batches) - raw,
-                committed=now,
-            )
-        )
-    return rows
+@dataclass(slots=True)
+class Ledger:
+    """The sums of the chunks that a task's lanes have committed since it was last asked."""
+
+    records: int = 0
+    bytes: int = 0
+    raw_batches: int = 0
+    rebuilt_batches: int = 0
+    partitions: set[Partition] = field(default_factory=set)
+
+    def add(self, chunks: Iterable[Chunk]) -> None:
+        """Count the chunks of one more transaction."""
+        for chunk in chunks:
+            self.partitions.add(chunk.replica.source)
+            self.records += chunk.records
+            self.bytes += chunk.bytes
+            for batch in chunk.batches:
+                self.raw_batches += batch.raw
+                self.rebuilt_batches += not batch.raw
+
+    def take(self) -> "Ledger":
+        """The sums of what was added since the last time."""
+        taken = replace(self)
+        self.records = self.bytes = self.raw_batches = self.rebuilt_batches = 0
+        self.partitions = set()
+        return taken

@@ -1,4 +1,4 @@
-"""Partitions that cannot be copied now, and when each is tried again: later every time, so that others lose little."""
+"""Partitions that are not copied now, and when each is tried: later every time, so that others lose little."""
 
 import math
 from collections.abc import Collection, Iterable
@@ -14,7 +14,7 @@ _LONGEST = 30.0
 
 @dataclass(slots=True)
 class HeldBack:
-    """The partitions of one lane; times are seconds of any clock that only goes forward."""
+    """The partitions that wait for a try; times are seconds of any clock that only goes forward."""
 
     _due: dict[Replica, float] = field(default_factory=dict)
     _pauses: dict[Replica, float] = field(default_factory=dict)
@@ -25,17 +25,22 @@ class HeldBack:
         self._pauses[replica] = pause
         self._due[replica] = now + pause
 
-    def due(self, replicas: Iterable[Replica], now: float) -> list[Replica]:
-        """Those of ``replicas`` that may be tried now."""
-        return [replica for replica in replicas if self._due.get(replica, now) <= now]
+    def add_due(self, replicas: Iterable[Replica]) -> None:
+        """Try these now; those that wait already go on waiting."""
+        for replica in replicas:
+            self._due.setdefault(replica, -math.inf)
+
+    def due(self, now: float) -> list[Replica]:
+        """Those that may be tried now."""
+        return [replica for replica, at in self._due.items() if at <= now]
+
+    def tried(self, replica: Replica) -> None:
+        """Count a new try; should it fail, the partition is added again, and waits for longer."""
+        self._due.pop(replica, None)
 
     def pause(self, now: float) -> float:
         """Seconds until the next one may be tried; infinite when none waits."""
         return max(0.0, min(self._due.values(), default=math.inf) - now)
-
-    def tried(self, replica: Replica) -> None:
-        """Count a new try; should it fail, the partition waits for longer."""
-        self._due.pop(replica, None)
 
     def went_well(self, replica: Replica) -> bool:
         """Forget a partition that can be copied again; True when it was held back."""
@@ -44,5 +49,5 @@ class HeldBack:
 
     def keep(self, replicas: Collection[Replica]) -> None:
         """Forget all others."""
-        for replica in [replica for replica in self._pauses if replica not in replicas]:
+        for replica in {*self._due, *self._pauses}.difference(replicas):
             self.went_well(replica)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from appliance.errors import BatchCorrupt, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, Wanted
-from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
+from appliance.kafka.protocol.metadata import NOBODY, UNKNOWN_EPOCH, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
@@ -79,8 +79,8 @@ class ReadyQueue(asyncio.Event):
 class Buffer:
     """One partition: where the next Fetch begins, and what waits to be taken.
 
-    ``epoch`` is the leader epoch of what was read last, ``leader_epoch`` that of the leader which is asked now.
-    ``doubted``: a leader has refused it, and none has served it since.
+    ``epoch`` is the leader epoch of what was read last; ``leader`` is the node that is asked now, as the one
+    of ``leader_epoch``. ``doubted``: a leader has refused it, and none has served it since.
     """
 
     replica: Replica
@@ -89,6 +89,7 @@ class Buffer:
     ready: ReadyQueue
     limits: Limits
     stopped: bool = False
+    leader: int = NOBODY
     leader_epoch: int = UNKNOWN_EPOCH
     doubted: bool = False
     chunks: deque[Chunk] = field(default_factory=deque)
@@ -96,17 +97,22 @@ class Buffer:
     key: Partition = field(init=False)
 
     def __post_init__(self) -> None:
-        self.key = self.replica.source_topic, self.replica.partition
+        self.key = self.replica.source
 
     def __str__(self) -> str:
-        return f"{self.replica.source_topic}-{self.replica.partition}"
+        return self.replica.name
+
+    @property
+    def subject(self) -> str:
+        """The name of its reading, where problems are told."""
+        return f"{self} at its leader"
 
     def wanted(self, size: int) -> Wanted:
         """The next request to the leader."""
         return Wanted(self.key, self.replica.source_id, self.position, size, self.epoch, self.leader_epoch)
 
     def absorb(self, fetched: Fetched) -> int:
-        """Take in what a Fetch brought; how many bytes wait to be taken more than before."""
+        """Take in what a Fetch brought; the bytes that wait to be taken more than before."""
         try:
             chunk = self._chunk(fetched)
         except BatchCorrupt as error:
@@ -132,7 +138,7 @@ class Buffer:
         return chunk
 
     def stop(self, reason: PartitionStopped) -> None:
-        """Nothing more can be read of the partition."""
+        """Note that no more can be read of the partition."""
         if not self.stopped:
             self.stopped = True
             self.ready.stops(self, reason)

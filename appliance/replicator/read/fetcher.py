@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
-from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
+from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, PartitionStopped
 from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
 from appliance.kafka.client.fetch_session import LOST, FetchSession
 from appliance.kafka.client.interface import Cluster, Connection
@@ -19,7 +19,7 @@ from appliance.replicator.model.problem_log import ProblemLog, unexpected
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.read.buffer_budget import BufferBudget
 from appliance.replicator.read.fetch_sizer import FetchSizer
-from appliance.replicator.read.truncation import at_divergence
+from appliance.replicator.read.leaders import OUT_OF_RANGE, at_divergence
 
 _IDLE_WAIT = 0.5
 _HURRIED_WAIT = 0.01
@@ -38,17 +38,8 @@ class Keeper(Protocol):
     def release(self, buffers: Iterable[Buffer]) -> None:
         """Their leader is another one, or none, or does not answer."""
 
-    def refuse(self, buffer: Buffer, error: ApplianceError) -> None:
-        """The leader will not serve this one now."""
-
-    def fence(self, buffer: Buffer) -> None:
-        """A newer leader epoch than the buffer's has begun."""
-
-    def prove(self, buffer: Buffer) -> None:
-        """The leader serves one that was refused before."""
-
-    def judge(self, buffer: Buffer) -> None:
-        """The leader does not have its position."""
+    def refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
+        """The leader will not serve this one now, or does not have its position."""
 
 
 class Fetcher:
@@ -63,32 +54,30 @@ class Fetcher:
         self._session = FetchSession()
         self._sizer = FetchSizer()
         self._connection: Connection | None = None
-        self._buffers: dict[Partition, Buffer] = {}
-        self._unsettled: dict[Buffer, None] = {}
-        """The buffers of which the next Fetch has something else to say: so the one in flight says nothing of them."""
+        self._wanted: dict[Partition, Buffer] = {}
+        """The buffers that the Fetch in flight is about: what it says of any other partition is out of date."""
+        self._waiting: dict[Partition, Buffer] = {}
+        """All others: those that were filled or added since, and those that are full."""
         self._doubted: set[Buffer] = set()
+        """Those of the wanted that a leader has refused: an answer without a word against them says that it is over."""
         self._news = asyncio.Event()
         self._wait = _IDLE_WAIT
 
     def add(self, buffer: Buffer) -> None:
         """Read into this buffer."""
-        self._buffers[buffer.key] = buffer
-        self._unsettled[buffer] = None
-        if buffer.doubted:
-            self._doubted.add(buffer)
+        self._waiting[buffer.key] = buffer
         self._news.set()
 
     def drop(self, buffer: Buffer) -> None:
         """Read into it no more; what is on its way to it counts no more."""
-        if self._buffers.get(buffer.key) is buffer:
-            del self._buffers[buffer.key]
-            self._unsettled.pop(buffer, None)
-            self._doubted.discard(buffer)
-            self._session.drop(buffer.key)
+        self._wanted.pop(buffer.key, None)
+        self._waiting.pop(buffer.key, None)
+        self._doubted.discard(buffer)
+        self._session.drop(buffer.key)
 
     def lose(self, error: ApplianceError) -> None:
         """The leader is gone, or cannot be read from: give all buffers back."""
-        lost = list(self._buffers.values())
+        lost = [*self._wanted.values(), *self._waiting.values()]
         self._problems.tell(self._subject, _with_names(error, lost))
         for buffer in lost:
             self.drop(buffer)
@@ -103,8 +92,8 @@ class Fetcher:
         """Fetch until cancelled."""
         while True:
             self._news.clear()
-            self._settle()
-            if not len(self._session):
+            self._ask_for_waiting()
+            if not self._wanted:
                 await self._news.wait()
                 continue
             try:
@@ -120,13 +109,15 @@ class Fetcher:
     def _subject(self) -> str:
         return f"source broker {self.node}"
 
-    def _settle(self) -> None:
-        """Tell the session where buffers have to be filled now, and leave out the full ones until they have room."""
-        for buffer in list(self._unsettled):
-            room = self._budget.room(buffer)
-            if room:
+    def _ask_for_waiting(self) -> None:
+        """Have the next Fetch ask for what has room, and no more for what has none."""
+        for buffer in list(self._waiting.values()):
+            if room := self._budget.room(buffer):
+                del self._waiting[buffer.key]
+                self._wanted[buffer.key] = buffer
                 self._session.want(buffer.wanted(min(room, self._sizer.partition_bytes)))
-                del self._unsettled[buffer]
+                if buffer.doubted:
+                    self._doubted.add(buffer)
             else:
                 self._session.drop(buffer.key)
 
@@ -136,7 +127,7 @@ class Fetcher:
             self._session.begin_anew()
             self._connection, self._sizer = connection, FetchSizer()
         size = await self._budget.allowance.left(min(self._sizer.response_bytes, self._budget.left))
-        limits = FetchLimits(size, self._wait if self._unsettled else _IDLE_WAIT)
+        limits = FetchLimits(size, self._wait if self._waiting else _IDLE_WAIT)
         self._wait = min(2 * self._wait, _IDLE_WAIT)
         sent = asyncio.get_running_loop().time()
         answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
@@ -150,14 +141,14 @@ class Fetcher:
             await asyncio.sleep(sent + _COLLECTING - asyncio.get_running_loop().time())
 
     def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
-        asked = self._doubted - self._unsettled.keys()
         for fetched in partitions:
-            buffer = self._buffers.get(fetched.partition)
-            if buffer is not None and buffer not in self._unsettled:
+            buffer = self._wanted.get(fetched.partition)
+            if buffer is not None:
                 self._take_in(buffer, fetched)
-        for buffer in asked & self._doubted:
-            self._doubted.discard(buffer)
-            self._keeper.prove(buffer)
+        for buffer in self._doubted:
+            buffer.doubted = False
+            self._problems.over(buffer.subject)
+        self._doubted.clear()
 
     def _take_in(self, buffer: Buffer, fetched: Fetched) -> None:
         if fetched.error is not ErrorCode.none:
@@ -178,7 +169,7 @@ class Fetcher:
         if buffer.stopped:
             self.drop(buffer)
         else:
-            self._unsettled[buffer] = None
+            self._ask_anew(buffer)
 
     def _diverged(self, buffer: Buffer, end: EpochEnd) -> None:
         try:
@@ -190,21 +181,20 @@ class Fetcher:
             self._stop(buffer, reason)
         else:
             buffer.epoch = end.epoch if end.epoch < buffer.epoch else UNKNOWN_EPOCH
-            self._unsettled[buffer] = None
+            self._ask_anew(buffer)
 
     def _failed(self, buffer: Buffer, code: ErrorCode) -> None:
         error = failure(code, f"fetch {buffer} from offset {buffer.position}")
-        if code is ErrorCode.offset_out_of_range:
-            self.drop(buffer)
-            self._keeper.judge(buffer)
-        elif isinstance(error, BrokerBusy):
-            if code is ErrorCode.fenced_leader_epoch:
-                self._keeper.fence(buffer)
+        if isinstance(error, BrokerRefused) and (error.retriable or error.code == OUT_OF_RANGE):
             self._refuse(buffer, error)
         else:
             self._stop(buffer, PartitionStopped(str(error)))
 
-    def _refuse(self, buffer: Buffer, error: BrokerBusy) -> None:
+    def _ask_anew(self, buffer: Buffer) -> None:
+        """The next Fetch is to ask for something else of it."""
+        self._waiting[buffer.key] = self._wanted.pop(buffer.key)
+
+    def _refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
         self.drop(buffer)
         self._keeper.refuse(buffer, error)
 

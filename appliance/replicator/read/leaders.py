@@ -1,14 +1,23 @@
-"""Refuses leaders of source partitions that are older than one that is known (KIP-320).
+"""The newest leader of a source partition, which alone can tell what its log has lost (KIP-320).
 
 A broker that lags behind the controller names leaders that lead no more, and one that led before may not know that yet:
 what it says of its log is not what the partition holds.
+
+Not every difference is a loss. A replica that was rebuilt from a compacted log may have no batch of an epoch that was
+read: then it names an older epoch, and one that ends at the position or above it (KIP-320; a consumer goes on too).
 """
 
 import uuid
 
-from appliance.errors import BrokerBusy
-from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Metadata, Partition
+from appliance.errors import BrokerBusy, GapFound, PartitionStopped
+from appliance.kafka.client.fetch import EpochEnd
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Metadata, Partition, is_another
 from appliance.replicator.read.buffer import Buffer
+
+FENCED = "FENCED_LEADER_EPOCH"
+OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 
 class Leaders:
@@ -24,7 +33,7 @@ class Leaders:
         """
         if buffer.replica.source_id == NOWHERE:
             return
-        self._epochs[self._key(buffer)] = max(epoch, self._known(buffer))
+        self._epochs[buffer.replica.source_id, buffer.key] = max(epoch, self._known(buffer))
 
     def newest(self, buffer: Buffer, metadata: Metadata) -> int:
         """The epoch of the leader that metadata name; it counts as seen.
@@ -35,12 +44,58 @@ class Leaders:
         epoch, known = metadata.leader_epoch(*buffer.key), self._known(buffer)
         if UNKNOWN_EPOCH < epoch < known:
             text = f"metadata of the source name the leader of {buffer} in epoch {epoch}, and epoch {known} has begun"
-            raise BrokerBusy(text, "FENCED_LEADER_EPOCH")
+            raise BrokerBusy(text, FENCED)
         self.seen(buffer, epoch)
         return epoch
 
     def _known(self, buffer: Buffer) -> int:
-        return self._epochs.get(self._key(buffer), UNKNOWN_EPOCH)
+        return self._epochs.get((buffer.replica.source_id, buffer.key), UNKNOWN_EPOCH)
 
-    def _key(self, buffer: Buffer) -> tuple[uuid.UUID, Partition]:
-        return buffer.replica.source_id, buffer.key
+
+def at_divergence(buffer: Buffer, end: EpochEnd) -> PartitionStopped | None:
+    """The stop of a partition whose leader has less of the newest epoch read; None: it holds all that was copied.
+
+    Raises:
+        BrokerBusy: it was no leader to believe.
+    """
+    _require_as_new_as_the_batches(buffer, buffer.leader_epoch)
+    return _truncated(buffer, end.offset) if end.offset < buffer.position else None
+
+
+async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> PartitionStopped | None:
+    """The stop of a partition whose position a broker does not have; None: its newest leader does, read on.
+
+    Raises:
+        BrokerBusy: the leader is not known, or does not know yet where its log ends; ask again.
+        Unreachable, BrokerRefused: as everywhere.
+    """
+    key = buffer.key
+    metadata = await source.metadata([key[0]])
+    topic = metadata.topics.get(key[0])
+    if topic is None or is_another(topic.id, buffer.replica.source_id):
+        return None  # whoever looks for the leader finds that out too
+    _require_as_new_as_the_batches(buffer, leaders.newest(buffer, metadata))
+    start = (await list_offsets(source, metadata, [key], Bound.START))[key]
+    if buffer.position < start:
+        return _gap(buffer, start)
+    end = (await list_offsets(source, metadata, [key], Bound.END))[key]
+    return _truncated(buffer, end) if end < buffer.position else None
+
+
+def _require_as_new_as_the_batches(buffer: Buffer, leader_epoch: int) -> None:
+    """A leader that is older than what was read cannot tell; a topic without an id may be another, of new epochs."""
+    if UNKNOWN_EPOCH < leader_epoch < buffer.epoch and buffer.replica.source_id != NOWHERE:
+        text = f"{buffer}: the leader of epoch {leader_epoch} is older than what was read, of epoch {buffer.epoch}"
+        raise BrokerBusy(text, FENCED)
+
+
+def _gap(buffer: Buffer, start: int) -> GapFound:
+    what = f"offsets {buffer.position} to {start - 1} were deleted at the source before they were copied"
+    return GapFound(f"{buffer}: {what}", buffer.position, start, "deleted at the source")
+
+
+def _truncated(buffer: Buffer, offset: int) -> PartitionStopped:
+    return PartitionStopped(
+        f"{buffer}: the source's log was truncated: from offset {offset} on it does not hold what was copied up to "
+        f"{buffer.position}"
+    )

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine, Iterable
 
-from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
+from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, PartitionStopped
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, is_another
@@ -17,8 +17,7 @@ from appliance.replicator.model.problem_log import Notice, ProblemLog, unexpecte
 from appliance.replicator.read.buffer import Buffer, Limits, ReadyQueue
 from appliance.replicator.read.buffer_budget import BufferBudget
 from appliance.replicator.read.fetcher import Fetcher
-from appliance.replicator.read.leaders import Leaders
-from appliance.replicator.read.truncation import out_of_range
+from appliance.replicator.read.leaders import FENCED, OUT_OF_RANGE, Leaders, out_of_range
 
 _BACKOFF, _BACKOFF_MAX, _IN_VAIN = 0.2, 1.0, 0.05
 """Seconds between two looks for leaders; more, as a part of the time for which none was found."""
@@ -44,7 +43,7 @@ class SourceReader:
         self._leaders = Leaders()
         self._buffers: dict[Partition, Buffer] = {}
         self._unplaced: dict[Partition, Buffer] = {}
-        self._placed: dict[Partition, Fetcher] = {}
+        """The buffers whose leader is looked for."""
         self._fetchers: dict[int, Fetcher] = {}
         self._changed = asyncio.Event()
         self._looked = self._found = _clock()
@@ -76,12 +75,12 @@ class SourceReader:
     def forget(self, replicas: Iterable[Replica]) -> None:
         """Read these partitions no more."""
         for replica in replicas:
-            buffer = self._buffers.pop((replica.source_topic, replica.partition), None)
+            buffer = self._buffers.pop(replica.source, None)
             if buffer is not None:
                 self._take_away(buffer)
                 buffer.ready.forget(buffer)
                 self._budget.bytes -= buffer.bytes
-                self._problems.over(_subject(buffer))
+                self._problems.over(buffer.subject)
         self._look_again()
 
     def take(self, ready: ReadyQueue, limit: int) -> list[Chunk]:
@@ -105,29 +104,20 @@ class SourceReader:
     def release(self, buffers: Iterable[Buffer]) -> None:
         """A leader does not have these any more: find out which one has, soon, and not too often."""
         for buffer in buffers:
-            self._placed.pop(buffer.key, None)
+            buffer.leader = NOBODY
             self._unplaced[buffer.key] = buffer
         pause = max(0.0, self._looked + _BACKOFF - _clock())
         asyncio.get_running_loop().call_later(pause, self._changed.set)
 
-    def refuse(self, buffer: Buffer, error: ApplianceError) -> None:
-        """A leader will not serve a partition: most often since another one leads by now."""
-        self._doubt(buffer, error)
-        self.release([buffer])
-
-    def fence(self, buffer: Buffer) -> None:
-        """Whoever led in the buffer's epoch leads no more."""
-        self._leaders.seen(buffer, buffer.leader_epoch + 1)
-
-    def prove(self, buffer: Buffer) -> None:
-        """A leader serves it again."""
-        buffer.doubted = False
-        self._problems.over(_subject(buffer))
-
-    def judge(self, buffer: Buffer) -> None:
-        """A leader does not have a buffer's position: find out, beside all reading, whether the log has lost it."""
-        self._placed.pop(buffer.key, None)
-        self._begin(self._judge(buffer), f"reader-{buffer}")
+    def refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
+        """A leader will not serve a partition: another one leads by now, or its log has lost what comes next."""
+        if error.code == OUT_OF_RANGE:
+            buffer.leader = NOBODY
+            self._begin(self._judge(buffer), f"reader-{buffer}")
+            return
+        if error.code == FENCED:
+            self._leaders.seen(buffer, buffer.leader_epoch + 1)
+        self._look_for_leader(buffer, error)
 
     def _begin(self, work: Coroutine[object, object, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -138,23 +128,28 @@ class SourceReader:
         for fetcher in self._fetchers.values():
             fetcher.look_again()
 
+    def _look_for_leader(self, buffer: Buffer, error: ApplianceError) -> None:
+        self._doubt(buffer, error)
+        self.release([buffer])
+
     def _doubt(self, buffer: Buffer, error: ApplianceError) -> None:
         """Tell what is wrong with a partition, unless it is new: a leader that moves is no trouble."""
         if buffer.doubted:
-            self._problems.tell(_subject(buffer), error)
+            self._problems.tell(buffer.subject, error)
         buffer.doubted = True
 
     def _take_away(self, buffer: Buffer) -> None:
         self._unplaced.pop(buffer.key, None)
-        fetcher = self._placed.pop(buffer.key, None)
-        if fetcher is not None:
+        if fetcher := self._fetchers.get(buffer.leader):
             fetcher.drop(buffer)
+        buffer.leader = NOBODY
 
     async def _judge(self, buffer: Buffer) -> None:
+        """Find out, beside all reading, if the log has lost what comes next of a partition."""
         reason = None
         error: ApplianceError = BrokerBusy(
-            f"fetch {buffer} from offset {buffer.position}: OFFSET_OUT_OF_RANGE, and its leader has that offset",
-            "OFFSET_OUT_OF_RANGE",
+            f"fetch {buffer} from offset {buffer.position}: {OUT_OF_RANGE}, and its leader has that offset",
+            OUT_OF_RANGE,
         )
         try:
             async with self._judges:
@@ -168,7 +163,7 @@ class SourceReader:
         if reason is not None:
             buffer.stop(reason)
         else:
-            self.refuse(buffer, error)
+            self._look_for_leader(buffer, error)
 
     async def _route(self) -> None:
         """Give each buffer to the fetcher of the broker that leads its partition."""
@@ -212,6 +207,9 @@ class SourceReader:
     def _place(self, buffer: Buffer, metadata: Metadata) -> None:
         """Give a buffer to the newest leader's fetcher.
 
+        A topic of that name and another id is read by nobody (invariant G). A broker that lags behind names one that is
+        no more; if it is a new one, whoever looks for topics finds that out, and takes this partition back.
+
         Raises:
             BrokerBusy, BrokerRefused: it is not known.
         """
@@ -219,20 +217,20 @@ class SourceReader:
         if topic is None:
             raise BrokerBusy(f"{buffer}: the source has no such topic now", "UNKNOWN_TOPIC_OR_PARTITION")
         if is_another(topic.id, buffer.replica.source_id):
-            self._take_away(buffer)
-            buffer.stop(PartitionStopped(f"source topic {topic.name} was deleted and made anew"))
-            return
+            if buffer.leader != NOBODY:
+                self._take_away(buffer)
+                self._unplaced[buffer.key] = buffer
+            raise BrokerBusy(f"{buffer}: the source names another topic of that name", "UNKNOWN_TOPIC_ID")
         check(topic.error, f"find the leader of {buffer}")
         epoch, leader = self._leaders.newest(buffer, metadata), metadata.leader(*buffer.key)
         if leader == NOBODY:
             raise BrokerBusy(f"{buffer} has no leader now", "LEADER_NOT_AVAILABLE")
-        placed = self._placed.get(buffer.key)
-        moved = placed is not None and (placed.node, buffer.leader_epoch) != (leader, epoch)
+        moved = buffer.leader != NOBODY and (buffer.leader, buffer.leader_epoch) != (leader, epoch)
         if moved or buffer.key in self._unplaced:
             self._take_away(buffer)
-            buffer.leader_epoch, self._found = epoch, self._looked
-            self._placed[buffer.key] = fetcher = self._fetcher(leader)
-            fetcher.add(buffer)
+            self._found = self._looked
+            buffer.leader, buffer.leader_epoch = leader, epoch
+            self._fetcher(leader).add(buffer)
 
     def _fetcher(self, node: int) -> Fetcher:
         fetcher = self._fetchers.get(node)
@@ -248,10 +246,6 @@ class SourceReader:
         except Exception as error:
             del self._fetchers[fetcher.node]
             fetcher.lose(unexpected(error))
-
-
-def _subject(buffer: Buffer) -> str:
-    return f"{buffer} at its leader"
 
 
 def _clock() -> float:

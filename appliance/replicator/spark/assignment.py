@@ -16,14 +16,14 @@ of the first; whoever holds a lane without being its newest epoch is fenced.
 import dataclasses
 import json
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from appliance.errors import PeerError
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.model.chunk import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ class Copied:
     rebuilt_batches: int
 
     @classmethod
-    def of(cls, rows: Collection[LedgerRow]) -> "Copied":
-        """The sums of rows, each of another partition."""
+    def of(cls, ledger: Ledger) -> "Copied":
+        """The sums in a ledger."""
         return cls(
-            records=sum(row.records for row in rows),
-            bytes=sum(row.bytes for row in rows),
-            partitions=len(rows),
-            raw_batches=sum(row.raw_batches for row in rows),
-            rebuilt_batches=sum(row.rebuilt_batches for row in rows),
+            records=ledger.records,
+            bytes=ledger.bytes,
+            partitions=len(ledger.partitions),
+            raw_batches=ledger.raw_batches,
+            rebuilt_batches=ledger.rebuilt_batches,
         )
 
 

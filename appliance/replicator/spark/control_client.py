@@ -25,7 +25,7 @@ _FLUSH_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DriverEndpoint:
-    """Where a task finds the driver: a file, or a host and its port, where both ends know the token.
+    """The driver's address for a task: a file, or a host and its port, where both ends know the token.
 
     ``run`` and ``generation`` name the replicator's process, as ``Owner`` has it.
     """

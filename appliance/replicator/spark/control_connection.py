@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from appliance.errors import PeerError
-from appliance.kafka.client.keepalive import keep_alive
+from appliance.kafka.client.silence import keep_alive
 from appliance.runtime.bind import port_refused
 from appliance.settings.target import Target
 from appliance.settings.values import Side

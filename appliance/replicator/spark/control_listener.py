@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from appliance.errors import PeerError
@@ -23,8 +22,6 @@ HELLO_SECONDS = 10.0
 _BACK_OFF = 0.5
 """Seconds without accepting after the system has given no connection."""
 
-Serve = Callable[[Hello, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
 
 class ControlListener:
     """Accepts connections, and has ``serve`` talk to each task of this run that says hello.
@@ -33,8 +30,7 @@ class ControlListener:
     so whoever holds connections, or opens them one after the other, keeps none out.
 
     Args:
-        at: a file, which only our user opens, or a port, where TLS asks for the token.
-        serve: called with the hello; the connection ends with it.
+        at: a file, which only our user opens, or a port, where TLS asks for the ``token``.
         strangers_max: how many may be connected and have said nothing.
         hello_seconds: how long they have for it.
     """
@@ -42,14 +38,12 @@ class ControlListener:
     def __init__(
         self,
         at: Path | Target,
-        serve: Serve,
         strangers_max: int = STRANGERS_MAX,
         hello_seconds: float = HELLO_SECONDS,
     ) -> None:
         self.token = secrets.token_urlsafe(32)
         self.strangers_max = strangers_max
         self._at = at
-        self._serve = serve
         self._hello_seconds = hello_seconds
         self._bound: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
@@ -66,7 +60,15 @@ class ControlListener:
         host, port, *_ = self._bound.getsockname()
         return Target(str(host), int(port))
 
-    def open(self) -> None:
+    async def serve(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Talk to a task; the connection ends with it.
+
+        Raises:
+            PeerError, OSError: it is not understood, or gone.
+        """
+        raise NotImplementedError
+
+    def start(self) -> None:
         """Listen.
 
         Raises:
@@ -125,7 +127,7 @@ class ControlListener:
                 stream[1].close()
 
     def _refused(self, error: Exception) -> None:
-        """Of a crowd one is told."""
+        """Log the first refusal of a series."""
         log.log(
             logging.DEBUG if self._warned else logging.WARNING,
             "a connection to SPARK_DRIVER_PORT that is no task's",
@@ -141,6 +143,6 @@ class ControlListener:
 
     async def _served(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await self._serve(hello, reader, writer)
+            await self.serve(hello, reader, writer)
         except (PeerError, OSError) as error:
             log.warning("a task's connection ended", extra={"fields": {"cause": str(error)}})

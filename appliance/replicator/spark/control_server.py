@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.errors import PeerError
@@ -15,6 +15,10 @@ from appliance.settings.target import Target
 log = logging.getLogger("appliance.replicator")
 
 
+_TAKE_SECONDS = 30.0
+"""Seconds within which a task takes its assignment; one that does not is given up, and Spark starts it again."""
+
+
 @dataclass(slots=True)
 class _Task:
     """A task that is connected, and its newest assignment."""
@@ -22,22 +26,39 @@ class _Task:
     attempt: int
     writer: asyncio.StreamWriter
     assignment: Assignment | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def assign(self, assignment: Assignment) -> None:
         if assignment != self.assignment:
             self.assignment = assignment
-            self.writer.write(encode_assignment(assignment))
+            self.changed.set()
+
+    def stop(self) -> None:
+        self.changed.clear()
+        self.writer.write(STOP)
+
+    async def send_assignments(self) -> None:
+        """Send the newest assignment whenever the one before was taken: none pile up for a task that does not read."""
+        while await self.changed.wait():
+            self.changed.clear()
+            assert self.assignment is not None
+            self.writer.write(encode_assignment(self.assignment))
+            try:
+                async with asyncio.timeout(_TAKE_SECONDS):
+                    await self.writer.drain()
+            except OSError as error:
+                cause = str(error) or f"not read for {_TAKE_SECONDS:g} s"
+                log.warning("a task does not take its assignment", extra={"fields": {"cause": cause}})
+                self.writer.transport.abort()
+                return
 
 
-class ControlServer:
+class ControlServer(ControlListener):
     """Gives each task that connects the assignment of its number, until a later try of it comes.
 
     Args:
-        at: see ``ControlListener``.
         begun: called with the number of a task whenever a try of it begins.
         heard: called with the number of a task and its report.
-        strangers_max: see ``ControlListener``.
-        hello_seconds: see ``ControlListener``.
     """
 
     def __init__(
@@ -48,40 +69,22 @@ class ControlServer:
         strangers_max: int = STRANGERS_MAX,
         hello_seconds: float = HELLO_SECONDS,
     ) -> None:
-        self._strangers_max = strangers_max
-        self._listener = ControlListener(at, self._serve, strangers_max, hello_seconds)
+        super().__init__(at, strangers_max, hello_seconds)
+        self._strangers_at_least = strangers_max
         self._begun = begun
         self._heard = heard
         self._assignments: tuple[Assignment, ...] | None = None
         self._tasks: dict[int, _Task] = {}
 
-    @property
-    def address(self) -> Path | Target:
-        """The address that it listens on."""
-        return self._listener.address
-
-    @property
-    def token(self) -> str:
-        """With which a task proves on a port that it is this run's."""
-        return self._listener.token
-
-    def start(self) -> None:
-        """Listen.
-
-        Raises:
-            SettingsError: the port cannot be had.
-        """
-        self._listener.open()
-
     async def close(self) -> None:
         """Say stop, and listen no more."""
         self.stop()
-        await self._listener.close()
+        await super().close()
 
     def assign(self, assignments: Sequence[Assignment]) -> None:
         """Let the tasks of a job, by their numbers, do this from now on; those whose assignment stays are not told."""
         self._assignments = tuple(assignments)
-        self._listener.strangers_max = max(self._strangers_max, 2 * len(assignments))
+        self.strangers_max = max(self._strangers_at_least, 2 * len(assignments))
         for number, task in self._tasks.items():
             if number < len(assignments):
                 task.assign(assignments[number])
@@ -90,21 +93,24 @@ class ControlServer:
         """End the job: the tasks finish what they have begun; whoever comes later is told to stop at once."""
         self._assignments = None
         for task in self._tasks.values():
-            task.writer.write(STOP)
+            task.stop()
 
-    async def _serve(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """See ``ControlListener``."""
         if self._assignments is None:
             writer.write(STOP)
             return
         if not 0 <= hello.task < len(self._assignments):
             raise PeerError(f"there is no task {hello.task} in this job")
         task = self._tasks[hello.task] = self._admitted(hello, writer)
+        sending = asyncio.create_task(task.send_assignments(), name=f"assignments {hello.task}")
         try:
             self._begun(hello.task)
             task.assign(self._assignments[hello.task])
             while (line := await read_line(reader)) and self._tasks.get(hello.task) is task:
                 self._heard(hello.task, decode_report(line))
         finally:
+            sending.cancel()
             if self._tasks.get(hello.task) is task:
                 del self._tasks[hello.task]
 

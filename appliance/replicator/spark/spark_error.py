@@ -25,7 +25,7 @@ def _where(text: str) -> str:
 
 
 def _python(text: str) -> str:
-    """What the innermost exception says, ours without its name."""
+    """The words of the innermost exception, ours without its name."""
     trace = re.split(r"\n\s+at ", text.rpartition(_TRACEBACK)[2])[0]
     lines = [line for line in trace.splitlines() if line and not line.startswith(" ")]
     first, *more = lines or [""]

@@ -40,7 +40,7 @@ class SparkJvm:
         self._ready_file = tempdir / _READY
 
     async def gateway(self) -> tuple[int, str]:
-        """When it is ready, the port on which it takes PySpark's calls, and the secret that they need.
+        """Wait until it is ready; the port on which it takes PySpark's calls, and the secret that they need.
 
         Raises:
             ProcessFailed: it has ended.
@@ -53,7 +53,7 @@ class SparkJvm:
         return port, told[2 * _INTEGER.size :].decode()
 
     def require_running(self) -> None:
-        """Nothing, while it runs.
+        """Check that it runs.
 
         Raises:
             ProcessFailed: it has ended.
@@ -63,6 +63,11 @@ class SparkJvm:
                 f"Spark's JVM ended with status {self._process.returncode}: see what it printed; it has to be "
                 "Java 17 or newer, and to get the memory that SPARK_DRIVER_MEMORY asks for"
             )
+
+    def kill(self) -> None:
+        """End it at once: nothing runs in it yet."""
+        if self._process.returncode is None:
+            self._process.kill()
 
     async def stop(self) -> None:
         """End Spark, and then the machine."""
@@ -125,7 +130,7 @@ def _short(descriptor: int) -> Path:
 
 
 async def ended(process: asyncio.subprocess.Process) -> None:
-    """Returns when a process has ended that was asked to: by itself, or, ten seconds later, by force."""
+    """Wait for the end of a process that was asked to: by itself, or, ten seconds later, by force."""
     try:
         async with asyncio.timeout(_STOP_PATIENCE):
             await process.wait()
@@ -142,7 +147,7 @@ def python_path() -> Mapping[str, str]:
 
 
 def spark_home() -> str:
-    """Where Spark is: what PySpark came with, unless the environment says otherwise."""
+    """Spark's directory: PySpark's own, unless the environment says otherwise."""
     package = find_spec("pyspark")
     assert package is not None
     assert package.origin is not None

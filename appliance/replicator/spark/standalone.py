@@ -26,13 +26,14 @@ from appliance.replicator.spark.spark_jvm import (
 )
 from appliance.replicator.spark.tempdir import tempdir
 from appliance.runtime.child_process import killed_with_parent
+from appliance.runtime.stopping import unless_stopped
 from appliance.settings.values import EngineSettings
 
 log = logging.getLogger("appliance.replicator")
 
 
 class Part(StrEnum):
-    """What a process is to the Spark cluster."""
+    """A kind of process in a Spark cluster."""
 
     MASTER = "master"
     WORKER = "worker"
@@ -81,7 +82,7 @@ def _command(master: str, part: Part, cores: int | None, host: str, directory: P
 
 
 def _environment(env_file: Path, directory: Path) -> dict[str, str]:
-    """What a worker's executors inherit."""
+    """The variables that a worker's executors inherit."""
     return {
         "SPARK_HOME": spark_home(),
         # Only the web page listens there: master, worker and executors have their addresses on their command lines.
@@ -99,17 +100,14 @@ def _environment(env_file: Path, directory: Path) -> dict[str, str]:
 
 
 async def _until(process: asyncio.subprocess.Process, part: Part, stopping: asyncio.Event) -> int:
-    stop = asyncio.create_task(stopping.wait(), name="stopping")
-    end = asyncio.create_task(process.wait(), name="spark-part")
     try:
-        await asyncio.wait([stop, end], return_when=asyncio.FIRST_COMPLETED)
-        if not stop.done():
-            raise ProcessFailed(f"Spark's {part} ended with status {end.result()}: see what it printed")
+        status = await unless_stopped(stopping, process.wait())
+        if status is not None:
+            raise ProcessFailed(f"Spark's {part} ended with status {status}: see what it printed")
         process.terminate()
         await ended(process)
     finally:
-        stop.cancel()
         if process.returncode is None:
             process.kill()
-        await end
+            await process.wait()
     return 0

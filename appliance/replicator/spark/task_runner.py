@@ -1,19 +1,25 @@
 """The work of one task: the lanes of its newest assignment, each in an asyncio task of its own. It knows no Spark."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 
 from appliance.errors import ApplianceError, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
-from appliance.replicator.model.ledger import Ledger
+from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.spark.assignment import Assignment, Copied, Notice, Report
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
 from appliance.settings.values import EngineSettings
+
+_STOP_SECONDS = 10.0
+"""Seconds that a transaction has to end after a stop: with Spark's end they fit into the 30 that Docker gives.
+
+One that is cut off is as one of a process that was killed: the next start aborts it.
+"""
 
 _BEAT = 5.0
 """Seconds after which a task that has copied nothing says that it lives."""
@@ -26,10 +32,6 @@ class _Running:
     runner: LaneRunner
     stopping: asyncio.Event
     task: asyncio.Task[None]
-
-    def stop(self) -> None:
-        self.stopping.set()
-        self.runner.ready.set()
 
 
 class TaskRunner:
@@ -63,7 +65,7 @@ class TaskRunner:
         self._ledger = Ledger()
         self._assignment = Assignment()
         self._running: dict[int, _Running] = {}
-        self._ending: dict[int, asyncio.Task[None]] = {}
+        self._ending: dict[asyncio.Task[None], int] = {}
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, assignments: AsyncIterator[Assignment]) -> None:
@@ -81,7 +83,7 @@ class TaskRunner:
             task.cancel()
         for lane in list(self._running):
             self._stop(lane)
-        await asyncio.gather(following, summing, beating, *self._ending.values(), return_exceptions=True)
+        await asyncio.gather(following, summing, beating, *self._ending, return_exceptions=True)
         await self._reader.close()
         self._report_copied()
         if self._failed.done():
@@ -110,18 +112,35 @@ class TaskRunner:
             owned, self._source, self._destination, self._reader, self._engine, self._tell, ledger=self._ledger
         )
         stopping = asyncio.Event()
-        work = self._run_lane(runner, stopping, self._ending.get(lane))
+        before = [task for task, number in self._ending.items() if number == lane]
+        work = self._run_lane(runner, stopping, before)
         self._running[lane] = _Running(runner, stopping, asyncio.create_task(work, name=f"lane-{lane}"))
 
     def _stop(self, lane: int) -> None:
+        """Have a lane finish its transaction; what waits for a broker outside of one is cut off."""
         running = self._running.pop(lane)
-        running.stop()
-        self._ending[lane] = running.task
+        self._ending[running.task] = lane
+        running.task.add_done_callback(self._ending.pop)
+        running.stopping.set()
+        running.runner.ready.set()
+        if running.runner.lane.in_transaction:
+            asyncio.get_running_loop().call_later(_STOP_SECONDS, self._cut_off, running.task)
+        else:
+            running.task.cancel()
 
-    async def _run_lane(self, runner: LaneRunner, stopping: asyncio.Event, before: asyncio.Task[None] | None) -> None:
-        """Run a lane once the one of that number that was stopped before it has ended."""
-        if before is not None:
-            await before
+    def _cut_off(self, task: asyncio.Task[None]) -> None:
+        if task in self._ending:
+            name = f"lane {self._ending[task]}"
+            late = f"{name}: a transaction has not ended {_STOP_SECONDS:g} s after the stop; the next start aborts it"
+            self._tell(name, ApplianceError(late))
+            task.cancel()
+
+    async def _run_lane(
+        self, runner: LaneRunner, stopping: asyncio.Event, before: Collection[asyncio.Task[None]]
+    ) -> None:
+        """Run a lane once those of that number that were stopped before it have ended."""
+        if before:
+            await asyncio.wait(before)
         try:
             await runner.run(stopping)
         except Exception as error:  # a defect of ours: the lane would be copied by nobody
@@ -147,8 +166,9 @@ class TaskRunner:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(_BEAT)
-            self._report(Copied.of(()))
+            self._report(Copied.of(Ledger()))
 
     def _report_copied(self) -> None:
-        if rows := self._ledger.take():
-            self._report(Copied.of(rows))
+        copied = self._ledger.take()
+        if copied.partitions:
+            self._report(Copied.of(copied))

@@ -61,7 +61,7 @@ async def _copy(settings: Settings, endpoint: DriverEndpoint, hello: Hello) -> N
 
 
 def _own_settings(environment: Mapping[str, str]) -> Settings:
-    """This host's."""
+    """The settings of this host."""
     host = socket.gethostname()
     if ENV_FILE_VARIABLE not in environment:
         raise SettingsError([f"{ENV_FILE_VARIABLE}: missing on {host}: start its worker by `appliance spark worker`"])

@@ -5,18 +5,20 @@ Each is looked at alone: one whose leader does not answer, or whose copy must no
 
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
-from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
+from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, GapFound, PartitionStopped
 from appliance.kafka.client.configs import WriteLimits, write_limits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
 from appliance.link.model.checkpoint import StartOffsets, start_offset
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.write.copies import NEVER_WRITTEN, CopyEnds, examine_copies
+from appliance.replicator.write.copies import NEVER_WRITTEN, CopyEnds, LookedTo, examine_copies
 from appliance.replicator.write.lane import Lane
 
 
@@ -26,58 +28,94 @@ class Admission:
 
     ``positions`` have to be remembered before anything is read; ``stops`` are partitions that must not be read,
     ``waiting`` those of which something is not known, or whose copies take nothing now. ``ends`` says where the copies
-    end, and ``limits`` what their topics take.
+    end, ``limits`` what their topics take, and ``begins`` where copying begins, or goes on after a gap.
     """
 
     metadata: Metadata
     positions: dict[Replica, Position] = field(default_factory=dict)
     stops: dict[Replica, PartitionStopped] = field(default_factory=dict)
     waiting: dict[Replica, ApplianceError] = field(default_factory=dict)
-    ends: dict[Partition, int] = field(default_factory=dict)
-    limits: dict[str, WriteLimits] = field(default_factory=dict)
+    ends: Mapping[Partition, int] = field(default_factory=dict)
+    limits: Mapping[str, WriteLimits] = field(default_factory=dict)
+    begins: dict[Partition, int] = field(default_factory=dict)
 
 
-async def admit(
-    source: Cluster,
-    destination: Cluster,
-    lane: Lane,
-    replicas: Collection[Replica],
-    starts: Mapping[str, StartOffsets],
-) -> Admission:
-    """Look at these partitions on both sides; ``starts`` are those of REPLICA_TOPICS_START=latest.
+@dataclass(frozen=True, slots=True)
+class Admitting:
+    """The questions of an admission, and what it decides by. Nothing is changed by asking: it may be cut off.
 
-    Raises:
-        Unreachable, BrokerBusy, BrokerRefused: a cluster does not tell who leads what.
+    ``starts`` are those of REPLICA_TOPICS_START=latest; with ``records_gaps`` no gap stops a partition.
     """
-    metadata = await lane.learn({replica.destination_topic for replica in replicas})
-    positions = lane.checkpoint.positions
-    known = {r: positions[r.source] for r in replicas if _is_known(positions.get(r.source))}
-    new = [replica for replica in replicas if replica not in known]
-    copies = await _copies(destination, metadata, lane, replicas, known)
-    limits, untold = await write_limits(destination, {replica.destination_topic for replica in replicas})
-    admission = Admission(metadata, ends=dict(copies.ends), limits=limits)
-    for replica, held in known.items():
-        _admit_known(admission, replica, held, copies)
-    begins = {replica.source: start_offset(*replica.source, replica.source_id, starts) for replica in new}
-    asked = [partition for partition, begin in begins.items() if begin is None]
-    at_source = await source.metadata(sorted({topic for topic, _ in asked})) if asked else None
-    found, failures = await try_offsets(source, at_source, asked, Bound.START) if at_source else ({}, {})
-    for replica in new:
-        failure = failures.get(replica.source) or copies.refused.get(replica.copy)
-        if failure is not None:
-            admission.waiting[replica] = failure
-        else:
-            begin = begins[replica.source]
-            begin = found[replica.source] if begin is None else begin
-            empty = CopyEnd(0, metadata.leader_epoch(*replica.copy), lane.producer_id, lane.producer_epoch)
-            _admit_new(admission, replica, begin, positions.get(replica.source), empty)
-    for replica in [replica for replica in replicas if replica not in admission.waiting]:
-        refusal = made_anew_since(replica, metadata) or untold.get(replica.destination_topic)
-        if refusal := refusal or too_few_replicas(replica, metadata, limits):
-            admission.waiting[replica] = refusal
-    for replica in admission.waiting:
-        admission.positions.pop(replica, None)
-    return admission
+
+    source: Cluster
+    destination: Cluster
+    lane: Lane
+    starts: Mapping[str, StartOffsets]
+    records_gaps: bool
+    looked_to: LookedTo
+
+    async def admit(self, replicas: Collection[Replica], metadata: Metadata, producer: Producer) -> Admission:
+        """Look at these partitions on both sides, by metadata of the destination and for the lane's newest epoch.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: what any broker can tell is not told.
+        """
+        known = {r: held for r in replicas if _is_known(held := self.lane.checkpoint.positions.get(r.source))}
+        limits, untold = await write_limits(self.destination, {replica.destination_topic for replica in replicas})
+        admission = Admission(metadata, limits=limits)
+        for replica in replicas:
+            refusal = made_anew_since(replica, metadata) or untold.get(replica.destination_topic)
+            if refusal := refusal or too_few_replicas(replica, metadata, limits):
+                admission.waiting[replica] = refusal
+        fit = [replica for replica in replicas if replica not in admission.waiting]
+        remembered = self._remembered_ends(fit, known)
+        copies = await examine_copies(self.destination, metadata, remembered, producer.id, self.looked_to)
+        admission.ends = copies.ends
+        failures = await self._find_begins(admission, fit, known)
+        for replica in fit:
+            failure = failures.get(replica.source)
+            if replica in known:
+                _admit_known(admission, replica, known[replica], copies)
+                if failure and isinstance(admission.stops.get(replica), GapFound):
+                    admission.waiting[replica] = failure
+            elif refusal := failure or copies.refused.get(replica.copy):
+                admission.waiting[replica] = refusal
+            else:
+                empty = CopyEnd(0, metadata.leader_epoch(*replica.copy), producer.id, producer.epoch)
+                held = self.lane.checkpoint.positions.get(replica.source)
+                _admit_new(admission, replica, admission.begins[replica.source], held, empty)
+        return admission
+
+    async def _find_begins(
+        self, admission: Admission, replicas: Iterable[Replica], known: Mapping[Replica, Position]
+    ) -> Mapping[Partition, ApplianceError]:
+        """Find where copying begins of what is new, and of what goes on after a gap; the errors of the others."""
+        begins: dict[Partition, int | None] = {}
+        for replica in replicas:
+            if replica not in known:
+                begins[replica.source] = start_offset(*replica.source, replica.source_id, self.starts)
+            elif self.records_gaps and identity_fault(replica, known[replica]):
+                begins[replica.source] = None
+        admission.begins = {partition: begin for partition, begin in begins.items() if begin is not None}
+        asked = begins.keys() - admission.begins.keys()
+        if not asked:
+            return {}
+        at_source = await self.source.metadata(sorted({topic for topic, _ in asked}))
+        found, failures = await try_offsets(self.source, at_source, sorted(asked), Bound.START)
+        admission.begins |= found
+        return failures
+
+    def _remembered_ends(
+        self, replicas: Iterable[Replica], known: Mapping[Replica, Position]
+    ) -> dict[Partition, CopyEnd | None]:
+        """The remembered ends of copies; one that was written to in this epoch of the lane need not be looked at."""
+        remembered: dict[Partition, CopyEnd | None] = {}
+        for replica in replicas:
+            held = known.get(replica)
+            same = held is not None and held.destination_id in (replica.destination_id, NOWHERE)
+            if held is None or not same or not self.lane.knows_end(replica.copy):
+                remembered[replica.copy] = None if held is None else held.copy_end if same else NEVER_WRITTEN
+        return remembered
 
 
 def made_anew_since(replica: Replica, metadata: Metadata) -> ApplianceError | None:
@@ -101,23 +139,6 @@ def too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, 
     return BrokerBusy(f"{what}: NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS")
 
 
-async def _copies(
-    destination: Cluster,
-    metadata: Metadata,
-    lane: Lane,
-    replicas: Collection[Replica],
-    known: Mapping[Replica, Position],
-) -> CopyEnds:
-    """Find where the copies end; one that was written to in this epoch of the lane need not be asked about."""
-    remembered: dict[Partition, CopyEnd | None] = {}
-    for replica in replicas:
-        held = known.get(replica)
-        same = held is not None and held.destination_id in (replica.destination_id, NOWHERE)
-        if held is None or not same or not lane.knows_end(replica.copy):
-            remembered[replica.copy] = None if held is None else held.copy_end if same else NEVER_WRITTEN
-    return await examine_copies(destination, metadata, remembered, lane.producer_id)
-
-
 def _admit_known(admission: Admission, replica: Replica, held: Position, copies: CopyEnds) -> None:
     refusal = copies.refused.get(replica.copy)
     if fault := identity_fault(replica, held):
@@ -134,6 +155,8 @@ def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refu
     """Stop at a topic that was made anew; no gap explains what its copy has lost, or holds already (G, H and J)."""
     if refusal is None:
         admission.stops[replica] = fault
+    elif isinstance(refusal, CopyShortened):
+        admission.stops[replica] = CopyShortened(f"{fault}; {refusal}", refusal.end)
     elif isinstance(refusal, PartitionStopped):
         admission.stops[replica] = PartitionStopped(f"{fault}; {refusal}")
     else:
@@ -166,19 +189,17 @@ def identity_fault(replica: Replica, position: Position) -> GapFound | None:
 
     A cluster that had no topic ids when the position was written has made no topic anew by giving it one.
     """
-    changed: Mapping[str, bool] = {
-        f"source topic {replica.source_topic}": is_another(position.source_id, replica.source_id),
-        f"destination topic {replica.destination_topic}": is_another(position.destination_id, replica.destination_id),
-    }
-    for what, is_changed in changed.items():
-        if is_changed:
-            cause = f"{what} was deleted and made anew"
-            text = f"{replica.name}: {cause} since it was copied"
-            return GapFound(text, position.next_offset, -1, cause)
-    return None
+    if is_another(position.source_id, replica.source_id):
+        what = f"source topic {replica.source_topic}"
+    elif is_another(position.destination_id, replica.destination_id):
+        what = f"destination topic {replica.destination_topic}"
+    else:
+        return None
+    cause = f"{what} was deleted and made anew"
+    return GapFound(f"{replica.name}: {cause} since it was copied", position.next_offset, -1, cause)
 
 
-def _is_known(position: Position | None) -> bool:
+def _is_known(position: Position | None) -> TypeGuard[Position]:
     return position is not None and position.next_offset != UNKNOWN
 
 

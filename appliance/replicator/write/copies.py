@@ -1,4 +1,4 @@
-"""The ends of a lane's copies: do they hold what was written to them, and no more (invariants H and J)?
+"""The ends of a lane's copies: they hold what was written to them, and no more (invariants H and J), or are refused.
 
 A copy that an unclean election, or a lost disk, has shortened ends below the end that is remembered; but by the time
 it is looked at markers, or records of a transaction that was aborted, may have filled the hole. So the leader is asked
@@ -8,12 +8,15 @@ batch that lies at the end is looked at, since leaders may have changed, without
 A copy that holds committed records of this lane past the remembered end shows that positions have been lost; so does
 one of which retention has deleted more than is remembered. A copy in which a transaction is open is not written to: it
 may be a late batch of an earlier epoch of this lane, which the next commit would make visible (KAFKA-14402).
+
+Others may have written past the remembered end too, and much: all of it has to be looked through for records of this
+lane, but not at once. A look reads up to some megabytes, and the next one goes on from there.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from appliance.errors import ApplianceError, PartitionStopped
+from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.leader_epochs import epoch_ends
@@ -28,10 +31,26 @@ from appliance.link.model.position import LOST, UNACCOUNTED, CopyEnd
 ANYBODY = -2
 """The id of every producer, in place of one's own."""
 
+NOBODY = -1
+"""The id of the producer of an end that was found, and not written."""
+
 NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
 """The end of a copy that was made anew: whatever it holds is not what was written to the one before (invariant H)."""
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0)
+_FETCHES_MAX = 64
+"""Fetches of that size that a look at a copy takes, at most."""
+
+UNFINISHED = "LOOK_UNFINISHED"
+"""The code of a copy that another look has to go on with; no broker's."""
+
+LookedTo = dict[tuple[Partition, int, CopyEnd, frozenset[int]], int]
+"""Offsets up to which unfinished looks have found nothing: by the copy, its leader's epoch, its end, and producers."""
+
+
+def as_found(offset: int, metadata: Metadata, copy: Partition) -> CopyEnd:
+    """The end of a copy of which nothing is remembered, as its leader says it."""
+    return CopyEnd(offset, metadata.leader_epoch(*copy), NOBODY, UNKNOWN_EPOCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +62,16 @@ class CopyEnds:
 
 
 async def examine_copies(
-    cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
+    cluster: Cluster,
+    metadata: Metadata,
+    copies: Mapping[Partition, CopyEnd | None],
+    producer_id: int,
+    looked_to: LookedTo,
 ) -> CopyEnds:
     """Find where each copy ends, given its remembered end; refused are those that hold less, or more.
 
     The caller, whose producer has that id, has fenced whoever wrote there before, so nothing is under way.
+    ``looked_to`` is kept from look to look.
     """
     ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
     stable_ends, unknown = await try_offsets(cluster, metadata, ends, Bound.STABLE_END)
@@ -62,11 +86,13 @@ async def examine_copies(
     for copy, end in remembered.items():
         if copy in refused:
             continue
-        examined = _Examined(cluster, metadata, copy, end, ends[copy])
+        examined = _Examined(cluster, metadata, copy, end, ends[copy], looked_to)
         try:
             if not await examined.is_whole(held.get(copy)):
                 refused[copy] = _lost(copy, end, min(ends[copy], max(held.get(copy, ends[copy]), 0)))
-            elif (unaccounted := await examined.first_past_the_end({end.producer_id, producer_id})) is not None:
+            elif (
+                unaccounted := await examined.first_past_the_end(frozenset({end.producer_id, producer_id}))
+            ) is not None:
                 refused[copy] = _unaccounted(copy, f"holds records from offset {unaccounted} on")
         except ApplianceError as error:
             refused[copy] = error
@@ -82,6 +108,7 @@ class _Examined:
     copy: Partition
     end: CopyEnd
     found: int
+    looked_to: LookedTo
 
     async def is_whole(self, held: int | None) -> bool:
         """True when the last batch that was written is there, and committed; one that was deleted counts as there.
@@ -92,19 +119,25 @@ class _Examined:
             return False
         if held is not None and held >= self.end.offset:
             return True
+        if self.end.producer_id == NOBODY:
+            return held is None  # of the last batch nothing is known
         last = self.end.offset - 2
         return await self._start() > last or is_intact(await self._fetch(last), self.end)
 
-    async def first_past_the_end(self, producer_ids: Collection[int]) -> int | None:
+    async def first_past_the_end(self, producer_ids: frozenset[int]) -> int | None:
         """The offset of the first committed batch past the end that one of these producers wrote.
 
         Raises:
             PartitionStopped: retention has deleted what lay there, and nobody can tell any more who wrote it.
+            BrokerBusy: there is more than a look reads; the next one goes on.
         """
-        at = self.end.offset
+        key = self.copy, self.metadata.leader_epoch(*self.copy), self.end, producer_ids
+        at = self.looked_to.pop(key, self.end.offset)
         if at < self.found and at < (start := await self._start()):
             raise _unaccounted(self.copy, f"held records from offset {at} to {start - 1}, deleted by now,")
-        while at < self.found:
+        for _ in range(_FETCHES_MAX):
+            if at >= self.found:
+                return None
             fetched = await self._fetch(at)
             _require_decided(fetched, at)
             batches = list(batch.split(fetched.records))
@@ -112,7 +145,9 @@ class _Examined:
                 if ANYBODY in producer_ids or each.header.producer_id in producer_ids:
                     return each.header.base_offset
             at = batches[-1].header.last_offset + 1 if batches else self.found
-        return None
+        self.looked_to[key] = at
+        text = f"{self.copy[0]}-{self.copy[1]} is looked through for records of this lane past offset {self.end.offset}"
+        raise BrokerBusy(text, UNFINISHED)
 
     async def _start(self) -> int:
         return (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
@@ -147,11 +182,12 @@ def _is_of(found: Batch, end: CopyEnd) -> bool:
     return header.last_offset == end.offset - 2 and writer == (end.producer_id, end.producer_epoch)
 
 
-def _lost(copy: Partition, end: CopyEnd, found: int) -> PartitionStopped:
+def _lost(copy: Partition, end: CopyEnd, found: int) -> CopyShortened:
     name = f"{copy[0]}-{copy[1]}"
-    return PartitionStopped(
+    return CopyShortened(
         f"{name} {LOST}, offsets {found} to {end.offset - 1} of the copy: copy it again by "
-        "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone"
+        "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone",
+        found,
     )
 
 

@@ -17,18 +17,23 @@ from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoint
-from appliance.link.client.retry import retry_while_busy
-from appliance.link.client.writer import LOADING, Writer
+from appliance.link.client.retry import is_loading, retry_while_busy
+from appliance.link.client.writer import Remember, Round, Writer
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Mark, Owner
 from appliance.link.model.checkpoint_records import encode_gap, encode_mark, encode_owner, encode_position
 from appliance.link.model.naming import Naming
+from appliance.link.model.offset_records import encode_segment
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
-from appliance.replicator.model.chunk import Chunk, LedgerRow, advanced, by_partition, ledger, rounds
+from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
+from appliance.replicator.model.map_growth import Grown, MapGrowth, copied_tail, read_tail
 
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
+
+_SEGMENTS_PAUSE, _SEGMENTS_PAUSE_MAX = 5.0, 300.0
+"""Seconds without segments of the maps after a transaction with some has failed; twice as long each time."""
 
 
 class Lane:
@@ -42,6 +47,10 @@ class Lane:
         self._seen = LaneCheckpoint()
         self._cluster = destination
         self._positions: Partition = (naming.positions_topic, index)
+        self._offsets: Partition = (naming.offsets_topic, index)
+        self._maps = MapGrowth()
+        self._segments_pause = 0.0
+        self._segments_after = 0.0
         self._transactional_id = naming.transactional_id(index)
         self._owner = owner
         self._timeout = transaction_timeout
@@ -54,6 +63,11 @@ class Lane:
         """The lane's state."""
         return self._machine.state
 
+    @property
+    def in_transaction(self) -> bool:
+        """True when a transaction has begun: to be cut off now would leave it open until somebody aborts it."""
+        return self._writer is not None and self._writer.in_transaction
+
     async def start(self) -> None:
         """Fence the predecessor, leave our name, then read what is remembered (invariant C).
 
@@ -65,7 +79,7 @@ class Lane:
         """
         self._machine.on(LaneEvent.START)
         try:
-            producer = await retry_while_busy(self._take_id, LOADING)
+            producer = await retry_while_busy(self._take_id, is_loading)
             self._machine.on(LaneEvent.EPOCH_GRANTED)
             self.checkpoint = await self._read_checkpoint(producer)
             self._seen = LaneCheckpoint(owner=self.checkpoint.owner, read_to=self.checkpoint.read_to)
@@ -74,18 +88,17 @@ class Lane:
             self._fall(error)
             raise
 
-    async def owner(self) -> Owner | None:
-        """The owner of the lane, as far as it is committed.
+    async def check_owner(self) -> None:
+        """Find out if somebody else has the lane before our next transaction does.
 
         Raises:
+            Fenced: somebody has.
             Unreachable, BrokerBusy, BrokerRefused: it cannot be found out.
         """
-        await peek_checkpoint(self._cluster, *self._positions, self._seen)
-        return self._seen.owner
-
-    def is_owner(self, owner: Owner | None) -> bool:
-        """True when that is this process."""
-        return owner == self._owner
+        if await self._find_owner() != self._owner:
+            fenced = Fenced(self._transactional_id)
+            self._fall(fenced)
+            raise fenced
 
     async def taken_by(self) -> ApplianceError | None:
         """After ``Fenced``: who has the lane now, as an error to be shown.
@@ -99,7 +112,7 @@ class Lane:
         """
         deadline = asyncio.get_running_loop().time() + _NAME_PATIENCE
         while asyncio.get_running_loop().time() < deadline:
-            owner = await self.owner()
+            owner = await self._find_owner()
             if owner is not None and owner.run == OPERATOR:
                 break
             if owner is not None and owner != self._owner:
@@ -112,26 +125,16 @@ class Lane:
         self._machine.on(LaneEvent.NOBODY_ELSE)
         return None
 
-    def lose(self) -> None:
-        """Somebody else has the lane: it is known before our next transaction finds out."""
-        self._fall(Fenced(self._transactional_id))
-
     def begin_anew(self) -> None:
         """Something has changed that only a new start can judge: the lane is cold."""
         self._writer = None
         self._machine.on(LaneEvent.DOUBT)
 
     @property
-    def producer_id(self) -> int:
-        """Under which the lane, which has started, writes."""
+    def producer(self) -> Producer:
+        """The epoch in which the lane, which has started, writes."""
         assert self._writer is not None
-        return self._writer.producer.id
-
-    @property
-    def producer_epoch(self) -> int:
-        """The epoch of that producer."""
-        assert self._writer is not None
-        return self._writer.producer.epoch
+        return self._writer.producer
 
     async def learn(self, copies: Collection[str]) -> Metadata:
         """Look up who leads topics before the lane, which has started, writes to them; what is known of all of them.
@@ -146,15 +149,22 @@ class Lane:
         self._writer.learn(await self._cluster.metadata(list(copies)))
         return self._writer.metadata
 
+    def is_led_as(self, copy: Partition, metadata: Metadata) -> bool:
+        """True when a copy's topic and leader are by now those that were known then."""
+        assert self._writer is not None
+        now, then = self._writer.metadata, metadata.topics.get(copy[0])
+        same = then is not None and copy[0] in now.topics and now.topics[copy[0]].id == then.id
+        return same and now.leader_epoch(*copy) == metadata.leader_epoch(*copy)
+
     def knows_end(self, copy: Partition) -> bool:
         """True when the offset of the next batch for a copy is known."""
         return self._writer is not None and copy in self._writer.ends
 
-    def expect_ends(self, ends: Mapping[Partition, int]) -> None:
-        """Set the ends of copies that the lane writes to from now on (invariant J)."""
+    def expect_ends(self, ends: Mapping[Partition, int], metadata: Metadata) -> None:
+        """Set the ends of copies that the lane writes to from now on, found by these metadata (invariant J)."""
         assert self._writer is not None
         self._writer.ends |= ends
-        self._writer.epochs |= {copy: self._writer.metadata.leader_epoch(*copy) for copy in ends}
+        self._writer.epochs |= {copy: metadata.leader_epoch(*copy) for copy in ends}
 
     def has_moved(self, metadata: Metadata) -> bool:
         """True when a copy has another leader than when its end was looked at."""
@@ -167,19 +177,14 @@ class Lane:
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
-        assert self._writer is not None
-        try:
-            await self._writer.write((), lambda _: records)
-        except BaseException as error:
-            self._fall(error)
-            raise
+        await self._write((), lambda _: {self._positions: records})
 
     async def commit(
         self,
         chunks: Sequence[Chunk],
         base: Mapping[Replica, Position],
         gaps: Sequence[Gap] = (),
-    ) -> list[LedgerRow]:
+    ) -> None:
         """Write the chunks, and the positions past them, in one transaction (invariant A).
 
         ``base`` holds positions that take the place of the remembered ones first: of replicas that have none yet, that
@@ -196,53 +201,89 @@ class Lane:
             for replica in {*base, *taken}
         }
         advance = {replica: advanced(held, taken.get(replica, ())) for replica, held in before.items()}
-        after = advance
+        grown = Grown(advance)
         now = _now()
         records = [encode_gap(gap, now) for gap in gaps]
         records += [] if self._named else [encode_owner(self.index, self._owner, now)]
-        if not records and not after:
-            return []
+        if not records and not advance:
+            return
 
-        def remembered(ends: Mapping[Partition, int]) -> list[Record]:
-            nonlocal after
-            after = self._with_ends(advance, ends)
-            return [encode_position(replica.source, held, now) for replica, held in after.items()] + records
+        def remembered(ends: Mapping[Partition, int]) -> dict[Partition, list[Record]]:
+            nonlocal grown
+            ended = self._with_ends(before, advance, taken, ends)
+            grown = self._maps.grown(self.checkpoint.positions, ended, self._keeps_offsets())
+            positions = [encode_position(replica.source, held, now) for replica, held in grown.positions.items()]
+            segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
+            return {self._positions: positions + records} | ({self._offsets: segments} if segments else {})
 
+        try:
+            await self._write(rounds(taken), remembered)
+        except ApplianceError:
+            if grown.segments:
+                self._do_without_segments()
+            raise
+        self._segments_pause = 0.0 if grown.segments else self._segments_pause
+        self._named = True
+        self._maps.committed(grown)
+        self.checkpoint.positions.update({replica.source: held for replica, held in grown.positions.items()})
+        for gap in gaps:
+            self.checkpoint.add(gap)
+
+    async def _write(self, copies: Sequence[Round], remember: Remember) -> None:
         assert self._writer is not None
         try:
-            await self._writer.write(rounds(taken), remembered)
+            await self._writer.write(copies, remember)
         except BaseException as error:
             self._fall(error)
             raise
-        self._named = True
-        self.checkpoint.positions.update({replica.source: held for replica, held in after.items()})
-        for gap in gaps:
-            self.checkpoint.add(gap)
-        return ledger(taken, self.index, {replica: held.next_offset for replica, held in before.items()}, now)
+
+    async def _find_owner(self) -> Owner | None:
+        """The owner of the lane, as far as it is committed."""
+        await peek_checkpoint(self._cluster, *self._positions, self._seen)
+        return self._seen.owner
+
+    def _keeps_offsets(self) -> bool:
+        """True when the lane's partition of the maps of offsets is there, and took the last segments."""
+        assert self._writer is not None
+        return self._writer.metadata.leader(*self._offsets) >= 0 and _clock() >= self._segments_after
+
+    def _do_without_segments(self) -> None:
+        """Copy without segments for a while: a topic of the maps that cannot be written must not keep a lane."""
+        self._segments_pause = min(max(2 * self._segments_pause, _SEGMENTS_PAUSE), _SEGMENTS_PAUSE_MAX)
+        self._segments_after = _clock() + self._segments_pause
 
     def _with_ends(
-        self, positions: Mapping[Replica, Position], ends: Mapping[Partition, int]
+        self,
+        before: Mapping[Replica, Position],
+        after: Mapping[Replica, Position],
+        taken: Mapping[Replica, Sequence[Chunk]],
+        ends: Mapping[Partition, int],
     ) -> dict[Replica, Position]:
-        """The positions, each of those whose copy was written to with where it ends."""
+        """The positions, each of those whose copy was written to with where it ends, and what was copied to where."""
         assert self._writer is not None
         producer, metadata = self._writer.producer, self._writer.metadata
-        ended = dict(positions)
-        for replica in positions:
-            if replica.copy in ends:
-                epoch = metadata.leader_epoch(*replica.copy)
-                end = CopyEnd(ends[replica.copy], epoch, producer.id, producer.epoch)
-                ended[replica] = replace(positions[replica], copy_end=end)
+        ended = dict(after)
+        for replica, chunks in taken.items():
+            copy, held = replica.copy, after[replica]
+            if copy in ends:
+                epoch = metadata.leader_epoch(*copy)
+                end = CopyEnd(ends[copy], epoch, producer.id, producer.epoch)
+                tail = copied_tail(before[replica], chunks, self._writer.ends[copy], end.offset)
+                ended[replica] = held.written(end, tail)
+            else:
+                ended[replica] = replace(held, tail=read_tail(before[replica], held.next_offset))
         return ended
 
     async def _read_checkpoint(self, producer: Producer) -> LaneCheckpoint:
         """Commit a mark, and read until it comes: nothing that was committed before can be missed then."""
         topic, _ = self._positions
-        metadata = await self._cluster.metadata([topic])
+        metadata = await self._cluster.metadata([topic, self._offsets[0]])
+        self._maps = MapGrowth()
         self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout)
         mark, now = Mark(self.index, producer.id, producer.epoch), _now()
         self._named = self._owner.run != OPERATOR
         name = [encode_owner(self.index, self._owner, now)] if self._named else []
-        await self._writer.write((), lambda _: [encode_mark(mark, now), *name])
+        await self._writer.write((), lambda _: {self._positions: [encode_mark(mark, now), *name]})
         checkpoint = LaneCheckpoint()
         await read_checkpoint(self._cluster, topic, mark, checkpoint)
         return checkpoint
@@ -257,6 +298,10 @@ class Lane:
         self._writer = None
         self._cluster.forget_coordinator(self._transactional_id)
         self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced) else LaneEvent.DOUBT)
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _now() -> int:

@@ -1,4 +1,4 @@
-"""Facts become a snapshot, and a snapshot what people and machines read; no IO.
+"""Facts, the snapshot that follows from them, and its forms for people and machines; no IO.
 
 - ``facts``: committed facts of both clusters.
 - ``compose``, ``snapshot``: the snapshot, and how it follows from facts.

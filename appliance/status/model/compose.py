@@ -56,27 +56,28 @@ class _Composer:
             stopped=self._fault(self._link_fault(), before.stopped if before else None),
             max_bytes_per_second=self.settings.engine.max_bytes_per_second,
             previous_secret=bool(self.settings.tunnel.previous_secret),
+            heartbeat=self.destination.now.heartbeat if self.destination.now else None,
         )
 
     def _link_fault(self) -> str:
-        """Why the link must not go on, as far as both clusters tell now."""
+        """The reason why the link must not go on, as far as both clusters show it now."""
         source, destination = self.source.now, self.destination.now
         if source is None or destination is None or destination.topic is None:
             return ""
         link, there = self.settings.replicator, destination.metadata.topics
         copies = [
-            name
+            (name, topic_id)
             for (name, topic_id), claim in destination.claims.items()
             if claim.link == link and name in there and there[name].id == topic_id
         ]
-        return link_fault(destination.topic, source.metadata.cluster_id, copies)
+        return link_fault(destination.topic, source.metadata.cluster_id, copies, Naming.of(self.settings))
 
     def _cluster(self, cluster: ClusterSettings, problem: str, before: ClusterStatus | None) -> ClusterStatus:
         unknown = self._fault(problem, before.unknown if before else None)
         return ClusterStatus(cluster.side, cluster.cluster_id, unknown)
 
     def _fault(self, reason: str, before: Fault | None) -> Fault | None:
-        """A fault that lasts keeps the time at which it began, though its reason may change."""
+        """Keep the time at which a lasting fault began, though its reason may change."""
         return Fault(reason, before.since if before else self.now) if reason else None
 
     def _lanes(self) -> Iterator[LaneStatus]:
@@ -108,7 +109,7 @@ class _Composer:
             )
 
     def _active(self, naming: Naming) -> dict[str, int]:
-        """The topics at the source whose names are to be copied, with their number of partitions."""
+        """The source topics with matching names, and their numbers of partitions."""
         topics = self.source.facts.metadata.topics.values() if self.source.facts else ()
         return {topic.name: len(topic.leaders) for topic in topics if naming.copies(topic.name, topic.internal)}
 
@@ -128,7 +129,7 @@ class _Composer:
         ours = {position.destination_id for position in destination.positions.values()}
         foreign = {topic.name: too_small(topic, copy) for topic, copy in found.smaller if copy.id not in ours}
         others = {
-            name: belongs_to_another(copy, claim)
+            name: belongs_to_another(copy, claim, naming)
             for name in {replica.source_topic for replica in found.replicas}
             if (claim := self._claim(copy := naming.destination(name))) and claim.link != self.settings.replicator
         }
@@ -207,7 +208,7 @@ class _Composer:
         return log.stable_end - begin if begin is not None and begin >= 0 else None
 
     def _start_offset(self, key: Partition, destination: DestinationFacts, log: Log) -> int | None:
-        """The first offset of a partition without a position; None as long as the link is not made."""
+        """The first offset of a partition without a position; None until the link is made."""
         topic, source = destination.topic, self.source.now
         if topic is None or topic.link is None:
             return log.start if self.settings.topics.start is Start.EARLIEST else None

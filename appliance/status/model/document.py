@@ -1,7 +1,9 @@
 """The snapshot as a JSON object: everything, null where it is not known, times as ISO 8601."""
 
+from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.messages import problems, remarks, utc
 from appliance.status.model.snapshot import (
     BlockingTransaction,
@@ -18,7 +20,7 @@ Json = dict[str, object]
 
 
 def document(snapshot: Snapshot) -> Json:
-    """All of a snapshot."""
+    """The JSON object of a snapshot."""
     return {
         "replicator": snapshot.replicator,
         "at": utc(snapshot.at),
@@ -29,13 +31,20 @@ def document(snapshot: Snapshot) -> Json:
         "source": _cluster(snapshot.source),
         "destination": _cluster(snapshot.destination),
         "max_bytes_per_second": snapshot.max_bytes_per_second,
+        "heartbeat": _heartbeat(snapshot.heartbeat) if snapshot.heartbeat else None,
         "lanes": [_lane(lane) for lane in snapshot.lanes],
         "topics": [_topic(topic) for topic in snapshot.topics],
+        "groups_unknown": _fault(snapshot.groups_unknown),
+        "groups": [_group(group, snapshot.groups_unknown is None) for group in snapshot.groups],
     }
 
 
 def _cluster(cluster: ClusterStatus) -> Json:
     return {"cluster": cluster.cluster_id, "unknown": _fault(cluster.unknown)}
+
+
+def _heartbeat(heartbeat: Heartbeat) -> Json:
+    return {"at": utc(heartbeat.at), "way_ms": heartbeat.way}
 
 
 def _fault(fault: Fault | None) -> Json | None:
@@ -106,8 +115,32 @@ def _gap(gap: Gap) -> Json:
     }
 
 
+def _group(group: GroupPlan, known: bool) -> Json:
+    """A group as it was seen last; its lag only if that is how it is now."""
+    return {
+        "group": group.name,
+        "kind": group.kind,
+        "state": group.state,
+        "lag": group.lag if known else None,
+        "refused": group.refused or None,
+        "partitions": [_offsets(partition, known) for partition in group.partitions],
+    }
+
+
+def _offsets(partition: PartitionPlan, known: bool) -> Json:
+    return {
+        "topic": partition.source[0],
+        "partition": partition.source[1],
+        "source_offset": partition.upstream.offset,
+        "translated": partition.target.offset if partition.target else None,
+        "destination_offset": partition.committed.offset if partition.committed else None,
+        "lag": partition.lag if known else None,
+        "state": partition.state,
+    }
+
+
 STALE_SECONDS = 30.0
-"""A snapshot that is older says nothing about now."""
+"""Longest age of a snapshot that counts as current."""
 
 
 def is_fresh(snapshot: Snapshot, now: int) -> bool:
@@ -118,9 +151,9 @@ def is_fresh(snapshot: Snapshot, now: int) -> bool:
 def health(snapshot: Snapshot | None, now: int) -> tuple[bool, dict[str, object]]:
     """The health at ``now``: true when all is well, and the JSON object that names the problems."""
     if snapshot is None:
-        return False, {"state": LinkState.UNKNOWN, "at": None, "troubles": ["nobody has looked yet"]}
+        return False, {"state": LinkState.UNKNOWN, "at": None, "troubles": ["there is no snapshot yet"]}
     if not is_fresh(snapshot, now):
-        stale = f"nobody has looked since {utc(snapshot.at)}"
+        stale = f"no snapshot since {utc(snapshot.at)}"
         return False, {"state": LinkState.UNKNOWN, "at": utc(snapshot.at), "troubles": [stale]}
     answer: dict[str, object] = {"state": snapshot.state, "at": utc(snapshot.at), "troubles": problems(snapshot)}
     return snapshot.state.well, answer

@@ -10,6 +10,7 @@ from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.link_check import PositionsTopic
+from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.position import Position
 
 _Facts_co = TypeVar("_Facts_co", covariant=True)
@@ -37,7 +38,7 @@ class SourceFacts:
     holding: Mapping[Partition, OpenTransaction] = field(default_factory=dict)
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
-        """The id of a topic that is there."""
+        """The id of an existing topic."""
         known = self.metadata.topics.get(topic)
         return known.id if known else None
 
@@ -47,6 +48,7 @@ class DestinationFacts:
     """The destination's facts; ``owners`` and ``holding`` are by lane, and there are no owners before the first lane.
 
     ``topic`` is the positions topic, None as long as there is none; ``claims`` names the link of each copy.
+    ``heartbeat`` is the newest that came from the source, None where the link writes none.
     """
 
     metadata: Metadata
@@ -56,6 +58,7 @@ class DestinationFacts:
     gaps: Mapping[Partition, tuple[Gap, ...]] = field(default_factory=dict)
     owners: tuple[Owner | None, ...] = ()
     holding: Mapping[int, OpenTransaction] = field(default_factory=dict)
+    heartbeat: Heartbeat | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from appliance.failover.model.group_messages import told
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.status.model.snapshot import (
@@ -16,12 +17,12 @@ from appliance.status.model.snapshot import (
 
 
 def problems(snapshot: Snapshot) -> list[str]:
-    """Everything that needs an operator; empty when the state is well."""
+    """The problems that need an operator; empty when the state is healthy."""
     return list(_problems(snapshot))
 
 
 def remarks(snapshot: Snapshot) -> list[str]:
-    """Everything worth knowing that is no problem: open transactions, gaps, topics that are gone, settings left out."""
+    """Remarks that are no problems: open transactions, gaps, topics that are gone, settings left out."""
     return list(_remarks(snapshot))
 
 
@@ -52,6 +53,9 @@ def _remarks(snapshot: Snapshot) -> Iterator[str]:
             yield f"lane {lane.lane}: its positions wait for {transaction_name(lane.held)}"
     for topic in snapshot.topics:
         yield from _topic_remarks(topic)
+    if snapshot.groups_unknown:
+        yield f"groups: unknown since {utc(snapshot.groups_unknown.since)}: {snapshot.groups_unknown.reason}"
+    yield from told(snapshot.groups).values()
 
 
 def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
@@ -94,7 +98,7 @@ def cluster_name(cluster: ClusterStatus) -> str:
 
 
 def is_behind(partition: PartitionStatus) -> bool:
-    """True when something is to be copied, or when that is unknown."""
+    """True if there is something to copy, or if that is unknown."""
     return partition.lag_records != 0
 
 

@@ -1,12 +1,14 @@
-"""The state of a link at one moment, as frozen values. What is not known is None, never 0; times are milliseconds."""
+"""The state of a link at one moment, as frozen values. Unknown values are None, never 0; times are milliseconds."""
 
 import enum
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from appliance.failover.model.group_plan import GroupPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.mirror_records import Heartbeat
 from appliance.settings.values import Side
 
 _Number = TypeVar("_Number", int, float)
@@ -29,7 +31,7 @@ class LinkState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why something is not as it should be, and since when."""
+    """A fault: its reason, and the time at which it began."""
 
     reason: str
     since: int
@@ -37,7 +39,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class BlockingTransaction:
-    """An open transaction that nothing is copied past; ``waiting`` offsets are held back by it."""
+    """An open transaction that holds up a partition; ``waiting`` offsets are behind it."""
 
     transaction: OpenTransaction
     waiting: int
@@ -75,10 +77,8 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class TopicStatus:
-    """One source topic; ``active`` while it is there and its name is still one to be copied.
-
-    ``stopped`` is why none of it can be copied as things are; ``left_out`` are the settings that its copy has to do
-    without.
+    """One source topic; ``active`` while it exists and its name matches. ``stopped`` is why none of it can be copied as
+    things are; ``left_out`` are the settings that its copy has to do without.
     """
 
     name: str
@@ -122,7 +122,7 @@ class LaneStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """One of the clusters; ``unknown`` says why there are no facts of it now."""
+    """One of the clusters; ``unknown`` is the reason if there are no facts of it now."""
 
     side: Side
     cluster_id: str
@@ -131,11 +131,12 @@ class ClusterStatus:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of a link at ``at``; without lanes when the destination does not answer, or nothing was ever copied.
+    """The state of a link at ``at``; without lanes if the destination does not answer, or nothing was ever copied.
 
     ``stopped`` is why the link must not go on.
+    ``groups`` are those whose offsets follow, as they were seen last; ``groups_unknown`` says why that is not now.
     ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does. ``previous_secret`` is true as long
-    as SHARED_SECRET_PREVIOUS is set.
+    as SHARED_SECRET_PREVIOUS is set. ``heartbeat`` is the newest that came from the source, where the link writes some.
     """
 
     replicator: str
@@ -147,6 +148,9 @@ class Snapshot:
     stopped: Fault | None = None
     max_bytes_per_second: int = 0
     previous_secret: bool = False
+    groups: tuple[GroupPlan, ...] = ()
+    groups_unknown: Fault | None = None
+    heartbeat: Heartbeat | None = None
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:
@@ -169,8 +173,9 @@ class Snapshot:
         return LinkState.COPIED
 
     def only(self, topics: Collection[str]) -> "Snapshot":
-        """The snapshot of these topics alone."""
-        return replace(self, topics=tuple(topic for topic in self.topics if topic.name in topics))
+        """The snapshot of these topics alone, and of the groups that have consumed one of them."""
+        groups = tuple(group for group in self.groups if any(each.source[0] in topics for each in group.partitions))
+        return replace(self, topics=tuple(topic for topic in self.topics if topic.name in topics), groups=groups)
 
 
 def total(numbers: Iterable[_Number | None]) -> _Number | None:

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from appliance.failover.model.group_plan import GroupPlan, GroupState
 from appliance.status.model.messages import cluster_name, is_behind, problems, remarks, utc
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot, TopicStatus
 
@@ -28,6 +29,9 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
             yield _line(f"{cluster_name(cluster)}: answers")
     if snapshot.max_bytes_per_second:
         yield _line(f"bounded at {_count(snapshot.max_bytes_per_second)} bytes/s")
+    if snapshot.heartbeat:
+        way = _UNKNOWN if snapshot.heartbeat.way is None else f"{snapshot.heartbeat.way:,} ms"
+        yield _line(f"from source to destination: {way}, heartbeat of {utc(snapshot.heartbeat.at)}")
     yield from map(_line, _owners(snapshot))
     if snapshot.topics:
         yield _topics(snapshot.topics)
@@ -35,13 +39,14 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     if behind:
         yield _partitions(behind[:_PARTITIONS_MAX])
         yield from _rest(len(behind) - _PARTITIONS_MAX, "partitions")
+    yield from _groups(snapshot)
     for sentences, style in ((problems(snapshot), "red"), (remarks(snapshot), "")):
         yield from (_line(sentence, style) for sentence in sentences[:_LINES_MAX])
         yield from _rest(len(sentences) - _LINES_MAX, "lines")
 
 
 def _line(text: str, style: str = "") -> Text:
-    """A line that reads as one whatever a broker or a client put into it."""
+    """The text as one line, whatever a broker or a client put into it."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return Text(shown, style, overflow="fold")
 
@@ -52,7 +57,7 @@ def _rest(count: int, what: str) -> Iterator[Text]:
 
 
 def _owners(snapshot: Snapshot) -> Iterator[str]:
-    """Which run of the replicator has which lanes, neighbours together."""
+    """The owner of each lane, consecutive lanes of one owner together."""
     for run, group in groupby(
         snapshot.lanes, key=lambda lane: (lane.owner.run, lane.owner.host) if lane.owner else None
     ):
@@ -124,6 +129,25 @@ def _partitions(partitions: Iterable[PartitionStatus]) -> Table:
             _count(partition.rate),
             state,
         )
+    return table
+
+
+def _groups(snapshot: Snapshot) -> Iterator[RenderableType]:
+    """The number of groups that follow, and those that are not where they are at the source."""
+    if not snapshot.groups:
+        return
+    others = [group for group in snapshot.groups if group.state is not GroupState.SYNCED]
+    yield _line(f"groups: {_count(len(snapshot.groups))}, {_count(len(snapshot.groups) - len(others))} synced")
+    if others:
+        yield _group_table(others[:_PARTITIONS_MAX], snapshot.groups_unknown is None)
+        yield from _rest(len(others) - _PARTITIONS_MAX, "groups")
+
+
+def _group_table(groups: Iterable[GroupPlan], known: bool) -> Table:
+    table = _table(("group", "kind", "partitions", "lag", "state"), ("partitions", "lag"))
+    for group in groups:
+        lag = group.lag if known else None
+        table.add_row(group.name, group.kind, str(len(group.partitions)), _count(lag), group.state)
     return table
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 FIRST_DELAY = 0.25
 """First pause, in seconds."""
 LONGEST_DELAY = 5.0
-"""Longest pause, in seconds, to which they double: a returned server is noticed after it at the latest."""
+"""Longest pause, in seconds; pauses double up to it. A returned server is noticed after it at the latest."""
 
 
 class BreakerState(enum.Enum):

@@ -1,4 +1,4 @@
-"""The connections that one end carries at once, and a short queue for those that find all of its slots taken."""
+"""The limit of connections that one end carries at once, and a short queue for a free slot."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ class ConnectionLimit:
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot for as long as the block runs.
+        """Hold a slot while the block runs.
 
         Raises:
             TimedOut: none came free in time.

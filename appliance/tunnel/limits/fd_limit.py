@@ -26,7 +26,7 @@ def needed(connections_max: int) -> int:
 
 
 def raise_to_need(connections_max: int) -> None:
-    """Raise the process's limit as far as it may, and warn if that is too low for all its connections."""
+    """Raise the process's limit as far as permitted, and warn if that is too low for all its connections."""
     limit, wanted = _raise_limit(), needed(connections_max)
     if limit != resource.RLIM_INFINITY and limit < wanted:
         fields = {"limit": limit, "needed": wanted, "connections": connections_max}
@@ -34,7 +34,7 @@ def raise_to_need(connections_max: int) -> None:
 
 
 def _raise_limit() -> int:
-    """Raise the soft limit to the hard one, which needs no privilege; the limit that holds now."""
+    """Raise the soft limit to the hard one, which needs no privilege; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,15 +1,15 @@
-"""Limits of connections without a proved identity: at once, and in a second.
+"""Limits of unauthenticated connections: at once, and in a second.
 
-They are counted apart from the connections that are carried, so that thousands of idle connections take no slot from a
-peer that proves itself. Each address has a share, and all of them together have a limit, outside of
-which the shares of the expected addresses lie: strangers from many addresses cannot take them. Expected is the address
-that the settings name, and the one from which the peer proved itself last: inside SSH that is the SSH server's.
+They are counted apart from carried connections, so that thousands of idle connections take no slot from an
+authenticated peer. Each address has a share, and all together have a limit. The shares of the expected addresses lie
+outside of this limit, so strangers from many addresses cannot use them up. Expected are the peer's address in the
+settings, and the address from which the peer last authenticated: inside SSH, the SSH server's.
 
-Over a limit the newest takes the place of the oldest that has sent nothing yet (``first_flight_reader``): a peer proves
-itself with its first bytes, so that idle connections keep none out. Over a rate a connection is reset before
-anything is made for it.
+Over a limit, the newest connection replaces the oldest that has sent nothing yet (``first_flight_reader``): a peer
+authenticates with its first bytes, so idle connections keep no peer out. Over a rate, a connection is reset before
+anything is created for it.
 
-The client never comes near its share: it shakes hands on ``HANDSHAKES_AT_ONCE`` connections at a time.
+The client stays far below its share: it makes ``HANDSHAKES_AT_ONCE`` handshakes at a time.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ EXPECTED_A_SECOND, OTHERS_A_SECOND = 2000.0, 500.0
 
 
 class Room(enum.Enum):
-    """The room for one more from an address: free, full for that address, or full for all others."""
+    """The room for another connection from an address: free, full for that address, or full for all others."""
 
     FREE = enum.auto()
     ONE_FULL = enum.auto()
@@ -79,7 +79,7 @@ class RateLimit:
 
 
 class PendingHandshakes:
-    """Counts them, and logs when a crowd comes and when it has gone, not each one.
+    """Counts unauthenticated connections, and logs when a crowd begins and ends.
 
     Args:
         expected: the peer's addresses by the settings.
@@ -109,7 +109,7 @@ class PendingHandshakes:
         self._refused = 0
 
     def expects(self, address: str) -> bool:
-        """True for an address from which the peer comes."""
+        """True for an address of the peer."""
         return address in self._named or (address == self._proved and bool(address))
 
     def proved(self, address: str) -> None:
@@ -120,20 +120,20 @@ class PendingHandshakes:
             self._proved = address
 
     def room(self, address: str) -> Room:
-        """The room for one more from ``address``."""
+        """The room for another connection from ``address``."""
         if self._present[address] >= self._limit_of_one:
             return Room.ONE_FULL
         return Room.FREE if self.expects(address) or self._others() < self._limit else Room.ALL_FULL
 
     def in_time(self, address: str) -> bool:
-        """True if one more from ``address`` is within its rate, of which it takes its part then."""
+        """True if a connection from ``address`` is within its rate, which then counts it."""
         return self._rates.get(address, self._others_rate).admits()
 
     def refused(self, address: str) -> None:
-        """Count and log one more from ``address`` that is not let in, or takes the place of another."""
+        """Count and log a connection from ``address`` that is refused, or replaces another."""
         if not self._refused:
             log.warning(
-                "connections refused: too many have not proved who they are; let the firewall admit the peer alone",
+                "connections refused: too many are unauthenticated; let the firewall admit only the peer",
                 extra={"fields": {"peer": address, "from_it": self._present[address], "in_all": self._present.total()}},
             )
         self._refused += 1
@@ -141,7 +141,7 @@ class PendingHandshakes:
 
     @contextlib.contextmanager
     def present(self, address: str) -> Iterator[None]:
-        """Count one from ``address`` for as long as the block runs."""
+        """Count a connection from ``address`` while the block runs."""
         self.arrived(address)
         try:
             yield
@@ -149,11 +149,11 @@ class PendingHandshakes:
             self.left(address)
 
     def arrived(self, address: str) -> None:
-        """Count one more from ``address``, until it has ``left``."""
+        """Count a connection from ``address``, until it has ``left``."""
         self._present[address] += 1
 
     def left(self, address: str) -> None:
-        """Count one from ``address`` no more: it has proved itself, or is gone."""
+        """Stop counting a connection from ``address``: it is authenticated, or closed."""
         self._present[address] -= 1
         if not self._present[address]:
             del self._present[address]

@@ -1,13 +1,13 @@
 """The targets that the source VM dials: pure decisions, so that it is never an open proxy.
 
-Two questions, asked in this order: is the *name* on the allow-list (before it is resolved, so that no client makes the
-source VM ask for names), and may the *addresses* that it resolves to be dialled. One forbidden address refuses them
-all: a name that resolves to a broker and to this VM's own loopback at once is an attack (DNS rebinding) or a mistake,
-never a cluster.
+Two checks, in this order: the *name* must be on the allow-list (before it is resolved, so that no client makes the
+source VM query names), and the *addresses* that it resolves to must be allowed. One forbidden address refuses the
+target: a name that resolves to a broker and to this VM's own loopback at once is an attack (DNS rebinding) or a
+mistake, never a cluster.
 
-An IPv6 address may lead to an IPv4 host. Where such a way is in use today (an IPv4-mapped address, the translators of
-IPv6-only networks) the IPv4 address is judged as well as the outer one. Deprecated ways are refused whole: the
-address does not show which host forwards such a packet, and to which.
+An IPv6 address may lead to an IPv4 host. For mechanisms in use today (IPv4-mapped addresses, the translators of
+IPv6-only networks), both the IPv4 address and the outer one are checked. Deprecated mechanisms are refused: the address
+does not show which host forwards the packet, and to which host.
 """
 
 import ipaddress
@@ -63,7 +63,7 @@ _LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
 
 
 def check_target(target: Target, settings: TunnelSettings) -> None:
-    """Let a target on the allow-list pass.
+    """Check that a target is on the allow-list.
 
     Raises:
         TargetRefused: it isn't there.
@@ -93,9 +93,9 @@ def dialable(target: Target, addresses: Sequence[str], settings: TunnelSettings)
 
 
 def _forbidden(address: _Address, settings: TunnelSettings) -> str | None:
-    """The reason why no broker lives there; None where one may, also because the settings name just such a network.
+    """The reason why no broker can have this address; None if one can, or if the settings name such a network.
 
-    A network around the forbidden one, such as 0.0.0.0/0, does not permit it.
+    A larger network, such as 0.0.0.0/0, does not permit a forbidden one inside it.
     """
     for kind, forbidden in _FORBIDDEN_NETWORKS:
         if address in forbidden and not any(

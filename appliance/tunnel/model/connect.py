@@ -8,11 +8,11 @@ says in one line what is wrong; the status says whose error it is, in both direc
 
     400 PeerError    403 TargetRefused    404 NameUnresolved    502 Unreachable    504 TimedOut
 
-The server is strict, since the only client it serves is ours. The head is bounded, and byte for byte the one that our
-client writes for that target: no other header, no other spelling, no body, nothing behind it before the answer. So
-there is nothing that another reader of HTTP could take for another request (request smuggling).
+The server is strict, because it serves only our client. The head is bounded, and must equal byte for byte the one that
+our client writes for that target: no other header or spelling, no body, no bytes after it before the answer. So no
+other reader of HTTP could see another request in it (request smuggling).
 
-The Date (RFC 9110, section 6.6.1) is how the two VMs' clocks are compared; nothing else is made of it.
+The Date (RFC 9110, section 6.6.1) serves only to compare the two VMs' clocks.
 """
 
 import email.utils

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from appliance.errors import ApplianceError, IdentityRefused, NameUnresolved, PeerError, TargetRefused
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds up to which the buckets of a histogram reach; one more takes the rest."""
+"""Upper bounds of a histogram's buckets, in seconds; one more bucket takes the rest."""
 
 
 class Refusal(enum.StrEnum):
@@ -57,7 +57,7 @@ class Histogram:
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
-        """Observe how long the block takes, unless it fails."""
+        """Observe the duration of the block, unless it fails."""
         began = time.monotonic()
         yield
         self.observe(time.monotonic() - began)

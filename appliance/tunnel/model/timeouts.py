@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 DRAIN_SECONDS = 5.0
-"""Longest time of connections after the stop, in seconds: less than the ten after which Docker kills."""
+"""Longest time of connections after the stop, in seconds; Docker kills after ten."""
 
 
 @dataclass(frozen=True, slots=True)

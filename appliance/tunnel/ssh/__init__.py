@@ -1,9 +1,9 @@
-"""SSH as a carrier: the way to the tunnel server where only port 22 of a bastion, or of the source VM, is open.
+"""SSH as a carrier of the tunnel, if only port 22 of a bastion or of the source VM is open.
 
     connection -> channel of one SSH connection -> sshd of a bastion or of the source VM -> tunnel server
 
-Inside each channel runs what runs without SSH: the same TLS, the same identity, the same CONNECT. So the SSH server
-sees ciphertext only, cannot stand in for the source VM, and the source VM's end knows nothing of SSH.
+Inside each channel, the TLS, the identity and the CONNECT are the same as without SSH. So the SSH server sees only
+ciphertext and cannot impersonate the source VM, and the source VM's end does not know about SSH.
 
 - ``options``: algorithms, the key and the pinned host keys, and when a dead server is noticed;
 - ``errors``: asyncssh's errors in the appliance's own words;

@@ -1,4 +1,4 @@
-"""The one SSH connection, made when it is first needed, and again when it was lost; and the channels in it."""
+"""The one SSH connection, made on first use and again after a loss, and its channels."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ class SshCarrier:
         self._closing = False
 
     async def login(self) -> None:
-        """Make the SSH connection, unless it stands.
+        """Make the SSH connection, unless there is one.
 
         Raises:
             SshUnreachable, NoSshServer, HostKeyDiffers, LoginRefused: as they say.
@@ -87,7 +87,7 @@ class SshCarrier:
             await task.result().wait_closed()
 
     async def _connection(self) -> asyncssh.SSHClientConnection:
-        """The one connection, which all who ask for it while it is being made wait for together."""
+        """The one connection; while it is being made, all callers wait for it together."""
         if self._connecting is None or _is_over(self._connecting):
             self._connecting = asyncio.create_task(self._connect(), name="tunnel's SSH connection")
         return await asyncio.shield(self._connecting)
@@ -140,7 +140,7 @@ class SshCarrier:
 
 
 class _Owner(asyncssh.SSHClient):
-    """Passes on that the connection is over, if it ever stood."""
+    """Reports the end of the connection, if it was ever established."""
 
     def __init__(self, lost: Callable[[Exception | None], None]) -> None:
         self._lost = lost

@@ -1,7 +1,7 @@
 """The login to an SSH server: modern algorithms only, by a key, to a host whose key is pinned.
 
-Nothing of the machine's user is read: no ``~/.ssh/config``, no default keys, no agent, no ``known_hosts``. Everything
-that the server could ask of a client, or offer it, but ``direct-tcpip`` channels is off.
+No files of the user are read: no ``~/.ssh/config``, default keys, agent or ``known_hosts``. All features of a client
+except ``direct-tcpip`` channels are off.
 """
 
 import getpass
@@ -94,7 +94,7 @@ def _read(variable: str, path: Path, read: Callable[[Path], _T]) -> _T:
 
 
 def _name_this_user(name: str) -> None:
-    """Give a name to a process's user who has none, as in many a container: asyncssh asks for it, and has no use."""
+    """Name the process's user if it has no name, as in many containers: asyncssh asks for it without need."""
     try:
         getpass.getuser()
     except (KeyError, OSError):

@@ -1,7 +1,7 @@
-"""A channel of an SSH connection as a transport of asyncio's, so that what runs over TCP runs in it unchanged.
+"""A channel of an SSH connection as a transport of asyncio's, so that code for TCP runs in it unchanged.
 
-SSH has no reset: an abort closes the channel, and the SSH server closes its TCP connection to the tunnel server in the
-regular way. TLS inside tells a cut from a regular end.
+SSH has no reset: an abort closes the channel, and the SSH server closes its TCP connection to the tunnel server
+normally. The TLS inside distinguishes a cut from a regular end.
 
 A channel may have a window of bytes under way (RFC 4254, section 5.2), which bounds its throughput, a window for each
 round trip, and the bytes that wait in this process for a client that does not read. The first channels get much, and
@@ -91,7 +91,7 @@ class SshTransport(asyncio.Transport):
         self._channel.set_write_buffer_limits(high, low)
 
     def pause_reading(self) -> None:
-        """Deliver no more: the server's window will close."""
+        """Stop delivering: the server's window will close."""
         self._paused = True
         self._channel.pause_reading()
 

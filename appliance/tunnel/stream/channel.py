@@ -1,9 +1,9 @@
-"""One connection as the relay sees it: bytes arrive, bytes leave, and each direction ends on its own.
+"""A connection as the relay uses it: bytes arrive and leave, and each direction ends on its own.
 
 A channel delivers to its receiver. At first that is its own inbox, from which ``receive`` takes the bytes of a
 conversation with the peer (the CONNECT head): reading pauses after every delivery, so that the inbox holds one read at
-most. Then ``attach`` puts the relay in its place, and bytes go on from callback to callback without a task or a queue
-between.
+most. Then ``attach`` replaces the inbox by the relay, and bytes pass from callback to callback without a task or a
+queue.
 
 The carrier of the bytes is a subclass's: a transport of asyncio's (``tcp_channel``), with TLS inside it
 (``tls_channel``).

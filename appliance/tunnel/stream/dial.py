@@ -1,4 +1,4 @@
-"""From an address to a channel."""
+"""Dial an address; the result is a channel."""
 
 import asyncio
 import os

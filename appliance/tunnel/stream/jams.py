@@ -1,10 +1,10 @@
-"""Resets jammed connections before what they hold exceeds the memory that a container has for them.
+"""Reset jammed connections before their bytes exceed the container's memory for them.
 
-The bytes that wait in this process have a budget of their own (``memory``). The kernel's buffers have no bound but one
-for each socket, some MiB, and count as the container's too: a peer that reads fast until they have grown, and then no
-more, makes a few hundred connections hold gigabytes. Smaller buffers would cost every long line its speed. So all that
-is held is summed up now and then; beyond ``HELD_MAX`` the jammed ones are reset, those that hold most first. A
-connection whose bytes move is not: the kernel itself gives it smaller buffers when memory is short.
+The bytes that wait in this process have a budget of their own (``memory``). The kernel's buffers count as the
+container's memory too, but are bounded only for each socket, at some MiB: if a peer reads fast until they have grown,
+and then stops, a few hundred connections hold gigabytes. Smaller buffers would slow every long line down. So the held
+bytes are summed up regularly; beyond ``HELD_MAX`` the jammed connections are reset, the largest first. A connection
+whose bytes move is kept: the kernel gives it smaller buffers when memory is short.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""From a bound port to connections.
+"""Listen on a port and accept connections.
 
 Connections are accepted here rather than by asyncio's server, for two reasons. A connection that ``admits`` refuses is
-reset before anything is made for it, TLS least of all, so that a flood costs little. And when descriptors run out, the
-log names the change to make in one line.
+reset before anything is created for it, above all TLS, so a flood costs little. And when descriptors run out, the log
+names the remedy in one line.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """The memory that connections hold: bytes that wait in this process to be sent, and the kernel's buffers.
 
-A connection whose receiver does not take what comes (it is *jammed*) keeps one read here for each direction. Reads are
-large, for speed, and there may be thousands of jammed connections; so the size of a read follows from the free part of
-one budget. It is the dynamic threshold of switches that share one memory (Choudhury and Hahne, IEEE/ACM Transactions on
-Networking 6(2), 1998): a late connection gets little of a full memory, and none needs to know how many share it.
+A *jammed* connection, whose receiver does not read, keeps one read here for each direction. Reads are large, for speed,
+and there may be thousands of jammed connections. So the size of a read depends on the free part of one budget. It is
+the dynamic threshold of switches that share one memory (Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2),
+1998): a late connection gets little of a full memory, and none needs to know how many share it.
 
 Only Linux shows the size of a connection's buffers; on other systems it counts as 0.
 """
@@ -47,7 +47,7 @@ class ReadBudget:
 
 
 READ_BUDGET = ReadBudget()
-"""That of this process, which has one event loop."""
+"""The memory of this process, which has one event loop."""
 
 
 def memory_of(connection: socket.socket) -> int:

@@ -45,7 +45,7 @@ class RelaySummary:
     end: End
 
     def fields(self) -> dict[str, object]:
-        """The same for a log line."""
+        """The result as fields of a log line."""
         return {**dataclasses.asdict(self), "seconds": round(self.seconds, 3), "end": self.end.value}
 
 

@@ -1,7 +1,7 @@
 """A channel over TCP, or over another transport of asyncio's.
 
-It is built on asyncio's protocols rather than its streams because a stream copies every byte twice more, and because
-TLS can be ended in one direction only below them (see ``tls_channel``).
+It uses asyncio's protocols rather than its streams: a stream copies every byte twice more, and one direction of TLS can
+be ended only below streams (see ``tls_channel``).
 
 All channels of the process share one budget of bytes that wait to be sent (see ``memory``): a congested channel stops
 its source, so that one read waits at most beyond its mark, and reads become smaller when much waits.
@@ -135,7 +135,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio: the connection stands."""
+        """Called by asyncio: the connection is established."""
         self._transport = cast("asyncio.Transport", transport)
         few = len(open_channels) < FREE
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH if few else 0)

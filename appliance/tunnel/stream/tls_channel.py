@@ -1,4 +1,4 @@
-"""A channel with TLS inside: it sends and receives plaintext, and still each direction ends on its own."""
+"""A channel with TLS inside: it sends and receives plaintext, and each direction still ends on its own."""
 
 import asyncio
 import ssl
@@ -102,7 +102,7 @@ class TlsChannel(TcpChannel):
         if not self._answered:
             self._fail(HelloUnanswered("hung up on our TLS hello without a word"))
         elif not self._tls.ended:
-            self._fail(Unreachable("connection lost: closed without TLS's goodbye"))
+            self._fail(Unreachable("connection lost: closed without TLS's close_notify"))
 
     def _fail(self, error: ApplianceError) -> None:
         super()._fail(error)
@@ -120,5 +120,5 @@ class TlsChannel(TcpChannel):
 
 
 def client_channel(known: Known, ahead: float = 0.0) -> TlsChannel:
-    """A client's channel, whose first flight proves what is ``known``, as of a clock so many seconds ``ahead``."""
+    """A client's channel, whose first flight proves the ``known`` secret, by a clock ``ahead`` seconds fast."""
     return TlsChannel(known.context, wire=ClientWire(known.tokens, time.time() + ahead))

@@ -1,7 +1,7 @@
 """The alignment of two logs that begin at different records.
 
-Retention takes the beginning of the source's log, or of the copy's, or the copy was never asked for it; offsets do not
-correspond, and no state of the replicator says what would. So one side's first records, its *anchor*, are searched on
+Retention removes the beginning of the source's log or of the copy's, or the copy begins later by its settings. Offsets
+do not correspond, and no state of the replicator is used. So one side's first records, its *anchor*, are searched on
 the other side. A single record will not do: a producer may write the same one many times within a millisecond, and a
 log may begin amid those. The anchor is all that comes first with one timestamp, and the first record with another:
 where times do not run backwards, there is one place for it. A log of one time alone is no complete anchor; of several
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from appliance.kafka.records.records import Record
 
 ANCHOR_RECORDS = 1000
-"""An anchor is cut off here."""
+"""Largest number of records in an anchor."""
 
 _TIMESTAMP = struct.Struct(">q")
 

@@ -8,9 +8,9 @@ The digest is SHA-256 over the source's batches whose last record was compared, 
 
     codec u8 | baseTimestamp i64 | maxTimestamp i64 | recordsCount u32 | records, as they lie in the log
 
-It depends on the source's log alone, so two verifications of one range have one digest if, and only if, the source
-held the same; and each of them has compared the destination with that. A digest over records in a canonical form could
-be had from either side by anybody, but would cost the decoding of every record, five times the rest.
+It depends on the source's log only, so two verifications of one range have the same digest if, and only if, the source
+held the same bytes; each of them has compared the destination with these. A digest over records in a canonical form
+could be computed from either side, but would require decoding every record, at five times the cost of the rest.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _AHEAD = 100
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first record of each side that are not the same, and what that looks like."""
+    """The first differing record of each side, and the kind of the difference."""
 
     source_offset: int
     destination_offset: int
@@ -38,7 +38,7 @@ class Difference:
 
 
 class Comparison:
-    """Takes from both streams what is equal."""
+    """Compares two streams, and removes equal records from both."""
 
     def __init__(self, source: Stream, destination: Stream) -> None:
         self._source = source
@@ -48,7 +48,7 @@ class Comparison:
 
     @property
     def digest(self) -> str:
-        """The digest of all that was compared so far; the module's docstring says what it covers."""
+        """The digest of the records compared so far, as the module's docstring defines it."""
         return self._digest.hexdigest()
 
     def advance(self) -> Difference | None:

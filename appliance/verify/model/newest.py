@@ -1,8 +1,8 @@
 """The comparison of a compacted topic: the newest record of each key.
 
-Compaction removes older records of a key whenever it likes, on each side at its own time, and a tombstone too, once it
-is old enough. So of each key the newest record counts, and a tombstone counts as no record; order between keys is not
-compared, nor are records without a key, which compaction removes.
+Compaction removes older records of a key, and old tombstones, at different times on each side. So only the newest
+record of each key counts, and a tombstone counts as no record. The order between keys is not compared, nor are records
+without a key, which compaction removes.
 
 A table holds ``KEYS_MAX`` keys at most. When there are more, it keeps to a *share* of them, the keys whose fingerprint
 is below a bound, and both sides are read again for the next share.

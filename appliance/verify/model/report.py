@@ -1,4 +1,4 @@
-"""A verification as the user sees it: a table with remarks below it, or JSON."""
+"""The report of a verification: a table with remarks below it, or JSON."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ _DIGEST_SHOWN = 16
 
 @dataclass(frozen=True, slots=True)
 class VerificationReport:
-    """All verdicts of one run; the clusters by their ids, the times as ISO 8601 in UTC."""
+    """The verdicts of one run; clusters by their ids, times as ISO 8601 in UTC."""
 
     source: str
     destination: str
@@ -27,7 +27,7 @@ class VerificationReport:
         return all(verdict.state.well for verdict in self.verdicts)
 
     def as_json(self) -> str:
-        """One JSON object; each partition's has all fields of its ``Verdict``."""
+        """The report as a JSON object; each partition has all fields of its ``Verdict``."""
         return json.dumps(
             {
                 "source": self.source,

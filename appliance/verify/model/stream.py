@@ -1,4 +1,4 @@
-"""One side of a partition: committed batches in order, taken whole where that will do, else record by record."""
+"""One side of a partition: committed batches in order, taken whole if possible, or record by record."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -86,7 +86,7 @@ class Stream:
         return self._batches[0] if self._batches and not self._taken else None
 
     def contents(self, decode: Decode) -> Contents | None:
-        """All records of the next batch, those that are taken too; decoded once."""
+        """The records of the next batch, including taken ones; decoded once."""
         if decode not in self._decoded:
             self._decoded[decode] = decode(self._batches[0])
         return self._decoded[decode]

@@ -28,12 +28,12 @@ def patch() -> None:
 
 
 def is_positions(partition: Partition) -> bool:
-    """Whether it is one of the positions topic, or of the registry: nothing is copied there."""
-    return partition[0].endswith(".positions") or partition[0] == REGISTRY
+    """True for partitions of the positions topic, of the maps and of the registry, which hold no copies."""
+    return partition[0].endswith((".positions", ".offsets")) or partition[0] == REGISTRY
 
 
 def has_copies(partitions: Iterable[Partition]) -> bool:
-    """Whether a transaction that writes there copies anything."""
+    """True if a transaction that writes there copies anything."""
     return not all(is_positions(partition) for partition in partitions)
 
 

@@ -169,9 +169,9 @@ def _loss_overlooked() -> None:
     examine_copies, offsets = admission.examine_copies, writer._offsets
 
     async def examine(
-        cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], producer_id: int
+        cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], *further: Any
     ) -> CopyEnds:
-        return await examine_copies(cluster, metadata, dict.fromkeys(copies), producer_id)
+        return await examine_copies(cluster, metadata, dict.fromkeys(copies), *further)
 
     async def wherever(sent: writer._Sent) -> dict[Partition, int]:
         return await offsets(sent._replace(bases={}))

@@ -1,4 +1,4 @@
-"""How the suite reaches into a replicator that knows nothing of it: by environment variables, and by files.
+"""Switches with which the suite controls a replicator: environment variables and files.
 
 Python imports ``sitecustomize`` at its start, if a directory of PYTHONPATH has one; Spark hands PYTHONPATH on to its
 Python workers. Ours has one, which patches the process before any of the appliance is imported.
@@ -19,7 +19,7 @@ _SITE = Path(__file__).parent / "site"
 
 
 class CrashPoint(enum.Enum):
-    """Where a lane's process can die within a transaction."""
+    """The points of a transaction at which a lane's process can die."""
 
     FETCHED = "after fetch"
     PARTITIONS_ADDED = "after AddPartitions"
@@ -48,7 +48,7 @@ def arm(directory: Path, point: CrashPoint, note: Path | None = None) -> Path:
 
 
 def armed(point: CrashPoint) -> bool:
-    """Whether the next process that comes there is asked to die."""
+    """True if the next process that reaches the point should die."""
     return _crash_file(Path(os.environ[_DIRECTORY]), point).exists()
 
 

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 
 
 def addresses(gateway: JavaGateway, name: str) -> list[str]:
-    """What java.net.InetAddress says; nothing for a name that it does not know."""
+    """The addresses from java.net.InetAddress; none for an unknown name."""
     try:
         return sorted(found.getHostAddress() for found in gateway.jvm.java.net.InetAddress.getAllByName(name))
     except Py4JJavaError as error:

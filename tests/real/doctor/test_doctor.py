@@ -1,6 +1,5 @@
 """A diagnosis of a real path, whole first, then broken at one step of the brokers' after the other."""
 
-import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +22,7 @@ from tests.support.administration import denied, permit
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
 from tests.support.link import GRAPE, ORANGE, Link, faults, lines, link
 from tests.support.patience import PATIENCE
-from tests.support.rows import read_rows
+from tests.support.rows import read_rows, until_rows
 from tests.support.scripted_broker import scripted_broker
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -36,6 +35,7 @@ LIMITED = {
     "DESTINATION_API_SECRET": WRITER.secret.reveal(),
 }
 POSITIONS = "replicator-orange.positions"
+OFFSETS = "replicator-orange.offsets"
 DOMAIN, OTHER_DOMAIN = "orange.vpc.example", "melon.vpc.example"
 NAMES = {
     f"alias.{DOMAIN}": IPv4Address("127.0.4.1"),
@@ -68,7 +68,8 @@ def permit_what_is_needed(on: Link) -> None:
     permit(on.orange, READER, kind.TOPIC, "orders", op.READ, op.DESCRIBE_CONFIGS)
     copy = (op.CREATE, op.WRITE, op.DESCRIBE_CONFIGS, op.ALTER_CONFIGS)
     permit(on.grape, WRITER, kind.TOPIC, "orders", *copy)
-    permit(on.grape, WRITER, kind.TOPIC, POSITIONS, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
+    for own in (POSITIONS, OFFSETS):
+        permit(on.grape, WRITER, kind.TOPIC, own, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
     permit(on.grape, WRITER, kind.TOPIC, REGISTRY, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
     for transactional_id in ("replicator-orange.", REGISTRY):
         permit(on.grape, WRITER, kind.TRANSACTIONAL_ID, transactional_id, op.WRITE, op.DESCRIBE)
@@ -126,7 +127,7 @@ async def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether
         table = "\n".join(lines(broken))
     assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 20)
     assert {"step", "verdict", "seconds", "detail", "change"} == set(answer["steps"][0])
-    assert "the path breaks at: tunnel port" in table
+    assert "the path fails at: tunnel port" in table
     assert "start `appliance source` on this VM" in table
     assert not [secret for secret in path.secrets if secret in table + str(answer)]
 
@@ -230,6 +231,7 @@ async def test_a_regex_that_matches_nothing_is_told(path: Link) -> None:
         (ResourceType.TOPIC, POSITIONS, AclOperation.CREATE, "destination: create"),
         (ResourceType.TOPIC, "orders-eu", AclOperation.WRITE, "destination: write"),
         (ResourceType.TOPIC, POSITIONS, AclOperation.WRITE, "destination: write"),
+        (ResourceType.TOPIC, OFFSETS, AclOperation.WRITE, "destination: write"),
         (ResourceType.TOPIC, REGISTRY, AclOperation.CREATE, "destination: create"),
         (ResourceType.TOPIC, REGISTRY, AclOperation.WRITE, "destination: write"),
         (ResourceType.TRANSACTIONAL_ID, REGISTRY, AclOperation.DESCRIBE, "destination: transactions"),
@@ -272,9 +274,7 @@ async def test_a_copy_that_must_not_be_written_is_named_and_keeps_no_other_from_
                     path.produce(topic, 10)
                 refused = await replicator.wait_for_line("TOPIC_AUTHORIZATION_FAILED", PATIENCE)
                 assert "orders.copy-0" in refused
-                async with asyncio.timeout(PATIENCE):
-                    while len(await asyncio.to_thread(read_rows, path.grape, "orders-eu.copy", 0)) < 10:
-                        await asyncio.sleep(0.1)
+                await until_rows(path.grape, "orders-eu.copy", 10)
         assert read_rows(path.grape, "orders.copy", 0) == []
     finally:
         delete_topics(path, path.topics(path.grape))
@@ -348,8 +348,4 @@ async def test_a_replicator_with_the_rights_it_needs_is_not_disturbed(path: Link
 
 
 async def until_copied(on: Link, count: int) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while "orders.copy" not in on.topics(on.grape):
-            await asyncio.sleep(0.1)
-        while len(await asyncio.to_thread(read_rows, on.grape, "orders.copy", 0)) < count:
-            await asyncio.sleep(0.1)
+    await until_rows(on.grape, "orders.copy", count)

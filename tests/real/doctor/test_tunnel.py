@@ -37,7 +37,7 @@ SILENCE = 0.3
 
 
 def variables(port, **changed):
-    """Of a link on loopback whose clusters are away."""
+    """The settings of a link on loopback whose clusters are away."""
     away = {
         "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
         "TUNNEL_LISTEN": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""What a leader may say of a source's log, and what an older one may not (KIP-320)."""
+"""The leader epoch in requests to the source: its newest leader is believed, an older one is not (KIP-320)."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ class Reading:
                     self.position = chunk.next_offset
 
     async def until_stopped(self) -> PartitionStopped:
-        """Why it cannot be read on; nothing was read before."""
+        """The reason why reading cannot go on; nothing was read before."""
         async with asyncio.timeout(PATIENCE):
             while not (stopped := self.reader.stopped(self.ready)):
                 await self.ready.wait()

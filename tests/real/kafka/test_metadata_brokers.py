@@ -1,4 +1,4 @@
-"""Which broker a cluster's metadata are asked of."""
+"""The choice of the broker that is asked for metadata."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What a link remembers of itself, on real brokers: how it was made, and that it is refused when that does not hold."""
+"""The link record on real brokers, and the refusal of a link that does not fit it."""
 
 import asyncio
 import dataclasses

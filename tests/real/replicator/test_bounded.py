@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.replicator.read.allowance import Allowance
+from appliance.replicator.read.buffer_budget import Allowance
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce

@@ -1,4 +1,4 @@
-"""Whose a lane is, on real brokers: who has it writes, who had it finds out, and nothing is lost between them."""
+"""The ownership of a lane, on real brokers: the owner writes, the former owner is fenced, and nothing is lost."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from kio.schema.types import TransactionalId
 from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.transactions import add_partitions
-from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.states import LaneState
 from appliance.replicator.write import lane
@@ -41,7 +41,7 @@ async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: 
 
 
 async def transaction_state(coordinator: BrokerConnection, transactional_id: str) -> str:
-    """What a coordinator says of a transaction."""
+    """A coordinator's description of a transaction."""
     request = DescribeTransactionsRequest(transactional_ids=(TransactionalId(transactional_id),))
     (found,) = (await coordinator.call(request, DescribeTransactionsResponse)).transaction_states
     return found.transaction_state
@@ -57,7 +57,7 @@ async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair
         coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
         assert lane._writer is not None
         producer, copy = lane._writer.producer, (pair.naming.destination(topic), 0)
-        await retry_while_busy(lambda: add_partitions(coordinator, producer, [copy]), {"CONCURRENT_TRANSACTIONS"})
+        await retry_while_busy(lambda: add_partitions(coordinator, producer, [copy]), is_completing)
         async with asyncio.timeout(PATIENCE):
             while await transaction_state(coordinator, producer.transactional_id) != "CompleteAbort":
                 await asyncio.sleep(0.05)
@@ -89,11 +89,11 @@ async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) 
         await one.prepare()
         await other.prepare()
         for ours, theirs in zip(one.runners[::2], other.runners[::2], strict=True):
-            await ours._start()
-            await theirs._start()
+            await ours.lane.start()
+            await theirs.lane.start()
         for ours, theirs in zip(one.runners[1::2], other.runners[1::2], strict=True):
-            await theirs._start()
-            await ours._start()
+            await theirs.lane.start()
+            await ours.lane.start()
 
         async def one_has_stopped() -> None:
             while not any(_has_stopped(engine) for engine in (one, other)):
@@ -118,7 +118,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
         (runner,) = older.runners
         running = asyncio.create_task(runner.run(asyncio.Event()), name="older")
         await newer.copy_all()
-        look = runner.lane.owner
+        look = runner.lane._find_owner
 
         async def look_slowly() -> Owner | None:
             monkeypatch.undo()
@@ -128,7 +128,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
                 await asyncio.sleep(0.02)
             return owner
 
-        monkeypatch.setattr(runner.lane, "owner", look_slowly)
+        monkeypatch.setattr(runner.lane, "_find_owner", look_slowly)
         await asyncio.wait_for(running, PATIENCE)
         assert runner.lane.state is LaneState.FENCED
         await newer.copy_all()

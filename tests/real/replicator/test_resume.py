@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def unheard(_: str) -> None:
-    """Where nobody listens."""
+    """Ignore a line of output."""
 
 
 async def test_case_17_resume_from_latest_leaves_partitions_alone_that_have_not_stopped(pair: Pair) -> None:

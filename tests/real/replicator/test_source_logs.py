@@ -1,17 +1,17 @@
-"""What a source's log can hold, and what can become of it, on real brokers."""
+"""The contents and changes of a source's log, on real brokers."""
 
 import asyncio
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from appliance.kafka.records.batch import SEQUENCES
 from appliance.link.client.writer import Writer
 from appliance.replicator.write import lane
 from testbed.cluster import Cluster
 from tests.support.administration import COMPACTED, configure
-from tests.support.engine import Pair
+from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import SOON, end
@@ -72,7 +72,7 @@ class NearTheEnd(dict[tuple[str, int], int]):
     """
 
     def get(self, partition: tuple[str, int], _: object = None) -> int:
-        return super().get(partition, 0 if partition[0].endswith(".positions") else SEQUENCES - 120)
+        return super().get(partition, 0 if partition[0].endswith((".positions", ".offsets")) else SEQUENCES - 120)
 
 
 async def test_a_batch_that_is_damaged_on_the_sources_disk_is_never_forwarded(pair: Pair) -> None:
@@ -100,19 +100,30 @@ async def test_a_topic_that_is_made_anew_between_two_fetches_is_not_read_on(pair
         pair.delete(topic)
         pair.topic("anew-soon")
         produce(pair.producer(), topic, 50)
+        told = asyncio.create_task(until_told(engine, f"{topic}-0 at its leader"))
+        await engine.copy_until(told)
+        await engine.assign()
         assert "deleted and made anew" in str(await engine.until_stopped(topic))
     assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 10
 
 
+async def until_told(engine: Engine, subject: str) -> None:
+    while subject not in engine.faults:
+        await asyncio.sleep(0.05)
+
+
 def visible(cluster: Cluster, topic: str) -> int:
-    """How many records a consumer sees."""
+    """The number of records that a consumer sees."""
     reading = {"group.id": "v", "enable.partition.eof": True, "fetch.wait.max.ms": SOON}
     consumer = Consumer({**cluster.client_configuration(), **reading})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         count = 0
-        while (message := consumer.poll(PATIENCE)) is not None and message.error() is None:
-            count += 1
+        while (message := consumer.poll(PATIENCE)) is not None:
+            error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                break
+            count += error is None
         return count
     finally:
         consumer.close()

@@ -38,7 +38,7 @@ class Reading:
         self._reader.read(replica, position, -1, self.ready, Limits())
 
     async def take(self) -> None:
-        """What has arrived follows, for each partition, what was taken before."""
+        """Require that each partition's batches follow those that were taken before."""
         await self.ready.wait()
         self.ready.clear()
         for chunk in self._reader.take(self.ready, 10_000):

@@ -19,7 +19,6 @@ from appliance.kafka.client.configs import configs, try_describe
 from appliance.link.model.topic_configs import left_out, positions_topic
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.settings.target import Target
-from appliance.settings.values import Start, TopicSettings
 from tests.support.administration import configuration, configure
 from tests.support.doctor import assert_breaks_at, diagnosis, finding
 from tests.support.engine import Engine, Pair
@@ -87,7 +86,7 @@ async def between(
 
 def discovery(engine: Engine, replication_factor: int = 1) -> TopicDiscovery:
     naming = engine.pair.naming
-    topics = TopicSettings(naming.included.pattern, naming.suffix, "", Start.EARLIEST, replication_factor)
+    topics = replace(engine.discovery().topics, replication_factor=replication_factor)
     return TopicDiscovery(engine.source, engine.destination, naming, topics)
 
 

@@ -59,7 +59,7 @@ async def get(server: Target, path: str, method: str = "GET") -> tuple[int, byte
 
 
 async def raw(server: Target, request: bytes) -> bytes:
-    """All that comes back for these bytes."""
+    """The whole response to these bytes."""
     reader, writer = await asyncio.open_connection(server.host, server.port)
     try:
         with contextlib.suppress(ConnectionError):

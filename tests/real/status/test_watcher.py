@@ -1,4 +1,4 @@
-"""What the console says of real clusters, looked at while and after an engine copies between them."""
+"""The console's view of real clusters, during and after a copy by an engine."""
 
 import asyncio
 import contextlib

@@ -39,14 +39,14 @@ async def connect(proxy: Proxy) -> Ends:
 
 
 async def echoes(ends: Ends, data: bytes = b"hello") -> bool:
-    """Whether what is sent comes back."""
+    """True if sent bytes come back."""
     reader, writer = ends
     writer.write(data)
     return await reader.readexactly(len(data)) == data
 
 
 async def is_silent(ends: Ends) -> bool:
-    """Whether nothing comes back of what is sent."""
+    """True if no sent byte comes back."""
     reader, writer = ends
     writer.write(b"hello")
     with contextlib.suppress(TimeoutError):

@@ -40,7 +40,7 @@ async def start(tmp_path: Path, code: str) -> OwnedProcess:
 
 
 def gone(pid: int) -> bool:
-    """Whether the process, which need not be our child, has ended within ten seconds."""
+    """True if the process, which may be no child of ours, ends within ten seconds."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

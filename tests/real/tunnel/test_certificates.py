@@ -226,7 +226,7 @@ async def test_a_previous_secret_does_not_let_a_stranger_in(caplog):
 
 
 async def test_a_previous_secret_has_had_its_day_once_the_source_has_the_new_one(caplog):
-    """Whoever has the old secret, which is why it was changed, must not be believed to be the source from then on."""
+    """A thief of the old secret must not be accepted as the source from then on."""
     caplog.set_level("INFO")
     destination = end_with(Side.DESTINATION, NEW, OLD)
     assert await carried_by(OLD, destination)

@@ -21,7 +21,7 @@ MEBIBYTE = 2**20
 
 
 def pid_of(process) -> int:
-    """That of Python, which an owner may have started."""
+    """The Python process, which a supervising process may have started."""
     return max(family(process.pid), key=lambda one: one.memory_info().rss).pid
 
 

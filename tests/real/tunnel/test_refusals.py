@@ -107,7 +107,7 @@ async def test_the_client_refuses_a_server_of_its_own_role(caplog):
 
 
 async def test_a_client_whose_certificate_alone_is_refused_says_so_too(caplog):
-    """In TLS 1.3 it learns that only after its own handshake is done."""
+    """A client of TLS 1.3 learns of the refusal only after its own handshake."""
     ours, others = (make_credentials(key_of(secret), LINK, Side.SOURCE) for secret in (SECRET, OTHER_SECRET))
     doubting = Credentials(others.authority, ours.key_and_certificate)
     async with lax_server(doubting) as server, running_client(UNUSED, server.port) as (_, endpoint):

@@ -90,7 +90,7 @@ async def page(port: int, path: str) -> str:
 
 
 def process_list(pid: int) -> str:
-    """All that the machine shows of a process and its children; of the environment, its owner alone reads it."""
+    """The machine's public view of a process and its children; only the owner can read their environment."""
     shown = family(pid)
     assert all(Path(f"/proc/{one.pid}/environ").stat().st_mode & 0o077 == 0 for one in shown)
     return "\n".join(Path(f"/proc/{one.pid}/{name}").read_text() for one in shown for name in ("cmdline", "environ"))

@@ -61,7 +61,7 @@ SPOKEN = {
 
 
 async def answer_to(port, said):
-    """All that a server sends to who says this, and then ends its direction."""
+    """The server's whole response to a client that sends this, and then ends its direction."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(said)
     writer.write_eof()

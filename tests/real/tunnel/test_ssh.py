@@ -146,7 +146,7 @@ async def test_an_ssh_server_with_another_host_key_is_refused_before_it_learns_a
         async with inside(server, echo) as link:
             assert await refused(link.endpoint)
         assert server.logins == 0
-    (told,) = told_by(caplog, "SSH server refused, it is not who it has to be")
+    (told,) = told_by(caplog, "SSH server refused, it has no pinned host key")
     assert "TUNNEL_SSH_HOST_KEYS_FILE" in told.message
     assert "Host key is not trusted" in told.fields["cause"]
 
@@ -294,7 +294,7 @@ async def test_new_key_files_hold_from_the_next_ssh_connection(tmp_path, ssh_ser
         write_public(tmp_path / "ssh" / "authorized", key)
         write_private(tmp_path / "ssh" / "host", host)
         await server.start()
-        await until_told(caplog, "SSH server refused, it is not who it has to be", link.endpoint)
+        await until_told(caplog, "SSH server refused, it has no pinned host key", link.endpoint)
         server.files.key.write_bytes(b"half a fi")  # as whoever copies it may leave it for a moment
         write_public(server.files.host_keys, host)
         await until_told(caplog, "SSH key files cannot be used", link.endpoint)

@@ -99,7 +99,7 @@ async def test_the_server_refuses_a_client_whose_certificate_has_a_fault(fault, 
             assert status.startswith(b"HTTP/1.1 400 the peer calls itself ")
             channel.close()
         await server.drain(10)
-    told = "its hello or certificate is not of now" if fault in ("expired", "not yet valid") else "SHARED_SECRET"
+    told = "its hello or certificate is out of time" if fault in ("expired", "not yet valid") else "SHARED_SECRET"
     assert any(f"client refused: {told}" in message for message in caplog.messages)
     assert resolver.asked == []
 
@@ -204,5 +204,5 @@ async def test_ten_thousand_idle_connections_from_one_address_stop_no_peer_that_
                     await asyncio.sleep(0.05)
             writer.close()
     told = [record for record in caplog.records if record.fields.get("peer", "").startswith("127.0.0.2")]
-    assert told[0].message.startswith("connections refused: too many have not proved who they are")
+    assert told[0].message.startswith("connections refused: too many are unauthenticated")
     assert len(told) < 10

@@ -1,4 +1,4 @@
-"""From the samples to the rows."""
+"""The rows of the backlog benchmark, from its samples."""
 
 import pytest
 

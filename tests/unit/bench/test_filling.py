@@ -1,4 +1,4 @@
-"""What a load says of itself before it is written."""
+"""The facts of a load before it is written."""
 
 import dataclasses
 import itertools

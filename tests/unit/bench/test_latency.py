@@ -1,4 +1,4 @@
-"""From the records' times to the rows."""
+"""The rows of the latency benchmark, from the records' times."""
 
 from array import array
 

@@ -1,4 +1,4 @@
-"""What stands in a picture, and the file it is drawn into."""
+"""The content of a picture, and its file."""
 
 import importlib.util
 from pathlib import Path

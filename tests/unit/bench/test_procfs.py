@@ -1,4 +1,4 @@
-"""What proc's files say."""
+"""The files of proc."""
 
 from bench.lib.procfs import Memory, Process, family, parse_sizes, parse_stat
 

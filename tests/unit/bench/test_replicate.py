@@ -1,4 +1,4 @@
-"""From the trials to the rows."""
+"""The rows of the replicate benchmark, from its trials."""
 
 import pytest
 

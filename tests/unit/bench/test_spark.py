@@ -1,4 +1,4 @@
-"""From the rates to the rows."""
+"""The rows of the Spark benchmark, from its rates."""
 
 from bench.cases.spark import rows
 from bench.lib.row import Row

@@ -1,4 +1,4 @@
-"""From the trials with few and with many topics to the rows."""
+"""The rows of the topics benchmark, from trials with few and with many topics."""
 
 import math
 from dataclasses import replace

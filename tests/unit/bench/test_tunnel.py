@@ -1,4 +1,4 @@
-"""From the trials to the rows, and what the two tunnels are given."""
+"""The rows of the tunnel benchmark, from its trials, and the settings of both tunnels."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_rates_are_medians_and_latency_is_counted_over_the_direct_one_of_the_sam
         Row("a stranger's hello", "us of processor", 100, "limit", 200),
         Row("idle connection, destination", "KiB", 20, "stunnel", 40),
         Row("idle connection, source", "KiB", 30, "stunnel", 10),
-        Row("idle connection, dearer side", "KiB", 30, "limit", 64),
+        Row("idle connection, more expensive side", "KiB", 30, "limit", 64),
     ]
 
 

@@ -1,4 +1,4 @@
-"""From the trials to the rows, and the routes of the proxy."""
+"""The rows of the long line's benchmark, from its trials, and the routes of the proxy."""
 
 import pytest
 

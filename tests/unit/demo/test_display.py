@@ -1,4 +1,4 @@
-"""What is shown: bars on a terminal, lines elsewhere."""
+"""The display: bars on a terminal, lines elsewhere."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""What is made of a clock."""
+"""The findings about a clock."""
 
 import os
 import time

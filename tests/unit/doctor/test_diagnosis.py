@@ -1,4 +1,4 @@
-"""What is printed of a diagnosis."""
+"""The printed form of a diagnosis."""
 
 import json
 
@@ -31,7 +31,7 @@ def test_the_table_has_times_and_below_it_what_to_change_and_where_it_breaks() -
     assert [row.split("│")[3].strip() for row in shown.splitlines() if "│" in row] == ["0.12", "0.00", "5.00", ""]
     assert "tunnel port: start it" in shown
     assert "clock: keep it by NTP" in shown
-    assert shown.rstrip().endswith("the path breaks at: tunnel port")
+    assert shown.rstrip().endswith("the path fails at: tunnel port")
 
 
 def test_what_a_stranger_has_written_cannot_move_the_cursor() -> None:
@@ -41,7 +41,7 @@ def test_what_a_stranger_has_written_cannot_move_the_cursor() -> None:
 def test_the_path_is_whole_with_warnings_and_without_what_is_not_needed() -> None:
     well = Diagnosis(Side.SOURCE, REPORT.began, (*RESULTS[:2], Result("source: SASL", skipped("no key"))))
     assert (well.well, REPORT.well) == (True, False)
-    assert "the path is whole" in printed(well)
+    assert "the path works" in printed(well)
 
 
 def test_the_json_has_all_of_it() -> None:

@@ -1,4 +1,4 @@
-"""What becomes of each way in which a tunnel's port is not reached."""
+"""The finding for each way in which a tunnel's port is not reached."""
 
 import errno
 from collections.abc import Mapping

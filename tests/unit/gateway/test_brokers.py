@@ -47,7 +47,7 @@ def test_a_cluster_that_lists_too_many_is_believed_in_part(monkeypatch: pytest.M
     [
         (OTHER_PORT, "its name is allowed on other ports only: 9092-9098, 9100"),
         (OTHER_NAME, "its name is not allowed"),
-        (BY_ADDRESS, "it calls itself by an address, and the tunnel goes to names only"),
+        (BY_ADDRESS, "it is advertised by an address, and the tunnel goes to names only"),
     ],
 )
 def test_a_refused_broker_is_shown_with_the_reason(target: Target, reason: str) -> None:

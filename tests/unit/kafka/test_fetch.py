@@ -1,4 +1,4 @@
-"""What we write and read ourselves, read and written by kio."""
+"""Our own Fetch codec beside kio's."""
 
 import contextlib
 import io

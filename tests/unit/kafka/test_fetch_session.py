@@ -157,7 +157,7 @@ def test_an_answer_may_be_about_whatever_was_named_since_the_session_began(opene
 
 @dataclass
 class Broker:
-    """What a broker holds of its sessions, by their ids; the next epoch, and what it believes to be wanted."""
+    """A broker's sessions by their ids: the next epoch, and the wanted partitions."""
 
     sessions: dict[int, tuple[int, bool, dict[Partition, Wanted]]] = field(default_factory=dict)
     made: int = 0

@@ -1,4 +1,4 @@
-"""What is written the codec reads; one block is read as the codec reads it, and all else is left to the codec."""
+"""Our LZ4 frames beside the codec's: written ones, single blocks, and all frames that are left to the codec."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What we write ourselves, read by kio."""
+"""Our own Produce codec, read by kio."""
 
 import struct
 

@@ -88,7 +88,7 @@ def now() -> float:
 
 
 async def written_after(*throttled: float) -> list[float]:
-    """When requests were written, each of which was answered so: the last one has no answer."""
+    """The times at which requests were written, given these answers; the last request has none."""
     ends = Ends()
     for seconds in throttled:
         await ends.exchange(seconds)

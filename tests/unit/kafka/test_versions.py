@@ -14,10 +14,12 @@ from kio.schema.create_topics.v7 import CreateTopicsRequest
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12 import FetchRequest
+from kio.schema.list_groups.v5 import ListGroupsRequest, ListGroupsResponse
+from kio.schema.list_groups.v5.response import ListedGroup
 from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
 from kio.schema.metadata.v11.response import MetadataResponsePartition, MetadataResponseTopic
 from kio.schema.produce.v9 import ProduceRequest
-from kio.schema.types import BrokerId, TopicName
+from kio.schema.types import BrokerId, GroupId, TopicName
 from kio.static.primitive import i32
 from kio.static.protocol import RequestPayload
 
@@ -50,6 +52,8 @@ KAFKA_1 = {
 
 
 NOT_NEEDED = {
+    "group_instance_id",
+    "groups.group_type",
     "include_documentation",
     "include_topic_authorized_operations",
     "producer_epoch",
@@ -71,6 +75,7 @@ NOT_NEEDED = {
     "topics.topic_authorized_operations",
     "topics.topic_config_error_code",
     "topics.topic_id",
+    "types_filter",
 }
 """What an older version cannot say, and nobody misses who speaks it."""
 
@@ -176,3 +181,12 @@ def test_metadata_without_topic_ids_is_read(version: int) -> None:
 
 def test_a_broker_with_our_newest_version_is_asked_in_that() -> None:
     assert type(exchange(KAFKA_4, request(None), MetadataResponse)) is Typed
+
+
+def test_a_broker_that_does_not_tell_the_kinds_of_groups_gives_none() -> None:
+    listed = ListedGroup(group_id=GroupId("g"), protocol_type="consumer", group_state="Empty", group_type="classic")
+    answer = ListGroupsResponse(throttle_time=milliseconds(0), error_code=ErrorCode.none, groups=(listed,))
+    asked = exchange({16: (0, 4)}, ListGroupsRequest(), ListGroupsResponse)
+    older = as_type(answer, of_version(ListGroupsResponse, 4))
+    (group,) = asked.answer(bytearray(framed(older, 5)[4:]), 5).groups
+    assert (group.group_id, group.group_state, group.group_type) == ("g", "Empty", "")

@@ -1,17 +1,19 @@
+import re
 import uuid
 from collections.abc import Collection
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from appliance.errors import PeerError
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records.records import Record, body
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, encode_claim
-from appliance.link.model.naming import REGISTRY
+from appliance.link.model.naming import REGISTRY, Naming
+from appliance.settings.values import TopicNaming
 
 COPY = ("orders.copy", uuid.UUID(int=2))
 LINK = "replicator-orange"
@@ -62,11 +64,11 @@ async def test_case_33_a_claim_of_a_newer_release_is_refused_each_time_it_is_met
     key = body(KEY, b'{"version":2}')
     log = [encode_claim(("orders.other", COPY[1]), LINK, CLAIM, 1), Record(1, 1, key), Record(2, 1, key)]
 
-    async def offsets(*arguments: object) -> dict[Partition, int]:
-        return {(REGISTRY, 0): 0 if arguments[3] is Bound.START else len(log)}
+    async def offsets(*_: object) -> dict[Partition, int]:
+        return {(REGISTRY, 0): len(log)}
 
     async def records(*arguments: object) -> tuple[list[Record], int]:
-        return log[cast("int", arguments[3]) :], len(log)
+        return log[max(cast("int", arguments[3]), 0) :], len(log)
 
     monkeypatch.setattr("appliance.link.client.registry.list_offsets", offsets)
     monkeypatch.setattr("appliance.link.client.registry.read_records", records)
@@ -77,7 +79,11 @@ async def test_case_33_a_claim_of_a_newer_release_is_refused_each_time_it_is_met
 
 
 def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:
-    text = belongs_to_another("orders.copy", CLAIM)
+    naming = Naming("replicator-lime", "copy", re.compile(".*"), re.compile(""))
+    text = belongs_to_another("orders.copy", CLAIM, naming)
     assert "orders.copy belongs to link replicator-orange" in text
     assert "REPLICA_TOPICS_DEST_SUFFIX" in text
     assert "--take-over" in text
+    assert "another SOURCE_CLUSTER_ID" in belongs_to_another(
+        "lime.orders", CLAIM, replace(naming, kind=TopicNaming.PREFIX)
+    )

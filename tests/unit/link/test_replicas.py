@@ -1,12 +1,13 @@
 import re
 import uuid
+from dataclasses import replace
 
-import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover, lane_of, lanes_by_task, lanes_of, too_small
+from appliance.settings.values import TopicNaming
 
 NAMING = Naming("replicator-orange", "copy", re.compile("orders.*|x+"), re.compile("orders-secret"))
 
@@ -17,28 +18,6 @@ def topic(name: str, partitions: int = 2, error: ErrorCode = ErrorCode.none, int
 
 def cluster(*topics: Topic) -> Metadata:
     return Metadata("id", 1, {}, {topic.name: topic for topic in topics})
-
-
-@pytest.mark.parametrize(
-    ("name", "copied"),
-    [
-        ("orders", True),
-        ("orders-eu", True),
-        ("my-orders", False),
-        ("orders-secret", False),
-        ("orders.copy", False),
-        ("replicator-lime.positions", False),
-    ],
-)
-def test_a_topic_is_copied_if_the_whole_name_matches_and_it_is_nobodys_copy(name: str, copied: bool) -> None:
-    assert NAMING.copies(name, internal=False) is copied
-
-
-def test_kafkas_own_topics_are_never_copied() -> None:
-    everything = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
-    assert not everything.copies("__consumer_offsets", internal=True)
-    assert not everything.copies("replicator-lime.positions", internal=False)
-    assert everything.copies("anything", internal=False)
 
 
 def test_each_partition_goes_to_the_partition_of_its_number() -> None:
@@ -79,6 +58,11 @@ def test_a_copy_with_more_partitions_is_fit() -> None:
 def test_a_name_that_is_too_long_with_the_suffix_is_unfit() -> None:
     found = discover(cluster(topic("x" * 245)), cluster(), NAMING)
     assert "REPLICA_TOPICS_DEST_SUFFIX" in found.unfit["x" * 245]
+
+
+def test_a_name_that_is_too_long_with_the_prefix_is_unfit() -> None:
+    found = discover(cluster(topic("x" * 243)), cluster(), replace(NAMING, kind=TopicNaming.PREFIX))
+    assert "shorten SOURCE_CLUSTER_ID" in found.unfit["x" * 243]
 
 
 def test_a_topic_that_may_not_be_read_or_written_names_the_key() -> None:

@@ -5,7 +5,7 @@ import pytest
 from appliance.errors import PeerError
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.spark import assignment
 from appliance.replicator.spark.assignment import STOP, Assignment, Copied, Hello, Notice
 
@@ -13,7 +13,6 @@ STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (100, -1))}
 ASSIGNMENT = Assignment(
     {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)),)}, STARTS, bytes_per_second=500
 )
-ROW = LedgerRow("orders", 4, 1, 100, 110, 10, 900, 2, 1, 1_700_000_000_000)
 
 
 def test_what_is_said_is_understood() -> None:
@@ -50,5 +49,6 @@ def test_nonsense_is_the_peers_fault(line: bytes) -> None:
             decode(line)
 
 
-def test_what_was_copied_is_summed_over_the_partitions() -> None:
-    assert Copied.of([ROW, ROW]) == Copied(records=20, bytes=1800, partitions=2, raw_batches=4, rebuilt_batches=2)
+def test_what_was_copied_is_told_in_sums() -> None:
+    ledger = Ledger(20, 1800, 4, 2, {("orders", 0), ("orders", 4)})
+    assert Copied.of(ledger) == Copied(records=20, bytes=1800, partitions=2, raw_batches=4, rebuilt_batches=2)

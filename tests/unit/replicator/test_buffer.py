@@ -1,4 +1,4 @@
-"""What waits to be taken, and what the buffers of a process may hold."""
+"""The buffers of a process: their content, and their bound."""
 
 import uuid
 from collections.abc import Sequence

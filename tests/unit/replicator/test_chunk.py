@@ -5,7 +5,7 @@ import pytest
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk, advanced, by_partition, ledger, rounds
+from appliance.replicator.model.chunk import Chunk, Ledger, advanced, by_partition, rounds
 
 ZERO = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 ONE = Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
@@ -43,8 +43,9 @@ def test_chunks_without_copies_need_no_produce() -> None:
     assert rounds(by_partition([Chunk(ZERO, (), 5, 1)])) == []
 
 
-def test_the_ledger_says_what_a_transaction_copied() -> None:
-    taken = by_partition([Chunk(ZERO, (batch(10, 5), batch(15, 2, raw=False)), 20, 1)])
-    (row,) = ledger(taken, 3, {ZERO: 10}, 99)
-    assert (row.topic, row.partition, row.lane, row.first_offset, row.next_offset) == ("orders", 0, 3, 10, 20)
-    assert (row.records, row.bytes, row.raw_batches, row.rebuilt_batches, row.committed) == (7, 7, 1, 1, 99)
+def test_what_was_copied_is_summed_up_since_the_last_time_it_was_taken() -> None:
+    ledger = Ledger()
+    ledger.add([Chunk(ZERO, (batch(10, 5), batch(15, 2, raw=False)), 20, 1), Chunk(ONE, (), 7, 1)])
+    ledger.add([Chunk(ZERO, (batch(20, 1),), 21, 1)])
+    assert ledger.take() == Ledger(8, 8, 2, 1, {("orders", 0), ("orders", 1)})
+    assert ledger.take() == Ledger()

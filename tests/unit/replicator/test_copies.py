@@ -1,4 +1,4 @@
-"""What the end of a copy says about whether it has lost anything (invariant J)."""
+"""The detection of losses from the end of a copy (invariant J)."""
 
 from dataclasses import replace
 from typing import Any
@@ -86,15 +86,15 @@ class Log:
 
 
 class Destination(KafkaCluster):
-    """Has brokers to connect to, and nothing else."""
+    """A cluster with brokers to connect to, and nothing else."""
 
     def __init__(self) -> None:
         pass
 
 
 async def refusal(end: CopyEnd | None) -> str:
-    """Why the copy must not be written to; empty when it may."""
-    found = await examine_copies(Destination(), Metadata("", 0, {}, {}), {COPY: end}, 4000)
+    """The reason why the copy must not be written to; empty if it may."""
+    found = await examine_copies(Destination(), Metadata("", 0, {}, {}), {COPY: end}, 4000, {})
     assert (COPY in found.ends) is not (COPY in found.refused)
     return str(found.refused.get(COPY, ""))
 
@@ -130,3 +130,29 @@ async def test_a_copy_in_which_a_transaction_is_open_waits(monkeypatch: pytest.M
 def test_nothing_is_said_of_an_end_below_which_a_transaction_is_open(stable_end: int) -> None:
     with pytest.raises(BrokerBusy, match="open transaction below offset 10"):
         is_intact(replace(fetched(), stable_end=stable_end), OURS)
+
+
+async def test_case_68_what_others_appended_is_looked_through_for_our_records_a_part_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # One look read all of it, however much that was.
+    Log(monkeypatch, start=0, end=311)
+    fetches: list[int] = []
+
+    async def fetch_partition(*asked: Any) -> Fetched:
+        fetches.append(asked[3])
+        data = written(asked[3], 1, producer_id=4000 if asked[3] == 310 else 4001, epoch=8)
+        return replace(fetched(data), stable_end=311)
+
+    monkeypatch.setattr(copies, "fetch_partition", fetch_partition)
+    looked_to: copies.LookedTo = {}
+    looks = []
+    while len(fetches) < 300:
+        before = len(fetches)
+        found = await examine_copies(Destination(), Metadata("", 0, {}, {}), {COPY: OURS}, 4000, looked_to)
+        looks.append(str(found.refused[COPY]))
+        assert len(fetches) - before <= copies._FETCHES_MAX
+    assert fetches == list(range(11, 311))
+    assert "is looked through for records of this lane past offset 11" in looks[0]
+    assert "holds records from offset 310 on that no position accounts for" in looks[-1]
+    assert looked_to == {}

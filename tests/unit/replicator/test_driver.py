@@ -3,16 +3,19 @@
 import asyncio
 import threading
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, ProcessFailed
+from appliance.failover.newest_groups import NewestGroups
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver
 from appliance.replicator.driver import Replicator
 from appliance.replicator.establish import Established
+from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.spark.assignment import Assignment, Copied, Notice
 from appliance.replicator.spark.task_reports import TaskReports
@@ -27,7 +30,20 @@ REPLICAS = tuple(Replica("orders", n, "orders.copy", uuid.UUID(int=1), uuid.UUID
 
 
 class Jvm:
+    """One that is never ready, until it is killed."""
+
     tempdir = Path("nowhere")
+
+    def __init__(self) -> None:
+        self.asked, self.killed = asyncio.Event(), threading.Event()
+
+    async def gateway(self) -> tuple[int, str]:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return 0, ""
+
+    def kill(self) -> None:
+        self.killed.set()
 
 
 class Driver(Replicator):
@@ -37,7 +53,7 @@ class Driver(Replicator):
         anything: Any = None
         jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
-        super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, anything, anything, anything, bound)
+        super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, anything, anything, anything, bound, NewestGroups())
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
         self._link, self._found, self._tasks = Established(LANES, 1), DiscoveredTopics(replicas), tasks
@@ -133,12 +149,103 @@ def test_case_53_a_task_that_hangs_or_never_begins_is_silent_after_a_minute() ->
     reports.begun(0)
     reports.begun(1)
     clock.now = 50.0
-    reports.heard(0, Copied.of(()))
+    reports.heard(0, Copied.of(Ledger()))
     assert reports.silent() == []
     clock.now = 70.0
     assert reports.silent() == [1, 2]
     reports.new_job(1)
     assert reports.silent() == []
+
+
+class Answering:
+    """A cluster that answers, or has not been reached yet."""
+
+    def __init__(self, *, reached: bool) -> None:
+        self.asked, self.reached = asyncio.Event(), reached
+
+    async def metadata(self, _: object) -> None:
+        self.asked.set()
+        if not self.reached:
+            await asyncio.Event().wait()
+
+
+class Making:
+    """Stands in for ``Establishing``: the link is there."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    async def establish(self) -> Established:
+        return Established(LANES, 1)
+
+
+def starting(monkeypatch: pytest.MonkeyPatch, source: Answering) -> tuple[Driver, Jvm]:
+    async def look_for_ever(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(driver, "Establishing", Making)
+    monkeypatch.setattr(Driver, "_look", look_for_ever)
+    running, clusters = Driver(1), Answering(reached=True)
+    jvm: Any = running._jvm
+    running._stopping, running._source, running._destination = asyncio.Event(), source, clusters  # type: ignore[assignment]
+    return running, jvm
+
+
+async def test_case_63_a_stop_does_not_wait_for_spark_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It may take three minutes, of which Docker gives half a one; what runs in Java by then is nothing to wait for.
+    running, jvm = starting(monkeypatch, Answering(reached=True))
+    work = asyncio.create_task(running.run())
+    async with asyncio.timeout(PATIENCE):
+        await jvm.asked.wait()
+        running._stopping.set()
+        await work
+    assert jvm.killed.is_set()
+
+
+async def test_case_62_a_stop_does_not_wait_for_a_cluster_that_is_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, jvm = starting(monkeypatch, source := Answering(reached=False))
+    work = asyncio.create_task(running.run())
+    async with asyncio.timeout(PATIENCE):
+        await source.asked.wait()
+        running._stopping.set()
+        await work
+    assert jvm.killed.is_set()
+    assert not jvm.asked.is_set()
+
+
+@pytest.mark.parametrize("formats", [True, False])
+async def test_heartbeats_are_written_beside_the_copying_where_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, formats: bool
+) -> None:
+    running, jvm = starting(monkeypatch, Answering(reached=True))
+    running._naming = replace(running._naming, mirror_formats=formats)
+    work = asyncio.create_task(running.run())
+    async with asyncio.timeout(PATIENCE):
+        await jvm.asked.wait()
+        while "bound" not in (beside := {task.get_name() for task in running._beside}):
+            await asyncio.sleep(0)
+        running._stopping.set()
+        await work
+    assert ("heartbeats" in beside) == formats
+
+
+async def test_work_that_is_repeated_beside_the_copying_goes_on_after_any_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    running, done = Driver(1), asyncio.Event()
+    failures: list[Exception] = [ValueError("a defect"), ApplianceError("no answer"), ApplianceError("no answer")]
+
+    async def step() -> None:
+        if failures:
+            raise failures.pop()
+        done.set()
+
+    running._repeat_beside(step, "heartbeats", 0.0)
+    async with asyncio.timeout(PATIENCE):
+        await done.wait()
+    running._beside[0].cancel()
+    assert lines(caplog) == ["no answer", "unexpected ValueError: a defect", "well again"]
 
 
 class Hanging:
@@ -174,6 +281,21 @@ async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
     assert "nothing is heard of task 0: its job ends, and the next one begins" in lines(caplog)
 
 
+async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_force(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It took 70 seconds until Java was killed.
+    monkeypatch.setattr(driver, "_JOB_END_PATIENCE", 0.0)
+    running, spark = Driver(1), Hanging()
+    running._stopping = asyncio.Event()
+    running._stopping.set()
+    anything: Any = None
+    with pytest.raises(ProcessFailed, match="Spark hangs: its job has not ended"):
+        await running._one_job(spark, anything, 1)  # type: ignore[arg-type]
+    assert not spark.cancelled.is_set()
+    spark.cancel()
+
+
 def test_case_54_a_problem_of_two_tasks_is_over_when_neither_has_it(caplog: pytest.LogCaptureFixture) -> None:
     # It was said to be over when the first of them was well, and told never again.
     caplog.set_level("INFO")
@@ -191,5 +313,5 @@ def test_a_task_that_has_copied_nothing_says_that_it_lives_and_the_log_does_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    TaskReports(ProblemLog()).heard(0, Copied.of(()))
+    TaskReports(ProblemLog()).heard(0, Copied.of(Ledger()))
     assert lines(caplog) == []

@@ -1,4 +1,4 @@
-"""What a line needs, by what its answers have told."""
+"""The size of a Fetch, from the times of earlier answers."""
 
 from appliance.kafka.client.interface import Transfer
 from appliance.replicator.read.fetch_sizer import FetchSizer

@@ -14,13 +14,22 @@ def test_a_partition_that_fails_again_and_again_is_tried_less_and_less_often() -
     for _ in range(12):
         held.add(ZERO, now)
         pauses.append(held.pause(now))
-        assert held.due([ZERO, ONE], now) == [ONE]
+        assert held.due(now) == []
         now += held.pause(now)
-        assert held.due([ZERO, ONE], now) == [ZERO, ONE]
+        assert held.due(now) == [ZERO]
         held.tried(ZERO)
+        assert held.due(now) == []
     assert pauses == sorted(pauses)
     assert pauses[0] < 1
     assert pauses[-1] == pauses[-2] == 30
+
+
+def test_what_is_new_is_due_now_and_what_waits_goes_on_waiting() -> None:
+    held = HeldBack()
+    held.add(ZERO, 100.0)
+    held.add_due([ZERO, ONE])
+    assert held.due(100.0) == [ONE]
+    assert held.pause(100.0) == 0.0
 
 
 def test_a_partition_that_went_well_begins_anew() -> None:

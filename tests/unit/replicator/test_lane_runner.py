@@ -21,7 +21,7 @@ NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
 
 
 class Destination(KafkaCluster):
-    """Has a coordinator that never finishes loading; ``asked`` is set when it was asked."""
+    """A cluster whose coordinator never finishes loading; ``asked`` is set when it was asked."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

@@ -10,9 +10,10 @@ import pytest
 
 from appliance.errors import BrokerBusy, Superseded, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import LedgerRow
+from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.spark import task_runner
 from appliance.replicator.spark.assignment import Assignment, Copied, Notice, Report
 from appliance.replicator.spark.task_runner import TaskRunner
@@ -20,7 +21,7 @@ from tests.support.engine import ENGINE
 
 OWNER = Owner("run", "task", "host", 0, 1)
 ONE, OTHER = (Replica("orders", n, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)) for n in range(2))
-ROW = LedgerRow("orders", 4, 1, 100, 110, 10, 900, 2, 1, 1_700_000_000_000)
+CHUNK = Chunk(ONE, (Outgoing(b"x" * 900, 10, 100, 110, 1_700_000_000_000, True),), 110, 1)
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Lane:
 
     number: int
     said: list[str]
+    in_transaction: bool = True
 
 
 @dataclass
@@ -147,6 +149,34 @@ async def test_a_stop_is_over_when_every_lane_has_finished_its_transaction(task:
     assert sorted(task.said[-2:]) == ["0 ends", "2 ends"]
 
 
+async def test_case_62_a_lane_that_is_in_no_transaction_is_cut_off_at_once(task: Task) -> None:
+    # It waited for a broker that was dialled, and the stop for it.
+    task.slow = True
+    running = task.start()
+    await task.takes(lanes(lane0=(ONE,)))
+    task.runners[0].lane.in_transaction = False
+    await task.takes(lanes())
+    await task.takes(lanes(lane0=(OTHER,)))
+    assert task.said == ["0 has 1", "0 runs", "0 has 1", "0 runs"]
+    task.runners[1].lane.in_transaction = False
+    await task.takes(None)
+    await running
+
+
+async def test_case_64_a_transaction_that_does_not_end_is_cut_off_and_said(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # EndTxn may take a minute, and Docker gives half of one.
+    monkeypatch.setattr(task_runner, "_STOP_SECONDS", 0.01)
+    task.slow = True
+    running = task.start()
+    await task.takes(lanes(lane0=(ONE,), lane2=(ONE,)))
+    task.runners[0].may_end.set()
+    await task.takes(None)
+    await running
+    assert [n.subject for n in task.reports if isinstance(n, Notice)] == ["lane 2"]
+
+
 async def test_a_task_whose_driver_is_lost_finishes_its_transactions_and_has_failed(task: Task) -> None:
     running = task.start()
     await task.takes(lanes(lane0=(ONE,)))
@@ -189,7 +219,7 @@ async def test_the_problems_of_the_lanes_are_reported_and_that_they_are_over(tas
 async def test_what_was_copied_last_is_reported_when_the_task_ends(task: Task) -> None:
     running = task.start()
     await task.takes(lanes(lane0=(ONE,)))
-    task.runners[0].ledger.add([ROW])
+    task.runners[0].ledger.add([CHUNK])
     await task.takes(None)
     await running
-    assert task.reports == [Copied.of([ROW])]
+    assert task.reports == [Copied(10, 900, 1, 1, 0)]

@@ -26,6 +26,30 @@ def test_two_missing_names_are_not_taken_for_the_same_one() -> None:
     assert len(faults(SOURCE_CLUSTER_ID="", DESTINATION_CLUSTER_ID="")) == 2
 
 
+def test_by_prefix_a_clusters_name_must_not_hold_the_separator_that_ends_it() -> None:
+    prefix = {"REPLICA_TOPICS_NAMING": "prefix", "SOURCE_CLUSTER_ID": "eu.orange", "DESTINATION_CLUSTER_ID": "us.grape"}
+    first, second = faults(**prefix)
+    assert first.startswith("SOURCE_CLUSTER_ID=eu.orange: expected a name without '.'")
+    assert second.startswith("DESTINATION_CLUSTER_ID=us.grape: expected a name without '.'")
+    parse({**REQUIRED, **prefix, "REPLICA_TOPICS_SEPARATOR": "-"}, EVERY_ROLE)
+    parse({**REQUIRED, "SOURCE_CLUSTER_ID": "eu.orange"}, EVERY_ROLE)
+    (fault,) = faults(MM2_FORMATS="yes", SOURCE_CLUSTER_ID="eu.orange")
+    assert fault.endswith("(MM2_FORMATS=yes)")
+
+
+def test_a_suffix_is_needed_unless_copies_have_a_prefix() -> None:
+    (fault,) = faults(REPLICA_TOPICS_DEST_SUFFIX="")
+    assert fault.startswith("REPLICA_TOPICS_DEST_SUFFIX: missing: ")
+    parse({**REQUIRED, "REPLICA_TOPICS_NAMING": "prefix", "REPLICA_TOPICS_DEST_SUFFIX": ""}, EVERY_ROLE)
+
+
+@pytest.mark.parametrize("separator", ["a", "/", ".a", "-" * 11])
+def test_a_separator_is_none_of_the_characters_that_names_are_made_of(separator: str) -> None:
+    assert faults(REPLICA_TOPICS_SEPARATOR=separator) == (
+        f"REPLICA_TOPICS_SEPARATOR={separator}: expected at most 10 of the characters . _ -",
+    )
+
+
 def test_the_tunnel_is_given_names_and_the_fault_shows_each_address() -> None:
     first, second = faults(SOURCE_BROKER_SERVERS="10.0.0.1:9092,b1.orange.example:9092,10.0.0.2:9092")
     assert first.startswith("SOURCE_BROKER_SERVERS=10.0.0.1:9092: expected a name")

@@ -75,7 +75,7 @@ def test_without_sasl_no_api_key_is_needed() -> None:
 
 
 def test_a_sasl_user_without_a_secret_is_a_fault() -> None:
-    assert faults({"SOURCE_API_SECRET": ""}) == ("SOURCE_API_SECRET: missing: The password that belongs to it.",)
+    assert faults({"SOURCE_API_SECRET": ""}) == ("SOURCE_API_SECRET: missing: The SASL password of that user.",)
 
 
 def test_an_empty_optional_variable_means_its_default() -> None:

@@ -133,3 +133,9 @@ def test_a_replication_factor_is_minus_one_or_positive() -> None:
     for text in ("0", "-2", "three"):
         with pytest.raises(ValueError, match="expected -1 for the broker's default"):
             parsers.replication_factor(text)
+
+
+def test_yes_and_no_are_taken_in_either_case_and_nothing_else_is() -> None:
+    assert [parsers.yes_or_no(text) for text in ("yes", "YES", "no", "No", "")] == [True, True, False, False, False]
+    with pytest.raises(ValueError, match="expected yes or no"):
+        parsers.yes_or_no("true")

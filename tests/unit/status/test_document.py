@@ -3,6 +3,7 @@ from dataclasses import replace
 
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
+from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.document import document
 from appliance.status.model.facts import Log
 from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position
@@ -67,3 +68,11 @@ def test_a_transaction_that_nobody_names_has_nulls_for_names() -> None:
     read = json.loads(json.dumps(document(snapshot(destination=destination))))
     assert read["lanes"][0]["held"]["producer_id"] is None
     assert read["lanes"][0]["held"]["transactional_id"] is None
+
+
+def test_a_heartbeat_is_there_with_how_long_one_took_or_null() -> None:
+    for way in (17, None):
+        beaten = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW, way))
+        read = json.loads(json.dumps(document(snapshot(destination=beaten))))
+        assert read["heartbeat"] == {"at": "2027-01-15T08:00:00.000Z", "way_ms": way}
+    assert document(snapshot())["heartbeat"] is None

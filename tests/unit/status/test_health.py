@@ -14,7 +14,7 @@ def test_a_silent_cluster_and_a_stopped_partition_are_not_healthy_and_say_why() 
 
 
 def test_before_the_first_look_nothing_is_known() -> None:
-    assert health(None, NOW) == (False, {"state": "unknown", "at": None, "troubles": ["nobody has looked yet"]})
+    assert health(None, NOW) == (False, {"state": "unknown", "at": None, "troubles": ["there is no snapshot yet"]})
 
 
 def test_what_was_seen_too_long_ago_says_nothing_about_now() -> None:
@@ -22,4 +22,4 @@ def test_what_was_seen_too_long_ago_says_nothing_about_now() -> None:
     well, answer = health(snapshot(), NOW + 30_001)
     assert not well
     assert answer["state"] == "unknown"
-    assert answer["troubles"] == ["nobody has looked since 2027-01-15T08:00:00.000Z"]
+    assert answer["troubles"] == ["no snapshot since 2027-01-15T08:00:00.000Z"]

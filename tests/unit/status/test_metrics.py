@@ -6,6 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
+from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.facts import Log
 from appliance.status.model.metrics import SnapshotCollector, exposition
 from appliance.status.model.snapshot import Snapshot
@@ -77,5 +78,16 @@ def test_who_has_a_lane_is_a_label() -> None:
 
 def test_the_documentation_has_every_metric_and_no_other() -> None:
     documented = set(re.findall(r"^\| `(kafka_replicator_\w+)", DOCUMENT, re.MULTILINE))
-    families = SnapshotCollector(snapshot(), True).collect()
+    beaten = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW, 17))
+    families = SnapshotCollector(snapshot(destination=beaten), True).collect()
     assert documented == {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+
+
+def test_a_heartbeat_has_its_time_and_how_long_one_took_where_that_was_measured() -> None:
+    beaten = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW - 500, 17))
+    found = samples(snapshot(destination=beaten))
+    assert found["heartbeat_timestamp_seconds", ""] == (NOW - 500) / 1000
+    assert found["heartbeat_milliseconds", ""] == 17
+    unmeasured = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW))
+    assert ("heartbeat_milliseconds", "") not in samples(snapshot(destination=unmeasured))
+    assert not [name for name, _ in samples(snapshot()) if name.startswith("heartbeat")]

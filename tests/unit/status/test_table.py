@@ -7,6 +7,7 @@ from rich.console import Console
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.checkpoint import Owner
+from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.model.snapshot import Snapshot
 from appliance.status.model.table import rendered
@@ -112,3 +113,13 @@ def test_what_a_client_calls_itself_cannot_write_to_the_terminal() -> None:
 def test_nothing_is_lost_in_a_narrow_terminal() -> None:
     text = printed(snapshot(destination=with_position(stopped="raise its max.message.bytes", stopped_at=NOW)), 60)
     assert "max.message.bytes" in text.replace("\n", "")
+
+
+def test_the_measured_way_from_source_to_destination_is_shown_in_milliseconds() -> None:
+    beaten = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW - 500, 1234))
+    shown = printed(snapshot(destination=beaten))
+    assert "from source to destination: 1,234 ms, heartbeat of 2027-01-15T07:59:59.500Z" in shown
+    unmeasured = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW))
+    assert "from source to destination: unknown" in printed(snapshot(destination=unmeasured))
+    assert "from source to destination" not in printed(snapshot())
+    assert "from source to destination" not in printed(snapshot(destination=SILENT))

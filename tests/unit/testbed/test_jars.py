@@ -1,4 +1,4 @@
-"""Where Kafka's jars are kept, and what is asked of Ivy."""
+"""The place of Kafka's jars, and the request to Ivy."""
 
 from pathlib import Path
 from xml.etree import ElementTree

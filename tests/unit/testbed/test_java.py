@@ -1,4 +1,4 @@
-"""Which Java runs the demo."""
+"""The choice of the Java that runs the demo."""
 
 import pytest
 

@@ -78,7 +78,7 @@ def test_a_key_of_another_certificate_is_refused(files):
 def test_a_key_that_others_can_read_is_refused(files):
     files.key.chmod(0o644)
     assert refusal(files) == (
-        f"TUNNEL_KEY_FILE={files.key}: expected a key that nobody else can read: chmod o= {files.key}"
+        f"TUNNEL_KEY_FILE={files.key}: expected a key that no other user can read: chmod o= {files.key}"
     )
 
 

@@ -359,7 +359,7 @@ def test_a_client_that_offers_nothing_of_ours_costs_no_exchange_of_keys() -> Non
 
 @pytest.mark.parametrize("length", [0, 31, 33, 89, 91, 2**24 - 1])
 def test_case_24_a_server_hello_that_lies_about_its_length_is_the_peers_error(length: int) -> None:
-    """It raised OverflowError in asyncio's callback, which inside SSH ended all connections."""
+    """Before, it raised OverflowError in asyncio's callback, which ended all connections inside SSH."""
     ends = Handshake()
     answer = bytearray(ends.server.outgoing())
     honest = int.from_bytes(answer[6:9], "big")

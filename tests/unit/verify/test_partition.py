@@ -27,7 +27,7 @@ async def verdict(
     source_end: int | None = None,
     copy_end: int | None = None,
 ) -> PartitionResult:
-    """Of logs that begin and end there; the destination has no time to catch up."""
+    """The verdict for logs that begin and end there; the destination has no time to catch up."""
     ours = Span(source_start, max(source_start, end(source)) if source_end is None else source_end)
     theirs = Span(copy_start, max(copy_start, end(copy)) if copy_end is None else copy_end)
     return await verify_every_record(

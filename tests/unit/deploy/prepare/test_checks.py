@@ -74,7 +74,7 @@ def test_the_containers_user_has_to_be_able_to_read_every_pem_file(role: Role, p
     Path(pem["TUNNEL_KEY_FILE"]).parent.chmod(0o755)
     stranger = replace(OURS, user=OURS.user + 1, group=OURS.group + 1)
     assert faults(role, stranger, **pem) == [
-        f"{variable}={path}: user {stranger.user}, whom the containers run as, may not read it"
+        f"{variable}={path}: user {stranger.user}, the containers' user, may not read it"
         for variable, path in pem.items()
     ]
 
@@ -87,7 +87,7 @@ def test_the_containers_user_has_to_be_able_to_enter_the_folder_that_is_mounted(
         Path(path).chmod(0o644)
     tmp_path.chmod(mode)
     other = replace(OURS, user=OURS.user + user, group=OURS.group + group)
-    cause = f"user {other.user}, whom the containers run as, may not enter its folder, which they get mounted"
+    cause = f"user {other.user}, the containers' user, may not enter its folder, which is mounted"
     expected = [] if enters else [f"{variable}={path}: {cause}" for variable, path in pem.items()]
     assert faults(SOURCE_VM, other, **pem) == expected
 
@@ -109,5 +109,5 @@ def test_the_containers_user_has_to_be_able_to_read_a_secret_in_a_file(tmp_path:
     assert faults(SOURCE_VM, **in_a_file) == []
     stranger = replace(OURS, user=OURS.user + 1, group=OURS.group + 1)
     assert faults(SOURCE_VM, stranger, **in_a_file) == [
-        f"SHARED_SECRET_FILE={path}: user {stranger.user}, whom the containers run as, may not read it"
+        f"SHARED_SECRET_FILE={path}: user {stranger.user}, the containers' user, may not read it"
     ]

@@ -188,7 +188,7 @@ def test_two_links_have_no_rule_and_no_table_of_one_name(
     ],
 )
 def test_case_27_every_port_of_a_pattern_is_in_the_rules(form: str, words: list[str]) -> None:
-    """Of a range only the first was."""
+    """Before, only the first port of a range was opened."""
     brokers = "b0.orange.example:9092,b1.orange.example:9194"
     settings = link(SOURCE_BROKER_SERVERS=brokers, SOURCE_BROKER_PATTERN="*.orange.example:9193-9195")
     text = ready(form, settings, Side.SOURCE)

@@ -1,4 +1,4 @@
-"""What takes long to make and does not change, in the user's cache."""
+"""Expensive and constant artifacts, kept in the user's cache."""
 
 import fcntl
 import hashlib

@@ -1,4 +1,4 @@
-"""What a task may read in a second, and how a link's bound is dealt to its tasks."""
+"""The bytes that a task may read in a second, and the division of a link's bound among its tasks."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.replicator.read.allowance import Allowance, share
+from appliance.replicator.read.buffer_budget import Allowance, share
 from tests.support.virtual_time import run
 
 KIB = 1024

@@ -1,10 +1,15 @@
-"""When a connection may be sent on, and from when on its broker is silent.
+"""The silence of a connection's broker: TCP options that find it gone, and when it may be sent to at all.
 
-Not while the transport's buffer is full, and not while the broker throttles the connection: it says so in an answer,
-and reads nothing from the connection until that time has passed (KIP-219). None of that time is the broker's silence.
+Nothing is sent while the transport's buffer is full, or while the broker throttles the connection: it says so in an
+answer, and reads nothing from the connection until that time has passed (KIP-219). None of that time is its silence.
 """
 
 import asyncio
+import socket
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
+_SILENCE = 30.0
+"""A peer that is gone is noticed after half a minute, and a firewall sees a flow that is in use."""
 
 
 class Sending:
@@ -37,7 +42,7 @@ class Sending:
         return True
 
     def deadline(self, began: float, patience: float) -> float:
-        """When ``patience`` with something that began at that time is over: later, when the broker throttles us."""
+        """The end of ``patience`` with something that began at that time: later, when the broker throttles us."""
         return max(began, self._throttled_until) + patience
 
     def throttle(self, seconds: float) -> None:
@@ -72,3 +77,20 @@ class Sending:
             self._free.set()
         else:
             self._free.clear()
+
+
+def keep_alive(transport: asyncio.BaseTransport) -> None:
+    """Ask a silent peer whether it is there, and give up one that takes nothing."""
+    connection: socket.socket = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE.items():
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    give_up_after(transport, 0)
+
+
+def give_up_after(transport: asyncio.BaseTransport, throttled: float) -> None:
+    """Linux gives up a peer that lives and reads nothing, too: not for so many seconds, as it has announced."""
+    if hasattr(socket, "TCP_USER_TIMEOUT") and not transport.is_closing():
+        connection: socket.socket = transport.get_extra_info("socket")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int((_SILENCE + throttled) * 1000))

@@ -1,0 +1,69 @@
+"""The groups of one cluster with their offsets: those that consumer groups committed, where share groups start."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from appliance.errors import ApplianceError
+from appliance.kafka.client.group_offsets import Commits, GroupOffsets, commit_offsets, fetch_offsets
+from appliance.kafka.client.groups import Group, ListedGroups, find_coordinators, list_groups
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.share_offsets import alter_starts, fetch_starts
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGroups:
+    """Groups and their offsets by name; ``failures`` are those of which nothing is known now, or of brokers."""
+
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    offsets: Mapping[str, Commits] = field(default_factory=dict)
+    failures: Mapping[str, ApplianceError] = field(default_factory=dict)
+
+
+async def read_groups(cluster: Cluster, takes: Callable[[str], bool]) -> ReadGroups:
+    """The groups whose names are taken, with their offsets.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    listed = await list_groups(cluster)
+    groups = {name: group for name, group in listed.groups.items() if takes(name)}
+    offsets, failures = await read_offsets(cluster, groups.values())
+    return ReadGroups(groups, offsets, {**of_brokers(cluster, listed), **failures})
+
+
+def of_brokers(cluster: Cluster, listed: ListedGroups) -> dict[str, ApplianceError]:
+    """The failures of brokers that did not tell their groups, each with a name for it."""
+    return {f"broker {node} of the {cluster.side} cluster": error for node, error in listed.failures.items()}
+
+
+async def read_offsets(cluster: Cluster, groups: Collection[Group]) -> GroupOffsets:
+    """The offsets of groups, and why those of the others are not known."""
+    shares, others = _by_kind(groups)
+    started, committed = await asyncio.gather(fetch_starts(cluster, shares), fetch_offsets(cluster, others))
+    return {**committed[0], **started[0]}, {**committed[1], **started[1]}
+
+
+async def set_offsets(cluster: Cluster, offsets: Mapping[Group, Commits]) -> dict[str, ApplianceError]:
+    """Set the offsets of groups that have no member; why not, by group, for those of which not all was set."""
+    shares, others = _by_kind(offsets)
+    altered, committed = await asyncio.gather(
+        alter_starts(cluster, {group: offsets[group] for group in shares}),
+        commit_offsets(cluster, {group: offsets[group] for group in others}),
+    )
+    return {**committed, **altered}
+
+
+def _by_kind(groups: Iterable[Group]) -> tuple[list[Group], list[Group]]:
+    every = list(groups)
+    return [group for group in every if group.shares], [group for group in every if not group.shares]
+
+
+async def coordinated(cluster: Cluster, groups: Collection[Group]) -> tuple[list[Group], dict[str, ApplianceError]]:
+    """Groups that are not there yet, each of the same kind as ``groups`` has it, with its coordinator in the cluster.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    nodes, failures = await find_coordinators(cluster, [group.name for group in groups])
+    return [Group(group.name, nodes[group.name], kind=group.kind) for group in groups if group.name in nodes], failures

@@ -1,0 +1,72 @@
+"""The groups' sync beside the replicator, for ever: rounds, what is told of them, and what is shown."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from appliance.errors import ApplianceError
+from appliance.failover.group_sync import GroupSync
+from appliance.failover.mirror_checkpoints import MirrorCheckpoints
+from appliance.failover.model.group_checkpoints import checkpoints
+from appliance.failover.model.group_messages import told
+from appliance.failover.model.group_plan import GroupPlan
+from appliance.failover.newest_groups import NewestGroups
+from appliance.kafka.client.interface import Cluster
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.naming import Naming
+from appliance.settings.values import Settings
+
+log = logging.getLogger("appliance.failover")
+
+Keep = Callable[[Mapping[str, ApplianceError]], None]
+"""Told the problems that there are now, by subjects that begin with ``GROUPS``; those of before are over."""
+
+GROUPS = "groups "
+"""With a space, as no topic's name has one: partitions are subjects too."""
+
+_SHORTEST = 0.2
+"""Part of the time between two rounds that is left free of them, however long they take."""
+
+
+def group_sync(settings: Settings, source: Cluster, destination: Cluster) -> GroupSync:
+    """The sync of a link's groups, with the maps of its copies."""
+    naming = Naming.of(settings)
+    return GroupSync(source, destination, naming, settings.groups, OffsetMaps(destination, naming))
+
+
+async def follow_groups(
+    settings: Settings, source: Cluster, destination: Cluster, newest: NewestGroups, keep: Keep
+) -> None:
+    """Let the groups of a link follow, a round every so many seconds."""
+    sync, seconds = group_sync(settings, source, destination), settings.groups.sync_seconds
+    mirror = MirrorCheckpoints(destination, Naming.of(settings), settings.topics.replication_factor)
+    loop = asyncio.get_running_loop()
+    while True:
+        began = loop.time()
+        try:
+            plans = (await sync.round()).values()
+            unwritten = await _mirror(mirror, plans)
+        except ApplianceError as error:
+            newest.unseen(error)
+            keep({f"{GROUPS}of the link": error})
+        except Exception as error:  # a defect of ours: nothing would follow any more, and nobody would know
+            log.debug("the groups' sync failed", exc_info=error)
+            unexpected = ApplianceError(f"unexpected {type(error).__name__}: {error}")
+            newest.unseen(unexpected)
+            keep({f"{GROUPS}of the link": unexpected})
+        else:
+            newest.seen(plans, sync.failures.values())
+            states = {f"{GROUPS}{state}": ApplianceError(text) for state, text in told(plans).items()}
+            failures = {**sync.failures, **unwritten}
+            keep({**states, **{f"{GROUPS}of {name}": error for name, error in failures.items()}})
+        await asyncio.sleep(max(seconds - (loop.time() - began), seconds * _SHORTEST))
+
+
+async def _mirror(mirror: MirrorCheckpoints, plans: Iterable[GroupPlan]) -> dict[str, ApplianceError]:
+    """Write MirrorMaker 2's checkpoints where the link has its formats; the failure, when that cannot be done."""
+    try:
+        if mirror.naming.mirror_formats:
+            await mirror.write(checkpoints(plans))
+    except ApplianceError as error:
+        return {"MirrorMaker 2's checkpoints": error}
+    return {}

@@ -1,0 +1,176 @@
+"""The offsets of groups follow to the destination: rounds of reading, translating and committing.
+
+A round writes nothing but commits, each of which is right by itself, so it may be killed at any await: the next round,
+of whatever process, sees what was committed and does the rest. Two that run at once do each other no harm.
+
+What the newest round has read of the source is kept: when the source is gone, the copies may still come to where the
+groups were. What the destination held is kept for some rounds, since in most rounds nothing is new for most groups; but
+a group is read anew there before anything is committed for it.
+"""
+
+import asyncio
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from appliance.errors import ApplianceError
+from appliance.failover.group_io import ReadGroups, coordinated, of_brokers, read_groups, read_offsets, set_offsets
+from appliance.failover.model.group_plan import GroupPlan, GroupState, plan
+from appliance.kafka.client.group_offsets import Commits, has_members
+from appliance.kafka.client.groups import ListedGroups, list_groups
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.topics import pieces
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.naming import Naming
+from appliance.link.model.translation import Translation
+from appliance.settings.values import GroupSettings
+
+_READ_ANEW = 12
+"""Rounds after which all that the destination holds is read anew: commits expire there, and operators delete them."""
+
+_PLANS_AT_ONCE = 100
+"""Plans that are made before the event loop has its turn."""
+
+_AT_ONCE = 250
+_FRESH = 5.0
+"""Groups that are read and committed together, and seconds for which what was read is good enough to commit by it."""
+
+
+class Translator(Protocol):
+    """Offsets of the source as those of the copies."""
+
+    async def refresh(self) -> None:
+        """Learn what was copied since the last time.
+
+        Raises:
+            ApplianceError: the destination does not tell.
+        """
+        ...
+
+    def translate(self, partition: Partition, offset: int) -> Translation:
+        """The offset in the copy of the first copied record at or after an offset of a source partition."""
+        ...
+
+
+class GroupSync:
+    """The groups of one link; ``plans`` are those of the newest round, by group, and ``failures`` what it lacked."""
+
+    def __init__(
+        self, source: Cluster, destination: Cluster, naming: Naming, settings: GroupSettings, translator: Translator
+    ) -> None:
+        self.plans: Mapping[str, GroupPlan] = {}
+        self.failures: Mapping[str, ApplianceError] = {}
+        self._source = source
+        self._destination = destination
+        self._naming = naming
+        self._takes = settings.takes
+        self._translator = translator
+        self._read = ReadGroups()
+        self._committed: dict[str, Commits] = {}
+        self._rounds = 0
+
+    async def look(self) -> Mapping[str, GroupPlan]:
+        """Read both sides and plan, but commit nothing.
+
+        Raises:
+            ApplianceError: the destination does not tell, or the source never told.
+        """
+        self._committed.clear()
+        return await self._round(commits=False)
+
+    async def round(self) -> Mapping[str, GroupPlan]:
+        """Read both sides, plan, and commit what is due.
+
+        Raises:
+            ApplianceError: as above.
+        """
+        if self._rounds % _READ_ANEW == 0:
+            self._committed.clear()
+        self._rounds += 1
+        return await self._round(commits=True)
+
+    async def _round(self, *, commits: bool) -> Mapping[str, GroupPlan]:
+        """Plan for all groups; while a broker at the destination does not tell its own, for those that are told."""
+        there = await self._read_both()
+        names = [name for name in self._read.offsets if name in there.groups or not there.failures]
+        plans = await self._plans([name for name in names if name in self._committed], there)
+        unread = [name for name in names if name not in plans or plans[name].state is not GroupState.SYNCED]
+        for some in pieces(((name, 1) for name in unread), _AT_ONCE):
+            plans |= await self._follow(some, there, commits=commits)
+        self.plans = {name: plans[name] for name in sorted(plans)}
+        return self.plans
+
+    async def _read_both(self) -> ListedGroups:
+        """Read the source's groups with their offsets, and the destination's groups; returns the latter."""
+        failures: dict[str, ApplianceError] = {}
+        try:
+            self._keep(await read_groups(self._source, self._takes))
+            failures |= self._read.failures
+        except ApplianceError as error:
+            if not self._read.groups:
+                raise
+            failures["the source"] = error
+        there = await list_groups(self._destination)
+        self.failures = failures | of_brokers(self._destination, there)
+        await self._translator.refresh()
+        return there
+
+    def _keep(self, read: ReadGroups) -> None:
+        """Note what was read of the source, as far as it is copied; what could not be read now is as it was."""
+        copied = functools.cache(lambda topic: self._naming.copies(topic, internal=False))
+        kept = dict(self._read.offsets) if read.failures else {}
+        for name, offsets in read.offsets.items():
+            kept[name] = {partition: commit for partition, commit in offsets.items() if copied(partition[0])}
+        groups = {**self._read.groups, **read.groups} if read.failures else read.groups
+        self._read = ReadGroups(groups, {name: offsets for name, offsets in kept.items() if offsets}, read.failures)
+
+    async def _follow(self, names: Sequence[str], there: ListedGroups, *, commits: bool) -> dict[str, GroupPlan]:
+        """Read anew what these groups hold at the destination, plan, and commit what is due."""
+        began = _now()
+        listed = [there.groups[name] for name in names if name in there.groups]
+        committed, unreadable = await read_offsets(self._destination, listed)
+        self._committed |= {name: committed.get(name, {}) for name in names}
+        plans = await self._plans(names, there)
+        for name, error in unreadable.items():
+            del self._committed[name]
+            plans[name] = replace(plans[name], refused=str(error))
+        due = {name: made for name, made in plans.items() if made.commits}
+        return {**plans, **await self._commit(due, there, began)} if commits and due else plans
+
+    async def _plans(self, names: Iterable[str], there: ListedGroups) -> dict[str, GroupPlan]:
+        copy_of = functools.cache(self._naming.destination)
+        made = {}
+        for number, name in enumerate(names):
+            if number % _PLANS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            committed = self._committed.get(name, {})
+            source, offsets = self._read.groups[name], self._read.offsets[name]
+            made[name] = plan(source, offsets, there.groups.get(name), committed, copy_of, self._translator.translate)
+        return made
+
+    async def _commit(self, due: Mapping[str, GroupPlan], there: ListedGroups, read: float) -> Mapping[str, GroupPlan]:
+        """Commit, unless the destination was read too long ago: this process may have stood still."""
+        absent = [self._read.groups[name] for name in due if name not in there.groups]
+        new, failures = await coordinated(self._destination, absent) if absent else ([], {})
+        groups = {**there.groups, **{group.name: group for group in new}}
+        if _now() - read > _FRESH:
+            return due
+        for name in due:
+            del self._committed[name]
+        commits = {groups[name]: made.commits for name, made in due.items() if name in groups}
+        failures |= await set_offsets(self._destination, commits)
+        not_now = {f"group {name}": error for name, error in failures.items() if error.retriable}
+        self.failures = {**self.failures, **not_now}
+        return {name: _settled(made, failures.get(name)) for name, made in due.items()}
+
+
+def _settled(made: GroupPlan, error: ApplianceError | None) -> GroupPlan:
+    """The plan after its commits were answered; what cannot be committed now is due in the next round."""
+    if error is None or error.retriable:
+        return made if error else made.done()
+    return replace(made, there=True) if has_members(error) else replace(made, refused=str(error))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

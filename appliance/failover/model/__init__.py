@@ -1,0 +1,6 @@
+"""Decisions of failing over; no IO.
+
+- ``group_plan``: what to commit for a group at the destination, and how far the group is there.
+- ``group_checkpoints``: the groups as MirrorMaker 2's checkpoints.
+- ``group_messages``: the states of groups in sentences.
+"""

@@ -1,0 +1,30 @@
+"""The states of groups in sentences, one for each state that an operator should know of."""
+
+from collections.abc import Iterable
+
+from appliance.failover.model.group_plan import GroupPlan, GroupState
+
+_NAMED = 5
+"""Groups of a state that are named; the others are counted."""
+
+_TOLD = {
+    GroupState.REFUSED: "not committed at the destination: {reason}",
+    GroupState.BOTH: "consumed on both sides: what they commit at the destination is not overwritten",
+    GroupState.UNKNOWN: "it is not known where in the copies some of their offsets lie, so those are not committed",
+    GroupState.FURTHER: "further at the destination than at the source: commits never move backwards",
+}
+
+
+def told(groups: Iterable[GroupPlan]) -> dict[GroupState, str]:
+    """What is to be told of groups, by their state; nothing of those that follow, or have gone over."""
+    found: dict[GroupState, list[GroupPlan]] = {}
+    for group in groups:
+        if group.state in _TOLD:
+            found.setdefault(group.state, []).append(group)
+    return {state: f"{_names(some)}: {_TOLD[state].format(reason=some[0].refused)}" for state, some in found.items()}
+
+
+def _names(groups: list[GroupPlan]) -> str:
+    names = ", ".join(group.name for group in groups[:_NAMED])
+    more = len(groups) - _NAMED
+    return f"group{'s' if len(groups) > 1 else ''} {names}{f' and {more} more' if more > 0 else ''}"

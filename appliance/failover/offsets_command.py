@@ -1,0 +1,124 @@
+"""``appliance offsets``: offsets of the source as those of the copies, and back.
+
+Only the destination is asked, except for what a group has committed at the source.
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from appliance.errors import SettingsError
+from appliance.failover.group_io import read_groups
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.naming import Naming
+from appliance.link.model.translation import TranslationState
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedOffset:
+    """One line of the answer: an offset on one side, and on the other as far as it is known."""
+
+    topic: str
+    partition: int
+    offset: int
+    to_topic: str
+    to_offset: int | None
+    state: TranslationState
+    behind: int
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        where = f"{self.topic}-{self.partition} offset {self.offset}"
+        if self.state is TranslationState.EXACT:
+            return f"{where} is {self.to_topic}-{self.partition} offset {self.to_offset}"
+        if self.state is TranslationState.AHEAD:
+            return f"{where} is {self.behind} offsets past what is copied"
+        return f"{where} is unknown in {self.to_topic}-{self.partition}"
+
+
+async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
+    """Print the translations; the exit code is 0 when all are exact.
+
+    Raises:
+        SettingsError: the options name nothing that is copied.
+        ApplianceError: a cluster does not answer, or refuses.
+    """
+    async with destination_cluster(settings) as destination:
+        maps = OffsetMaps(destination, Naming.of(settings))
+        await maps.refresh()
+        asked = await _asked(settings, destination, maps, parsed)
+        lines = [_translated(maps, partition, offset, parsed.reverse) for partition, offset in asked]
+    if parsed.json:
+        print(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
+    else:
+        for line in lines:
+            print(line)
+    return 0 if all(line.state is TranslationState.EXACT for line in lines) else 1
+
+
+async def _asked(
+    settings: Settings, destination: KafkaCluster, maps: OffsetMaps, parsed: argparse.Namespace
+) -> Sequence[tuple[Partition, int]]:
+    """The offsets that are asked for: the one of the options, or those of a group in what is copied."""
+    copies = maps.copies()
+    ours: Collection[Partition] = copies.keys() if parsed.reverse else copies.values()
+    if parsed.group is None:
+        if None in (parsed.topic, parsed.partition, parsed.offset):
+            raise SettingsError(["give --group, or --topic, --partition and --offset"])
+        partition = parsed.topic, parsed.partition
+        if partition not in ours:
+            raise SettingsError([f"--topic {parsed.topic} --partition {parsed.partition}: no such partition is copied"])
+        return [(partition, parsed.offset)]
+    if parsed.reverse:
+        return await _committed(destination, parsed.group, ours)
+    async with source_cluster(settings) as source:
+        return await _committed(source, parsed.group, ours)
+
+
+async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[tuple[Partition, int]]:
+    found = await read_groups(cluster, lambda name: name == group)
+    for error in found.failures.values():
+        raise error
+    commits = {key: commit for key, commit in found.offsets.get(group, {}).items() if key in ours}
+    if not commits:
+        raise SettingsError([f"--group {group}: it has committed nothing in the {cluster.side} cluster that is copied"])
+    return [(partition, commit.offset) for partition, commit in sorted(commits.items())]
+
+
+def _translated(maps: OffsetMaps, partition: Partition, offset: int, reverse: bool) -> TranslatedOffset:
+    found = maps.reverse(partition, offset) if reverse else maps.translate(partition, offset)
+    sources = maps.copies()
+    other = sources[partition] if reverse else next(copy for copy, source in sources.items() if source == partition)
+    return TranslatedOffset(*partition, offset, other[0], found.offset, found.state, found.behind)
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("action", choices=["translate"], help="translate offsets")
+    command.add_argument("--group", metavar="G", help="all that this group has committed of what is copied")
+    command.add_argument("--topic", metavar="T", help="the source topic; with --reverse the copy")
+    command.add_argument("--partition", type=int, metavar="P", help="its partition")
+    command.add_argument("--offset", type=int, metavar="N", help="the offset there")
+    command.add_argument("--reverse", action="store_true", help="from the copy to the source")
+    command.add_argument("--json", action="store_true", help="print JSON instead of lines")
+
+
+async def _run(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    return await translate(settings, parsed)
+
+
+OFFSETS = Command(
+    "Says at which offset of the copy a consumer continues that has read the source up to an offset, or with --reverse "
+    "the other way: exactly, or that it is not known. Only the destination is asked, but for what --group has "
+    "committed at the source. Exit code 0 when every answer is exact.",
+    with_settings(Role.REPLICATOR, _run),
+    _add_options,
+)

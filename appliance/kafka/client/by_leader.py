@@ -1,0 +1,41 @@
+"""Partitions grouped as requests name them: by the broker that leads them, and by topic."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from appliance.errors import ApplianceError, BrokerBusy
+from appliance.kafka.client.interface import Cluster, Connection
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
+
+Ask = Callable[[Connection, list[Partition]], Awaitable[None]]
+"""Asks one leader about the partitions that it leads."""
+
+
+async def ask_leaders(
+    cluster: Cluster, metadata: Metadata, partitions: Iterable[Partition], ask: Ask, purpose: str = "control"
+) -> dict[Partition, ApplianceError]:
+    """Ask all leaders at once; the errors of those that there are not, or that do not answer, by partition."""
+    led: dict[int, list[Partition]] = {}
+    for partition in partitions:
+        led.setdefault(metadata.leader(*partition), []).append(partition)
+    failures: dict[Partition, ApplianceError] = {}
+
+    async def ask_one(leader: int) -> None:
+        try:
+            await ask(await cluster.broker(leader, purpose), led[leader])
+        except ApplianceError as error:
+            failures.update(dict.fromkeys(led[leader], error))
+
+    for topic, number in led.pop(NOBODY, ()):
+        text = f"{topic}-{number} of the {cluster.side} cluster has no leader now"
+        failures[topic, number] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
+    await asyncio.gather(*map(ask_one, led))
+    return failures
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    """The numbers of the partitions of each topic."""
+    grouped: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        grouped.setdefault(topic, []).append(number)
+    return grouped

@@ -1,0 +1,124 @@
+"""The start offsets of share groups (KIP-932): DescribeShareGroupOffsets and AlterShareGroupOffsets.
+
+All records below a partition's start offset are done with; of those above it some may be. The coordinator alters the
+offsets only while the group has no member (else NON_EMPTY_GROUP).
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from kio.schema.alter_share_group_offsets.v0 import AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse
+from kio.schema.alter_share_group_offsets.v0.request import (
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from kio.schema.describe_share_group_offsets.v0 import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
+from kio.schema.describe_share_group_offsets.v0.request import DescribeShareGroupOffsetsRequestGroup
+from kio.schema.describe_share_group_offsets.v0.response import DescribeShareGroupOffsetsResponseTopic
+from kio.schema.errors import ErrorCode
+from kio.schema.types import GroupId, TopicName
+from kio.static.primitive import i32, i64
+from kio.static.protocol import RequestPayload
+
+from appliance.errors import ApplianceError, BrokerUnsupported
+from appliance.kafka.client.group_offsets import COMMITTING, Commit, Commits, GroupOffsets, by_coordinator, by_topic
+from appliance.kafka.client.groups import Group
+from appliance.kafka.client.interface import Cluster, Connection
+from appliance.kafka.client.topics import pieces
+from appliance.kafka.protocol import versions
+from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.older import exchange
+
+_GROUPS_AT_ONCE = 50
+_TOO_OLD = "the brokers know no offsets of share groups (Kafka 4.2)"
+
+
+async def fetch_starts(cluster: Cluster, groups: Collection[Group]) -> GroupOffsets:
+    """The start offsets of the share groups, as far as they have any."""
+    return await by_coordinator(cluster, groups, _fetched)
+
+
+async def _fetched(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
+    _require(coordinator, DescribeShareGroupOffsetsRequest)
+    asked = [
+        await coordinator.send(exchange(coordinator.offered, _of_groups(some), DescribeShareGroupOffsetsResponse))
+        for some in pieces(((group, 1) for group in groups), _GROUPS_AT_ONCE)
+    ]
+    known: dict[str, Commits] = {}
+    failures: dict[str, ApplianceError] = {}
+    for answering in asked:
+        for group in (await answering).groups:
+            name = str(group.group_id)
+            if group.error_code in (ErrorCode.none, ErrorCode.group_id_not_found):
+                known[name] = dict(_starts(group.topics))
+            else:
+                failures[name] = failure(group.error_code, f"read the offsets of share group {name}")
+    return known, failures
+
+
+def _require(coordinator: Connection, request: type[RequestPayload]) -> None:
+    if not versions.offers(coordinator.offered, request):
+        raise BrokerUnsupported(_TOO_OLD)
+
+
+def _of_groups(groups: Sequence[Group]) -> DescribeShareGroupOffsetsRequest:
+    return DescribeShareGroupOffsetsRequest(
+        groups=tuple(
+            DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups
+        )
+    )
+
+
+def _starts(topics: Sequence[DescribeShareGroupOffsetsResponseTopic]) -> Iterator[tuple[Partition, Commit]]:
+    for topic in topics:
+        for found in topic.partitions:
+            if found.error_code is ErrorCode.none and found.start_offset >= 0:
+                yield (str(topic.topic_name), int(found.partition_index)), Commit(int(found.start_offset))
+
+
+async def alter_starts(cluster: Cluster, starts: Mapping[Group, Commits]) -> dict[str, ApplianceError]:
+    """Alter the start offsets of share groups; the first reason why not, as ``commit_offsets``."""
+
+    async def altered(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
+        return {}, await _alter(coordinator, {group: starts[group] for group in groups})
+
+    return (await by_coordinator(cluster, starts, altered, COMMITTING))[1]
+
+
+async def _alter(coordinator: Connection, starts: Mapping[Group, Commits]) -> dict[str, ApplianceError]:
+    _require(coordinator, AlterShareGroupOffsetsRequest)
+    asked = {
+        group.name: await coordinator.send(
+            exchange(coordinator.offered, _altered(group, offsets), AlterShareGroupOffsetsResponse)
+        )
+        for group, offsets in starts.items()
+    }
+    failures: dict[str, ApplianceError] = {}
+    for name, answering in asked.items():
+        answer = await answering
+        doing = f"alter the offsets of share group {name}"
+        if answer.error_code is not ErrorCode.none:
+            failures[name] = failure(answer.error_code, doing, answer.error_message)
+        for topic in answer.responses:
+            for found in topic.partitions:
+                if found.error_code is not ErrorCode.none:
+                    text = f"{doing} to {topic.topic_name}-{found.partition_index}"
+                    failures.setdefault(name, failure(found.error_code, text, found.error_message))
+    return failures
+
+
+def _altered(group: Group, offsets: Commits) -> AlterShareGroupOffsetsRequest:
+    topics = tuple(
+        AlterShareGroupOffsetsRequestTopic(
+            topic_name=TopicName(topic),
+            partitions=tuple(
+                AlterShareGroupOffsetsRequestPartition(partition_index=i32(number), start_offset=i64(commit.offset))
+                for number, commit in numbers
+            ),
+        )
+        for topic, numbers in by_topic(offsets.items()).items()
+    )
+    return AlterShareGroupOffsetsRequest(group_id=GroupId(group.name), topics=topics)

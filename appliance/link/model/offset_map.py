@@ -1,0 +1,159 @@
+"""The offset map of a source partition: from source offsets to those of its copy, and back. Never a guess.
+
+A map is made of segments, each of which says of a stretch of both logs completely which record is where. Where one
+segment ends and the next begins at the same offset they chain; where they do not, nothing is known, and nothing is
+answered. The order in which segments were written is the truth: one that begins below the end of an older one shows
+that the copy was cut there, and written anew. A source offset that was copied twice lies where its newest copy does.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from uuid import UUID
+
+from appliance.kafka.protocol.metadata import is_another
+from appliance.link.model.offset_runs import RunIndex
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.translation import Translation, TranslationState
+
+NOT_KNOWN = Translation(None, TranslationState.UNKNOWN)
+
+
+def exact(offset: int) -> Translation:
+    """The answer where one is known."""
+    return Translation(offset, TranslationState.EXACT)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a map, of topics that are known by id (invariant G).
+
+    One that ``fills`` was made by reading both logs, for what was copied before there was a map: it adds to older
+    segments, and never cuts them.
+    """
+
+    source_id: UUID
+    destination_id: UUID
+    stretch: OffsetTail
+    fills: bool = False
+
+    @property
+    def index(self) -> RunIndex:
+        """Its runs, to be searched."""
+        return _index(self.stretch)
+
+    def cut(self, copy_to: int) -> "Segment":
+        """What it still says when the copy was cut at an offset that lies within it."""
+        return replace(self, stretch=self.stretch.cut(copy_to))
+
+    def belongs_to(self, position: Position) -> bool:
+        """True when it is about the topics of a position."""
+        return not (
+            is_another(self.source_id, position.source_id) or is_another(self.destination_id, position.destination_id)
+        )
+
+
+@lru_cache(maxsize=64)
+def _index(stretch: OffsetTail) -> RunIndex:
+    """The index of a stretch; of a few alone, since one takes a hundred times the space of the packed runs."""
+    return RunIndex(stretch.packed, stretch.source_from, stretch.copy_from)
+
+
+def overlaid(older: Sequence[Segment], newer: Segment) -> list[Segment]:
+    """The segments, in the order of the copy, after one more was written; segments never overlap there."""
+    begin = newer.stretch.copy_from
+    if newer.fills:
+        return _filled(older, newer)
+    kept = [each for each in older if each.stretch.copy_to <= begin]
+    kept += [each.cut(begin) for each in older if each.stretch.copy_from < begin < each.stretch.copy_to]
+    return [*kept, newer]
+
+
+def without(older: Iterable[Segment], begin: int) -> list[Segment]:
+    """The segments without the one that begins at an offset of the copy: it was dropped."""
+    return [each for each in older if each.stretch.copy_from != begin]
+
+
+def _filled(older: Sequence[Segment], newer: Segment) -> list[Segment]:
+    begin = newer.stretch.copy_from
+    below = [each for each in older if each.stretch.copy_from < begin]
+    above = [each for each in older if each.stretch.copy_from >= begin]
+    if below and below[-1].stretch.copy_to > begin:
+        return list(older)
+    if above and above[0].stretch.copy_from < newer.stretch.copy_to:
+        newer = newer.cut(above[0].stretch.copy_from)
+    return list(older) if newer.stretch.copy_from >= newer.stretch.copy_to else [*below, newer, *above]
+
+
+class OffsetMap:
+    """The map of one partition: ``segments`` in the order of the copy, and its position, with the map's tail."""
+
+    def __init__(self, segments: Iterable[Segment] = (), position: Position | None = None) -> None:
+        self.position = position
+        self._known = list(segments)
+        self._next_source, self._next_copy = UNKNOWN, UNKNOWN
+        if position is None:
+            return
+        self._known = [each for each in self._known if each.belongs_to(position)]
+        tail, end = position.tail, position.copy_end
+        if tail is not None:
+            self._known = overlaid(self._known, Segment(position.source_id, position.destination_id, tail))
+        self._next_source = position.next_offset
+        self._next_copy = tail.copy_to if tail else end.offset if end else UNKNOWN
+
+    def translate(self, offset: int) -> Translation:
+        """The offset at which the copy of the first copied record at or after a source offset lies."""
+        if self._next_source == UNKNOWN:
+            return NOT_KNOWN
+        if offset > self._next_source:
+            return Translation(None, TranslationState.AHEAD, offset - self._next_source)
+        while offset < self._next_source:
+            number = self._covering(offset)
+            if number is None:
+                return NOT_KNOWN
+            limit = min(self._until_newer(number, offset), self._next_source)
+            found = self._known[number].index.at_source(offset)
+            if found is not None and found[0] < limit:
+                return exact(found[1])
+            offset = limit
+        return NOT_KNOWN if self._next_copy == UNKNOWN else exact(self._next_copy)
+
+    def reverse(self, offset: int) -> Translation:
+        """The source offset of the first copied record whose copy lies at or after an offset of the copy."""
+        if self._next_copy == UNKNOWN or self._next_source == UNKNOWN:
+            return NOT_KNOWN
+        if offset > self._next_copy:
+            return Translation(None, TranslationState.AHEAD, offset - self._next_copy)
+        for segment in self._known:
+            stretch = segment.stretch
+            if stretch.copy_from <= offset < stretch.copy_to:
+                found = segment.index.at_copy(offset)
+                if found is not None:
+                    return exact(found[0])
+                offset = stretch.copy_to
+        return exact(self._next_source) if offset == self._next_copy else NOT_KNOWN
+
+    def holes(self) -> list[tuple[int, int]]:
+        """The stretches of the copy, from its beginning to its end, of which nothing is known."""
+        found, at = [], 0
+        for segment in self._known:
+            if segment.stretch.copy_from > at:
+                found.append((at, segment.stretch.copy_from))
+            at = max(at, segment.stretch.copy_to)
+        if self._next_copy > at:
+            found.append((at, self._next_copy))
+        return found
+
+    def _covering(self, offset: int) -> int | None:
+        """The newest segment that says something of a source offset."""
+        for number in range(len(self._known) - 1, -1, -1):
+            stretch = self._known[number].stretch
+            if stretch.source_from <= offset < stretch.source_to:
+                return number
+        return None
+
+    def _until_newer(self, number: int, offset: int) -> int:
+        """The source offset at which a segment ends, or one begins that is newer."""
+        begins = (each.stretch.source_from for each in self._known[number + 1 :])
+        return min([self._known[number].stretch.source_to, *(begin for begin in begins if begin > offset)])

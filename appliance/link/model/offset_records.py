@@ -1,0 +1,111 @@
+"""The offset map as records.
+
+The tail of a partition's map travels with its position, as the header ``offsets``, so that it commits with the copies;
+big-endian::
+
+    version u8 | source from u64 | source to u64 | copy from u64 | copy to u64 | groups of runs
+
+What is older lies in the topic ``<replicator>.offsets``, which is compacted and has a partition for each lane. Keys and
+values are JSON::
+
+    {"topic", "partition", "from"}   a segment, by the source partition and the first offset of the copy
+    {"version", "source_id", "destination_id", "source": [from, to], "copy": [from, to], "runs", "fills"}
+
+``runs`` are groups of runs, by zlib and base64 (``offset_runs``); ``to`` is exclusive.
+"""
+
+import base64
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from uuid import UUID
+
+from appliance.errors import BatchCorrupt, PeerError
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.model.offset_map import Segment
+from appliance.link.model.offset_tail import OffsetTail, unpack_tail
+
+_VERSION = 1
+_HEADER = "offsets"
+_BOUNDS = struct.Struct(">BQQQQ")
+_LEVEL = 1
+
+SegmentKey = tuple[Partition, int]
+"""A source partition, and the offset of its copy at which a segment begins."""
+
+
+def tail_headers(tail: OffsetTail | None) -> tuple[tuple[str, bytes], ...]:
+    """The headers of a position whose map has this tail."""
+    if tail is None:
+        return ()
+    bounds = _BOUNDS.pack(_VERSION, tail.source_from, tail.source_to, tail.copy_from, tail.copy_to)
+    return ((_HEADER, bounds + tail.packed),)
+
+
+def tail_of(headers: Mapping[str, bytes | None]) -> OffsetTail | None:
+    """The tail in the headers of a position; None of one that an older release wrote, or a newer one in its own way.
+
+    None as well where the bytes are no tail: a position holds without its map.
+    """
+    content = headers.get(_HEADER)
+    if not content:
+        return None
+    try:
+        version, source_from, source_to, copy_from, copy_to = _BOUNDS.unpack_from(content)
+        if version != _VERSION:
+            return None
+        return unpack_tail(source_from, copy_from, source_to, copy_to, content[_BOUNDS.size :])
+    except (struct.error, IndexError, BatchCorrupt):
+        return None
+
+
+def encode_segment(partition: Partition, segment: Segment, now: int) -> Record:
+    """The record that remembers a segment; ``now`` is its timestamp in milliseconds."""
+    stretch = segment.stretch
+    value = {
+        "version": _VERSION,
+        "source_id": segment.source_id.hex,
+        "destination_id": segment.destination_id.hex,
+        "source": [stretch.source_from, stretch.source_to],
+        "copy": [stretch.copy_from, stretch.copy_to],
+        "runs": base64.b64encode(zlib.compress(stretch.packed, _LEVEL)).decode(),
+    }
+    if segment.fills:
+        value["fills"] = True
+    return Record(0, now, body(_key((partition, stretch.copy_from)), json.dumps(value, separators=(",", ":")).encode()))
+
+
+def encode_dropped(key: SegmentKey, now: int) -> Record:
+    """The record after which a segment is remembered no more."""
+    return Record(0, now, body(_key(key), None))
+
+
+def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
+    """Decode a segment; None by a tombstone.
+
+    Raises:
+        PeerError: somebody else has written to the topic, or a newer appliance has.
+    """
+    key_bytes, value_bytes = key_and_value(record.body)
+    try:
+        key = json.loads(key_bytes or b"")
+        of = (str(key["topic"]), int(key["partition"])), int(key["from"])
+        if value_bytes is None:
+            return of, None
+        value = json.loads(value_bytes)
+        if value["version"] != _VERSION:
+            raise PeerError(f"the map of offsets has version {value['version']} at offset {record.offset}: a newer one")
+        (source, source_to), (copy, copy_to) = (map(int, value[side]) for side in ("source", "copy"))
+        runs = zlib.decompress(base64.b64decode(value["runs"], validate=True))
+        stretch = unpack_tail(source, copy, source_to, copy_to, runs)
+        ids = UUID(value["source_id"]), UUID(value["destination_id"])
+        return of, Segment(*ids, stretch, bool(value.get("fills")))
+    except (ValueError, LookupError, TypeError, AttributeError, zlib.error) as error:
+        raise PeerError(f"the map of offsets holds something else at offset {record.offset}: {error!r}") from error
+
+
+def _key(key: SegmentKey) -> bytes:
+    (topic, partition), begin = key
+    return json.dumps({"topic": topic, "partition": partition, "from": begin}, separators=(",", ":")).encode()

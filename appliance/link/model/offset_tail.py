@@ -1,0 +1,136 @@
+"""A stretch of a partition's offset map that still grows: within a position record it is the map's tail.
+
+It covers the source offsets from ``source_from`` up to but without ``source_to``, and those of the copy likewise, and
+both completely: a source offset that is in no run has no copy, and an offset of the copy that is in no run holds none.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from appliance.kafka.records.outgoing import Outgoing
+from appliance.link.model.offset_runs import Group, merged, pack_group, unpack_groups
+
+
+class OffsetTail(NamedTuple):
+    """A stretch; ``settled`` are its packed groups but the last, which ends at ``source_at`` and ``copy_at``."""
+
+    source_from: int
+    copy_from: int
+    source_to: int
+    copy_to: int
+    settled: bytes = b""
+    last: Group | None = None
+    source_at: int = -1
+    copy_at: int = -1
+
+    @classmethod
+    def begin(cls, source: int, copy: int) -> "OffsetTail":
+        """One that covers nothing yet."""
+        return cls(source, copy, source, copy, b"", None, source, copy)
+
+    @property
+    def is_empty(self) -> bool:
+        """True when it says nothing."""
+        return self.source_from == self.source_to and self.last is None
+
+    @property
+    def packed(self) -> bytes:
+        """All its groups, packed."""
+        return self.settled + pack_group(self.last) if self.last else self.settled
+
+    def continues(self, other: "OffsetTail") -> bool:
+        """True when it begins where the other ends."""
+        return (self.source_from, self.copy_from) == (other.source_to, other.copy_to)
+
+    def read_to(self, source_to: int) -> "OffsetTail":
+        """The same, after source offsets of which none was copied."""
+        return self if source_to == self.source_to else self._replace(source_to=source_to)
+
+    def copied(self, batches: Sequence[Outgoing], begin: int, source_to: int, copy_to: int) -> "OffsetTail":
+        """The same, after a transaction that wrote these batches to the copy from offset ``begin`` on."""
+        settled, last = [self.settled], self.last
+        source_at, copy_at, copy = self.source_at, self.copy_at, begin
+        for source, length in _runs(batches):
+            source_gap, copy_gap = source - source_at, copy - copy_at
+            if last is not None and last[:3] == (source_gap, copy_gap, length):
+                last = Group(source_gap, copy_gap, length, last[3] + 1)
+            else:
+                if last is not None:
+                    settled.append(pack_group(last))
+                last = Group(source_gap, copy_gap, length)
+            source_at, copy = source + length, copy + length
+            copy_at = copy
+        packed = b"".join(settled) if len(settled) > 1 else self.settled
+        return OffsetTail(self.source_from, self.copy_from, source_to, copy_to, packed, last, source_at, copy_at)
+
+    def joined(self, other: "OffsetTail") -> "OffsetTail":
+        """Both in one; the other continues this one."""
+        groups = list(unpack_groups(other.packed))
+        if not groups:
+            return self._replace(source_to=other.source_to, copy_to=other.copy_to)
+        source_gap, copy_gap, length, repeat = groups[0]
+        gaps = source_gap + other.source_from - self.source_at, copy_gap + other.copy_from - self.copy_at
+        rest = [groups[0]._replace(repeat=repeat - 1)] if repeat > 1 else []
+        own = [self.last] if self.last else []
+        *settled, last = merged([*own, Group(*gaps, length), *rest, *groups[1:]])
+        packed = self.settled + b"".join(map(pack_group, settled))
+        ends = other.source_to, other.copy_to
+        return OffsetTail(self.source_from, self.copy_from, *ends, packed, last, other.source_at, other.copy_at)
+
+    def cut(self, copy_to: int) -> "OffsetTail":
+        """What it still says when the copy was cut at an offset that lies within it.
+
+        Of source offsets it knows those before the first record that was cut off.
+        """
+        source, copy, source_to = self.source_from, self.copy_from, self.source_to
+        kept: list[Group] = []
+        for group in unpack_groups(self.packed):
+            whole = group._replace(repeat=min((copy_to - copy) // (group.copy_gap + group.length), group.repeat))
+            source, copy = source + whole.sources, copy + whole.copies
+            kept += [whole] if whole.repeat else []
+            if whole.repeat < group.repeat:
+                part = group._replace(length=max(copy_to - copy - group.copy_gap, 0), repeat=1)
+                kept += [part] if part.length else []
+                source_to = source + part.sources
+                break
+        packed = b"".join(map(pack_group, merged(kept)))
+        return unpack_tail(self.source_from, self.copy_from, source_to, copy_to, packed)
+
+    def pieces(self, size: int) -> Iterator["OffsetTail"]:
+        """The same as several that continue each other, each with groups of about ``size`` bytes."""
+        begin = source, copy = self.source_from, self.copy_from
+        packed = b""
+        for group in unpack_groups(self.packed):
+            more = pack_group(group)
+            if packed and len(packed) + len(more) > size:
+                yield unpack_tail(*begin, source, copy, packed)
+                begin, packed = (source, copy), b""
+            source, copy, packed = source + group.sources, copy + group.copies, packed + more
+        yield unpack_tail(*begin, self.source_to, self.copy_to, packed)
+
+
+def unpack_tail(source_from: int, copy_from: int, source_to: int, copy_to: int, packed: bytes) -> OffsetTail:
+    """The stretch of which these are the bounds and the groups.
+
+    Raises:
+        IndexError, BatchCorrupt: the bytes are not groups.
+    """
+    source, copy, last = source_from, copy_from, None
+    for last in unpack_groups(packed):
+        source, copy = source + last.sources, copy + last.copies
+    settled = packed[: len(packed) - len(pack_group(last))] if last else b""
+    return OffsetTail(source_from, copy_from, source_to, copy_to, settled, last, source, copy)
+
+
+def _runs(batches: Sequence[Outgoing]) -> Iterable[tuple[int, int]]:
+    """The runs of a transaction's batches, each as its first source offset and its length."""
+    if len(batches) == 1 and not batches[0].runs:
+        return ((batches[0].first_offset, batches[0].records),)
+    found: list[tuple[int, int]] = []
+    for batch in batches:
+        for source, length in batch.runs or ((batch.first_offset, batch.records),):
+            if found and sum(found[-1]) == source:
+                found[-1] = found[-1][0], found[-1][1] + length
+            else:
+                found.append((source, length))
+    return found

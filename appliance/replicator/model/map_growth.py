@@ -1,0 +1,129 @@
+"""Growth of the offset maps of a lane's partitions, transaction by transaction (``link.model.offset_map``).
+
+A map's tail grows within the position. Once it is large it becomes a segment, in the same transaction, and a new tail
+begins. So that segments are few and large, the newest one that the lane has written since its start is written anew
+with what has come since, until it is full; a lane never reads what it has written.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.offset_map import Segment
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import Position
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.chunk import Chunk
+
+TAIL_BYTES = 160
+"""A tail becomes a segment above this size: it is written again by every transaction."""
+
+_TAIL_BYTES_MAX = 16 * TAIL_BYTES
+"""Above this size it does in any case, or is dropped where nothing keeps segments."""
+
+SEGMENT_BYTES = 8 * 1024
+"""Size of a full segment's groups, before they are compressed."""
+
+_SEGMENTS_A_COMMIT = 16
+"""Tails of many partitions are full at once, where all are written to at one pace; one commit need not carry all."""
+
+_MARKER = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """The positions after a transaction, and the segments that it writes, each by its source partition."""
+
+    positions: Mapping[Replica, Position]
+    segments: Sequence[tuple[Partition, Segment]] = ()
+
+
+def copied_tail(before: Position, chunks: Sequence[Chunk], begin: int, end: int) -> OffsetTail:
+    """The tail after a transaction that wrote these chunks to the copy from ``begin`` on; ``end`` is past its marker.
+
+    Where somebody else has written between the batches, nobody knows which of them lies where: a new tail begins past
+    them, and the map has a hole.
+    """
+    batches = [batch for chunk in chunks for batch in chunk.batches]
+    strange = end - _MARKER - begin - sum(batch.records for batch in batches)
+    if strange and len(batches) > 1:
+        return OffsetTail.begin(chunks[-1].next_offset, end)
+    tail = _tail(before, begin)
+    return tail.copied(batches, begin + strange, chunks[-1].next_offset, end)
+
+
+def read_tail(before: Position, next_offset: int) -> OffsetTail | None:
+    """The tail after source offsets of which none was copied; None as long as it is not known where the copy ends."""
+    if before.tail is None and before.copy_end is None:
+        return None
+    return _tail(before).read_to(next_offset)
+
+
+def _tail(before: Position, begin: int = 2**63) -> OffsetTail:
+    """The tail of a position, or a new one; the copy is to be written to from ``begin`` on."""
+    tail, end = before.tail, before.copy_end
+    if tail is not None and tail.copy_to <= begin and tail.source_to == before.next_offset:
+        return tail
+    return OffsetTail.begin(before.next_offset, min(end.offset, begin) if end else begin)
+
+
+class MapGrowth:
+    """The maps of one lane's partitions, as far as they have grown since its start."""
+
+    def __init__(self) -> None:
+        self._newest: dict[Partition, Segment] = {}
+
+    def grown(
+        self, before: Mapping[Partition, Position], after: Mapping[Replica, Position], keeps_segments: bool
+    ) -> Grown:
+        """Make segments of what is too large for a tail, and of tails that are not gone on with.
+
+        ``before`` are the positions that were committed last, ``after`` those that are to be.
+        """
+        positions = dict(after)
+        segments: list[tuple[Partition, Segment]] = []
+        for replica, position in after.items():
+            held, tail = before.get(replica.source), position.tail
+            if held is not None and _goes_on(held.tail, tail):
+                continue  # as nearly all do: thousands are looked at in a second
+            if held is not None and held.tail is not None and _is_lost(held.tail, tail):
+                segments += self._settled(replica.source, held, held.tail)
+            if held is not None and tail is not None and _cuts(held.tail, tail):
+                segments += self._settled(replica.source, position, tail)
+            if tail is not None and len(tail.settled) > TAIL_BYTES:
+                large = len(tail.settled) > _TAIL_BYTES_MAX
+                if large or (keeps_segments and len(segments) < _SEGMENTS_A_COMMIT):
+                    segments += self._settled(replica.source, position, tail)
+                    positions[replica] = replace(position, tail=OffsetTail.begin(tail.source_to, tail.copy_to))
+        return Grown(positions, segments if keeps_segments else ())
+
+    def committed(self, grown: Grown) -> None:
+        """The transaction is committed."""
+        self._newest.update(grown.segments)
+
+    def _settled(self, partition: Partition, position: Position, tail: OffsetTail) -> list[tuple[Partition, Segment]]:
+        """The segments of a position's tail, of which the first may be the newest one, grown."""
+        ids, newest = (position.source_id, position.destination_id), self._newest.get(partition)
+        same = newest is not None and (newest.source_id, newest.destination_id) == ids
+        if newest and same and tail.continues(newest.stretch) and len(newest.stretch.packed) < SEGMENT_BYTES:
+            tail = newest.stretch.joined(tail)
+        return [(partition, Segment(*ids, piece)) for piece in tail.pieces(SEGMENT_BYTES)]
+
+
+def _goes_on(held: OffsetTail | None, tail: OffsetTail | None) -> bool:
+    """True when a tail is that which was there, grown, and not large."""
+    if tail is None or held is None:
+        return tail is held
+    return tail[:2] == held[:2] and len(tail.settled) <= TAIL_BYTES
+
+
+def _is_lost(held: OffsetTail, tail: OffsetTail | None) -> bool:
+    """True when what a tail says, or where it cuts older segments, is not said by the one that takes its place."""
+    if tail is None or tail.copy_from > held.copy_from:
+        return True
+    return not held.is_empty and (held.source_from, held.copy_from) != (tail.source_from, tail.copy_from)
+
+
+def _cuts(held: OffsetTail | None, tail: OffsetTail) -> bool:
+    """True when a tail says nothing yet but that the copy was cut."""
+    return tail.is_empty and (held is None or tail.copy_from < held.copy_to)

@@ -1,0 +1,244 @@
+"""The partitions of a lane: each waits, is looked at, or is taken in: read, or stopped."""
+
+import asyncio
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
+from appliance.kafka.client.configs import WriteLimits
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.link.model.checkpoint import Gap, StartOffsets
+from appliance.link.model.position import Position
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.held_back import HeldBack
+from appliance.replicator.model.problem_log import ProblemLog
+from appliance.replicator.read.buffer import Limits, ReadyQueue
+from appliance.replicator.read.source_reader import SourceReader
+from appliance.replicator.write.admission import Admission, Admitting, made_anew_since
+from appliance.replicator.write.copies import UNFINISHED, LookedTo
+from appliance.replicator.write.lane import Lane
+
+_TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
+
+
+@dataclass(slots=True)
+class LanePartitions:
+    """The partitions of one lane, of which ``taken_in`` are read or stopped; with ``records_gaps`` no gap stops one.
+
+    ``limits`` are those of the copies' topics; ``refused`` are those of partitions of which one would not take a batch.
+    """
+
+    lane: Lane
+    source: Cluster
+    destination: Cluster
+    reader: SourceReader
+    ready: ReadyQueue
+    problems: ProblemLog
+    records_gaps: bool
+    replicas: tuple[Replica, ...] = ()
+    taken_in: set[Replica] = field(default_factory=set)
+    limits: dict[str, WriteLimits] = field(default_factory=dict)
+    refused: dict[Replica, Limits] = field(default_factory=dict)
+    _held_back: HeldBack = field(default_factory=HeldBack)
+    _starts: Mapping[str, StartOffsets] = field(default_factory=dict)
+    _unwritable: set[Replica] = field(default_factory=set)
+    _looks: dict[asyncio.Task[Admission], Sequence[Replica]] = field(default_factory=dict)
+    _looked_to: LookedTo = field(default_factory=dict)
+
+    def assign(self, replicas: tuple[Replica, ...], starts: Mapping[str, StartOffsets]) -> None:
+        """Copy these from now on, and no others."""
+        removed = set(self.replicas).difference(replicas)
+        for replica in removed:
+            self.problems.over(replica.name)
+            self.refused.pop(replica, None)
+        self.reader.forget(removed)
+        self.taken_in -= removed
+        self._unwritable -= removed
+        self._held_back.keep(replicas)
+        self.replicas, self._starts = replicas, starts
+        known = self.taken_in.union(*self._looks.values())
+        self._held_back.add_due(replica for replica in replicas if replica not in known)
+
+    def begin_anew(self) -> None:
+        """The lane starts: read nothing until it is known again."""
+        self.reader.forget(self.replicas)
+        self.taken_in.clear()
+        for look in self._looks:
+            look.cancel()
+        self._looks.clear()
+        self._held_back.add_due(self.replicas)
+
+    async def close(self) -> None:
+        """End what is under way; it is begun again when the lane goes on."""
+        for look, replicas in self._looks.items():
+            look.cancel()
+            self._held_back.add_due(replicas)
+        await asyncio.gather(*self._looks, return_exceptions=True)
+        self._looks.clear()
+
+    def pause(self) -> float:
+        """Seconds until a partition is due; infinite when none waits."""
+        return self._held_back.pause(_clock())
+
+    async def look(self) -> None:
+        """Begin to look at the partitions that are due; cut off at any await, it is done again.
+
+        It is done beside the lane, by the leader of the copies: one that does not answer keeps no other's waiting.
+        """
+        due = self._held_back.due(_clock())
+        if not due:
+            return
+        metadata = await self.lane.learn({replica.destination_topic for replica in due})
+        if self.have_changed(metadata):
+            self.lane.begin_anew()
+            return
+        by_leader: dict[int, list[Replica]] = {}
+        for replica in due:
+            self._held_back.tried(replica)
+            by_leader.setdefault(metadata.leader(*replica.copy), []).append(replica)
+        admitting = Admitting(
+            self.source, self.destination, self.lane, self._starts, self.records_gaps, self._looked_to
+        )
+        for led in by_leader.values():
+            admission = admitting.admit(led, metadata, self.lane.producer)
+            look = asyncio.create_task(admission, name=f"lane-{self.lane.index}-admission")
+            look.add_done_callback(lambda _: self.ready.set())
+            self._looks[look] = led
+
+    async def admit(self) -> None:
+        """Take in what was looked at by now.
+
+        Raises:
+            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``Lane.commit``.
+        """
+        done = [look for look in self._looks if look.done()]
+        assigned, subject = set(self.replicas if done else ()), f"lane {self.lane.index} admission"
+        for look in done:
+            replicas = [replica for replica in self._looks.pop(look) if replica in assigned]
+            try:
+                admission = look.result()
+            except ApplianceError as error:
+                self.problems.tell(subject, error)
+                for replica in replicas:
+                    self._held_back.add(replica, _clock())
+            else:
+                self.problems.over(subject)
+                await self._take_in(replicas, admission)
+
+    async def _take_in(self, replicas: Iterable[Replica], admission: Admission) -> None:
+        self.limits |= admission.limits
+        admitted = []
+        for replica in replicas:
+            if replica in admission.waiting:
+                self.leave_out(replica, admission.waiting[replica])
+            elif self.lane.is_led_as(replica.copy, admission.metadata):
+                admitted.append(replica)
+            else:
+                self._held_back.add_due([replica])
+        positions = {replica: admission.positions[replica] for replica in admitted if replica in admission.positions}
+        await self.lane.commit([], positions)
+        ends = {replica.copy: admission.ends[replica.copy] for replica in admitted if replica.copy in admission.ends}
+        self.lane.expect_ends(ends, admission.metadata)
+        for replica in admitted:
+            if replica in admission.stops:
+                await self.settle(replica, admission.stops[replica], admission.begins.get(replica.source, -1))
+            else:
+                self._read(replica)
+            self.taken_in.add(replica)
+            well = replica not in self._unwritable and self._held_back.went_well(replica)
+            if well and not self.position(replica).stopped:
+                self.problems.over(replica.name)
+
+    def leave_out(self, replica: Replica, error: ApplianceError) -> None:
+        """Copy a partition no further for now; the others go on."""
+        self.problems.tell(replica.name, error)
+        if replica in self.taken_in:
+            self.reader.forget([replica])
+            self.taken_in.discard(replica)
+        if isinstance(error, BrokerBusy) and error.code == UNFINISHED:
+            self._held_back.went_well(replica)
+        self._held_back.add(replica, _clock())
+
+    def leave_out_unwritable(self, reasons: Mapping[tuple[str, int], ApplianceError]) -> bool:
+        """Copy those no further for now that could not be written; False when none of the copies is of this lane."""
+        unwritable = [replica for replica in self.replicas if replica.copy in reasons]
+        for replica in unwritable:
+            self._unwritable.add(replica)
+            self.leave_out(replica, reasons[replica.copy])
+        return bool(unwritable)
+
+    def wrote_to(self, replicas: Collection[Replica]) -> None:
+        """Note that the copies of these took what was written."""
+        for replica in replicas:
+            self.problems.over(replica.name)
+        for replica in self._unwritable.intersection(replicas):
+            self._unwritable.discard(replica)
+            self._held_back.went_well(replica)
+
+    def refuse(self, error: CopyRefused) -> None:
+        """Read up to a batch that the destination will not take, the next time, and stop there."""
+        (replica,) = [replica for replica in self.replicas if replica.copy == error.partition]
+        at, size = error.first_offset, self.limits[replica.destination_topic].batch_bytes
+        remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
+        self.refused[replica] = Limits(size, at, f"{replica.name} offset {at} is refused: {error}{remedy}")
+
+    def take_in_again(self, replica: Replica) -> None:
+        """Forget what was refused of a partition, and read it from its position."""
+        del self.refused[replica]
+        if replica in self.taken_in:  # else it is being looked at, or waits to be
+            self.reader.forget([replica])
+            self.taken_in.discard(replica)
+            self._held_back.add_due([replica])
+
+    def have_changed(self, metadata: Metadata) -> bool:
+        """True when a copy that is written to has another leader, or is another topic, than when it was looked at."""
+        made_anew = any(made_anew_since(replica, metadata) for replica in self.taken_in)
+        return made_anew or self.lane.has_moved(metadata)
+
+    def position(self, replica: Replica) -> Position:
+        """The remembered position of a partition that is taken in."""
+        return self.lane.checkpoint.positions[replica.source]
+
+    async def settle(self, replica: Replica, reason: PartitionStopped, begin: int = -1) -> None:
+        """Remember why a partition stops; or go on after a gap and write it down, if the operator has chosen that.
+
+        ``begin`` is where it goes on if the gap does not say. The gap and the position past it commit together
+        (invariants A and F).
+        """
+        held = self.position(replica)
+        if not (isinstance(reason, GapFound) and self.records_gaps):
+            self.problems.tell(replica.name, reason)
+            stopped = held.stop(str(reason), _now())
+            if isinstance(reason, CopyShortened):
+                stopped = held.stop_shortened(str(reason), _now(), reason.end)
+            if stopped is not held:
+                await self.lane.commit([], {replica: stopped})
+            return
+        begin = reason.next if reason.next >= 0 else begin
+        self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin))
+        entry = Gap(replica.source, held.source_id, reason.first, reason.next, reason.cause, _now())
+        moved = held.go_on().begin_again(replica.source_id, replica.destination_id, begin)
+        await self.lane.commit([], {replica: moved}, [entry])
+        self._read(replica)
+
+    def _read(self, replica: Replica) -> None:
+        position = self.position(replica)
+        limits = self.refused.get(replica) or Limits(self.limits[replica.destination_topic].batch_bytes)
+        self.reader.read(replica, position.next_offset, position.leader_epoch, self.ready, limits)
+
+
+def _with_offsets(gap: GapFound, replica: Replica, begin: int) -> ApplianceError:
+    """The gap as it is told: by the ids of the topics, two that are alike are told apart."""
+    lost = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
+    ids = f"topic id {replica.source_id}, copied to {replica.destination_id}"
+    return ApplianceError(f"{gap}; {lost} will never be copied, it goes on from offset {begin} of {ids}")
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

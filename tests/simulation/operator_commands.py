@@ -1,0 +1,139 @@
+"""The operator: runs ``appliance resume``, as a process of its own, and does by hand what log lines ask for."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from unittest import mock
+
+from appliance.errors import ApplianceError
+from appliance.replicator import resume
+from appliance.replicator.resume import RETRY, Choice
+from appliance.settings.values import Settings, Side
+from tests.simulation.brokers import Brokers
+from tests.simulation.client import Fates, SimulatedCluster
+from tests.simulation.invariants import Violation
+from tests.simulation.link import Link
+from tests.simulation.loop import Life
+
+_AGAIN_AFTER = 1.0
+_STARTED_WITHIN = 4.0
+
+
+@contextlib.contextmanager
+def simulated(source: Brokers, destination: Brokers, fates: Fates) -> Iterator[None]:
+    """Within the block the commands reach these clusters."""
+
+    def opened(brokers: Brokers, side: Side) -> Callable[[Settings], contextlib.AbstractAsyncContextManager[object]]:
+        @contextlib.asynccontextmanager
+        async def cluster(_: Settings) -> AsyncIterator[SimulatedCluster]:
+            yield SimulatedCluster(brokers, side, fates.loop.life, fates)
+
+        return cluster
+
+    at_source, at_destination = opened(source, Side.SOURCE), opened(destination, Side.DESTINATION)
+    with mock.patch.multiple(resume, source_cluster=at_source, destination_cluster=at_destination):
+        yield
+
+
+class Operator:
+    """Runs commands, each in a process of its own."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._planned = 0
+        self._running: list[tuple[Life, asyncio.Task[None]]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a command runs, or is planned."""
+        return self._planned > 0 or any(life.alive and not task.done() for life, task in self._running)
+
+    def plan(self, delay: float, act: Callable[[], None]) -> None:
+        """Have the operator do something then, which is to be awaited."""
+        self._planned += 1
+
+        def do() -> None:
+            self._planned -= 1
+            act()
+
+        self._link.at(self._link.loop.time() + delay, do)
+
+    def check(self) -> None:
+        """Raise what a command has ended by, unless that is an error for the operator."""
+        for life, task in self._running:
+            if life.alive and task.done() and (error := task.exception()):
+                raise Violation(f"{life.name} ended by {error!r}") from error
+
+    def kill(self) -> None:
+        """Cut off what runs, as by SIGKILL."""
+        for life, _ in self._running:
+            life.alive = False
+
+    def resume(self) -> None:
+        """Choose for a topic, or one partition of it, wherever that is."""
+        link = self._link
+        topic = link.chance.choice(list(link.source.topics.values()))
+        log = link.chance.choice(topic.logs)
+        number = log.number if link.chance.random() < 0.5 else None
+        offset = link.chance.randint(log.start, log.end)
+        start = link.chance.choice((RETRY, RETRY, "earliest", "latest", str(offset)))
+        link.invariants.named.add((topic.name, number))
+        choice = Choice(topic.name, number, start)
+        self._begin(f"resume {choice}", resume.resume(link.settings, choice, self._told))
+
+    def resume_stopped(self) -> None:
+        """Have each partition go on that is stopped."""
+        link = self._link
+        choices: list[Choice] = []
+        held = link.invariants.positions.items()
+        stopped = {partition for partition, position in held if position.stopped} | link.invariants.unknown
+        for topic, number in sorted(stopped & link.invariants.current.keys()):
+            choice = Choice(topic, number, link.chance.choice(("earliest", "latest")))
+            link.invariants.named.add((topic, number))
+            choices.append(choice)
+        self._begin(f"resume {choices}", self._resume_each(choices))
+
+    async def _resume_each(self, choices: Sequence[Choice]) -> None:
+        for choice in choices:
+            try:
+                await resume.resume(self._link.settings, choice, self._told)
+            except ApplianceError as error:
+                self._told(str(error))
+
+    def adopt(self) -> None:
+        """Have the link go on with its positions topic as it is now."""
+        self._link.invariants.may_adopt = True
+        self._begin("adopt positions", self._adopt())
+
+    async def _adopt(self) -> None:
+        while True:
+            try:
+                await resume.adopt_positions(self._link.settings, self._told)
+                break
+            except ApplianceError as error:
+                self._told(str(error))
+            await asyncio.sleep(_AGAIN_AFTER)
+        self._link.damaged, self._link.may_stop = False, True
+        await asyncio.sleep(_STARTED_WITHIN)
+        self.resume_stopped()
+
+    def grow_copies(self) -> None:
+        """Give copies that nobody has claimed as many partitions as their topics have."""
+        for topic in self._link.source.topics.values():
+            copy = self._link.destination.topics.get(self._link.naming.destination(topic.name))
+            if copy is not None and len(copy.logs) < len(topic.logs):
+                self._link.destination.grow(copy.name, len(topic.logs))
+
+    def _begin(self, what: str, command: Coroutine[object, object, object]) -> None:
+        life = Life(f"operator-{len(self._running) + 1}")
+        self._running.append((life, self._link.loop.start(life, self._run(what, command))))
+
+    async def _run(self, what: str, command: Coroutine[object, object, object]) -> None:
+        self._link.fates.note(what)
+        try:
+            self._link.fates.note("done:", await command)
+        except ApplianceError as error:
+            self._link.fates.note("failed:", error)
+
+    def _told(self, line: str) -> None:
+        self._link.fates.note(line)

@@ -1,0 +1,171 @@
+"""A source partition, its copy, and a lane that copies with a map of offsets, in memory: what is where is known."""
+
+import random
+import uuid
+from dataclasses import dataclass, field, replace
+
+from appliance.kafka.records.outgoing import Outgoing
+from appliance.kafka.records.records import Record
+from appliance.link.model.checkpoint_records import decode, encode_position
+from appliance.link.model.offset_map import OffsetMap, Segment, overlaid, without
+from appliance.link.model.offset_records import SegmentKey, decode_segment, encode_segment
+from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.replicas import Replica
+from appliance.link.model.translation import TranslationState
+from appliance.replicator.model.chunk import Chunk, advanced
+from appliance.replicator.model.map_growth import MapGrowth, copied_tail, read_tail
+
+REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
+START = Position(REPLICA.source_id, REPLICA.destination_id, 0, copy_end=CopyEnd(0, 0, 1, 0))
+
+
+@dataclass(slots=True)
+class CopyingLane:
+    """What is in both logs: ``source`` holds True where a committed record lies, ``copy`` the source offset of each.
+
+    ``offsets`` is the log of the map's segments, as records.
+    """
+
+    chance: random.Random
+    source: list[bool] = field(default_factory=list)
+    copy: list[int | None] = field(default_factory=list)
+    offsets: list[tuple[SegmentKey, Record]] = field(default_factory=list)
+    growth: MapGrowth = field(default_factory=MapGrowth)
+    held: Position = START
+
+    def produce(self) -> None:
+        """More records at the source, with markers, aborted and compacted ones in between."""
+        density = self.chance.choice((1.0, 0.9, 0.5))
+        self.source += [self.chance.random() < density for _ in range(self.chance.randint(1, 30))]
+
+    def restart(self) -> None:
+        """A new start of the lane."""
+        self.growth = MapGrowth()
+
+    def copy_some(self, strangers: bool = False) -> None:
+        """One transaction, into whose copies strangers may write."""
+        end = self.chance.randint(self.held.next_offset, len(self.source))
+        taken = [offset for offset in range(self.held.next_offset, end) if self.source[offset]]
+        begin = expected = len(self.copy)
+        batches: list[Outgoing] = []
+        while taken:
+            size = self.chance.randint(1, len(taken))
+            part, taken = taken[:size], taken[size:]
+            if strangers:
+                self.copy += [None] * self.chance.randint(0, 2)
+            self.copy += part
+            expected += len(part)
+            batches.append(outgoing(part))
+        if batches:
+            self.copy.append(None)  # the marker
+        self._commit(tuple(batches), end, begin, len(self.copy))
+
+    def abort_some(self) -> None:
+        """A transaction that is aborted: its records and its marker take offsets of the copy."""
+        self.copy += [None] * self.chance.randint(1, 5)
+        self.restart()
+
+    def _commit(self, batches: tuple[Outgoing, ...], next_offset: int, begin: int, end: int) -> None:
+        chunk = Chunk(REPLICA, batches, next_offset, 0)
+        after = advanced(self.held, [chunk])
+        if batches:
+            tail = copied_tail(self.held, [chunk], begin, end)
+            after = replace(after, copy_end=CopyEnd(end, 0, 1, 0), tail=tail)
+        else:
+            after = replace(after, tail=read_tail(self.held, next_offset))
+        self.remember(after)
+
+    def remember(self, after: Position) -> None:
+        """A transaction that writes a position, and what follows from it."""
+        grown = self.growth.grown({REPLICA.source: self.held}, {REPLICA: after}, True)
+        self.growth.committed(grown)
+        for partition, segment in grown.segments:
+            record = encode_segment(partition, segment, 1)
+            self.offsets.append(((partition, segment.stretch.copy_from), record))
+        _, decoded = decode(encode_position(REPLICA.source, grown.positions[REPLICA], 1))  # type: ignore[misc]
+        assert decoded == grown.positions[REPLICA]
+        self.held = decoded
+
+    def lose(self) -> None:
+        """The copy loses its end; markers may fill what it has lost. The operator goes on."""
+        if self.held.copy_end is None:
+            return  # nobody would notice it
+        end = self.chance.randint(0, len(self.copy))
+        filled = [None] * self.chance.randint(0, 4)
+        lost = any(each is not None for each in self.copy[end:])
+        self.copy = self.copy[:end] + filled
+        if not lost:
+            return
+        self.remember(self.held.stop_shortened("has lost", 1, end))
+        assert_exact(self)
+        self.restart()
+        self.remember(replace(self.held.go_on(), copy_end=None))
+
+    def go_on_elsewhere(self) -> None:
+        """A gap, or what is copied again by the operator's word."""
+        at = self.chance.randint(0, len(self.source))
+        moved = self.held.begin_again(REPLICA.source_id, REPLICA.destination_id, at)
+        if self.chance.random() < 0.5:
+            moved = replace(moved, copy_end=None, tail=None)
+        self.remember(moved)
+
+    def forget_the_tail(self) -> None:
+        """An older release writes the position once."""
+        self.held = replace(self.held, tail=None)
+
+    def thin(self) -> None:
+        """Compaction: of each key the newest record stays, of some keys older ones too."""
+        newest = {key: number for number, (key, _) in enumerate(self.offsets)}
+        kept = enumerate(self.offsets)
+        self.offsets = [
+            (key, record) for number, (key, record) in kept if newest[key] == number or self.chance.random() < 0.5
+        ]
+
+    def map(self) -> OffsetMap:
+        """The map as anybody reads it."""
+        segments: list[Segment] = []
+        for _, record in self.offsets:
+            (_, begin), segment = decode_segment(record)
+            segments = overlaid(segments, segment) if segment else without(segments, begin)
+        return OffsetMap(segments, self.held)
+
+
+def outgoing(offsets: list[int]) -> Outgoing:
+    """A batch of the records at these source offsets."""
+    runs: list[tuple[int, int]] = []
+    for offset in offsets:
+        if runs and sum(runs[-1]) == offset:
+            runs[-1] = runs[-1][0], runs[-1][1] + 1
+        else:
+            runs.append((offset, 1))
+    return Outgoing(b"", len(offsets), offsets[0], offsets[-1] + 1, 1, False, tuple(runs) if len(runs) > 1 else ())
+
+
+def assert_exact(lane: CopyingLane, complete: bool = False) -> int:
+    """See that each translation is right, or unknown; return how many are known.
+
+    With ``complete`` none is unknown.
+    """
+    found = lane.map()
+    next_offset, known = lane.held.next_offset, 0
+    for offset in range(len(lane.source) + 2):
+        translation = found.translate(offset)
+        if offset > next_offset:
+            assert (translation.state, translation.behind) == (TranslationState.AHEAD, offset - next_offset)
+            continue
+        if complete:
+            assert translation.state is TranslationState.EXACT, offset
+        if translation.offset is None:
+            continue
+        known += 1
+        following = next((s for s in range(offset, next_offset) if lane.source[s]), None)
+        first = next((source for source in lane.copy[translation.offset :] if source is not None), None)
+        assert first == following, (offset, translation)
+    for at in range(len(lane.copy) + 2):
+        translation = found.reverse(at)
+        if translation.offset is not None:
+            first = next((source for source in lane.copy[at:] if source is not None), None)
+            assert translation.offset == (next_offset if first is None else first), (at, translation)
+        elif complete:
+            assert translation.state is TranslationState.AHEAD, at
+    return known

@@ -1,0 +1,123 @@
+"""Groups of every kind, as independent clients make and see them."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, ShareConsumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from testbed.cluster import Cluster
+from tests.support.patience import PATIENCE
+
+CLASSIC, CONSUMER = "classic", "consumer"
+Partition = tuple[str, int]
+
+
+def produce_numbered(producer: Producer, topic: str, count: int, partition: int = 0, first: int = 0) -> list[bytes]:
+    """Records that are told apart by their values, which are returned."""
+    values = [b"%d of %d" % (number, partition) for number in range(first, first + count)]
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(PATIENCE) == 0
+    return values
+
+
+def consumer(cluster: Cluster, group: str, protocol: str = CLASSIC) -> Consumer:
+    """One that has to be subscribed; where its group has no offset, it begins with the first record."""
+    own = {"group.id": group, "group.protocol": protocol, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    soon = {"isolation.level": "read_committed", "fetch.wait.max.ms": 10}
+    return Consumer({**cluster.client_configuration(), **own, **soon})
+
+
+@contextlib.contextmanager
+def member(cluster: Cluster, group: str, topic: str, protocol: str = CLASSIC) -> Iterator[Consumer]:
+    """A member of a group that has partitions of a topic."""
+    joined = consumer(cluster, group, protocol)
+    try:
+        joined.subscribe([topic])
+        deadline = time.monotonic() + PATIENCE
+        while not joined.assignment():
+            assert time.monotonic() < deadline, f"{group} got no partition of {topic}"
+            joined.poll(0.05)
+        yield joined
+    finally:
+        joined.close()
+
+
+def consume(
+    cluster: Cluster, group: str, topic: str, count: int, protocol: str = CLASSIC, note: str = ""
+) -> list[bytes]:
+    """Read so many more records as a member of a group, and commit; the values."""
+    values = []
+    joined = consumer(cluster, group, protocol)
+    try:
+        joined.subscribe([topic])
+        last: dict[Partition, tuple[int, int | None]] = {}
+        while len(values) < count:
+            message = joined.poll(PATIENCE)
+            assert message is not None, f"{group} has read {len(values)} of {count} records of {topic}"
+            assert message.error() is None, message.error()
+            values.append(message.value())
+            last[topic, message.partition()] = message.offset() + 1, message.leader_epoch()
+        commits = [
+            TopicPartition(*key, offset, note, -1 if epoch is None else epoch) for key, (offset, epoch) in last.items()
+        ]
+        joined.commit(offsets=commits, asynchronous=False)
+    finally:
+        joined.close()
+    return values
+
+
+def commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> None:
+    """Commit offsets from outside of a group, as an operator does."""
+    admin = AdminClient(cluster.client_configuration())
+    wanted = [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
+    request = [ConsumerGroupTopicPartitions(group, wanted)]
+    for change in admin.alter_consumer_group_offsets(request).values():
+        change.result(PATIENCE)
+
+
+def committed(cluster: Cluster, group: str) -> dict[Partition, tuple[int, str]]:
+    """The committed offsets of a consumer group, each with its metadata."""
+    admin = AdminClient(cluster.client_configuration())
+    (listed,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+    found = listed.result(PATIENCE).topic_partitions or ()
+    return {(each.topic, each.partition): (each.offset, each.metadata or "") for each in found if each.offset >= 0}
+
+
+def wait_for_coordinator(cluster: Cluster, group: str) -> None:
+    """Returns when a group, there or not, has a coordinator that answers: a new cluster has none at first."""
+    asking = consumer(cluster, group)
+    try:
+        asking.committed([TopicPartition("any", 0)], PATIENCE)
+    finally:
+        asking.close()
+
+
+def delete_group(cluster: Cluster, group: str) -> None:
+    """Delete a group that has no member."""
+    admin = AdminClient(cluster.client_configuration())
+    for deletion in admin.delete_consumer_groups([group]).values():
+        deletion.result(PATIENCE)
+
+
+def share(cluster: Cluster, group: str, topic: str, count: int) -> list[bytes]:
+    """Read and acknowledge so many records as the only member of a share group; the values."""
+    values: list[bytes] = []
+    own = {"group.id": group, "share.acknowledgement.mode": "explicit"}
+    joined = ShareConsumer({**cluster.client_configuration(), **own})
+    try:
+        joined.subscribe([topic])
+        deadline = time.monotonic() + PATIENCE
+        while len(values) < count:
+            assert time.monotonic() < deadline, f"{group} has read {len(values)} of {count} records of {topic}"
+            for message in joined.poll(0.2):
+                assert message.error() is None, message.error()
+                values.append(message.value())
+                joined.acknowledge(message)
+        refused = {partition: error for partition, error in joined.commit_sync(PATIENCE).items() if error}
+        assert not refused, refused
+    finally:
+        joined.close()
+    return values

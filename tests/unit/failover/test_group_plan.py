@@ -1,0 +1,139 @@
+"""The plan of a group, as a table of situations."""
+
+from dataclasses import replace
+
+import pytest
+
+from appliance.failover.model.group_plan import GroupPlan, GroupState, plan
+from appliance.kafka.client.group_offsets import Commit, Commits
+from appliance.kafka.client.groups import Group
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.translation import Translation, TranslationState
+
+UPSTREAM = Commit(50, "note", 3)
+SOURCE, COPY = ("orders", 0), ("orders.copy", 0)
+EXACT = Translation(70, TranslationState.EXACT)
+AHEAD = Translation(90, TranslationState.AHEAD, 12)
+AHEAD_OF_NOTHING = Translation(None, TranslationState.AHEAD, 12)
+UNKNOWN = Translation(None, TranslationState.UNKNOWN)
+
+
+def planned(
+    translation: Translation = EXACT,
+    committed: Commit | None = None,
+    *,
+    here: str = "Empty",
+    there: str | None = "Empty",
+    kinds: tuple[str, str] = ("classic", "classic"),
+    upstream: Commit = UPSTREAM,
+) -> GroupPlan:
+    destination = None if there is None else Group("g", 1, there, kinds[1])
+    held: Commits = {} if committed is None else {COPY: committed}
+    source = Group("g", 0, here, kinds[0])
+    return plan(source, {SOURCE: upstream}, destination, held, "{}.copy".format, lambda *_: translation)
+
+
+@pytest.mark.parametrize(
+    ("translation", "committed", "due", "lag", "state"),
+    [
+        (EXACT, None, Commit(70, "note"), None, GroupState.BEHIND),
+        (EXACT, Commit(60, "note"), Commit(70, "note"), 10, GroupState.BEHIND),
+        (EXACT, Commit(70, "note"), None, 0, GroupState.SYNCED),
+        (EXACT, Commit(70, "older"), Commit(70, "note"), 0, GroupState.SYNCED),
+        (EXACT, Commit(80, "note"), None, 0, GroupState.FURTHER),
+        (EXACT, Commit(80, "", 0), None, 0, GroupState.THERE),
+        (EXACT, Commit(60, "", 0), None, 10, GroupState.BOTH),
+        (EXACT, Commit(70, "other", 5), None, 0, GroupState.SYNCED),
+        (AHEAD, None, Commit(90, "note"), None, GroupState.BEHIND),
+        (AHEAD, Commit(80, "note"), Commit(90, "note"), 22, GroupState.BEHIND),
+        (AHEAD, Commit(90, "note"), None, 12, GroupState.BEHIND),
+        (AHEAD_OF_NOTHING, None, None, None, GroupState.BEHIND),
+        (AHEAD_OF_NOTHING, Commit(90, "note"), None, None, GroupState.BEHIND),
+        (UNKNOWN, None, None, None, GroupState.UNKNOWN),
+        (UNKNOWN, Commit(60, "note"), None, None, GroupState.UNKNOWN),
+        (Translation(5, TranslationState.UNKNOWN), None, None, None, GroupState.UNKNOWN),
+    ],
+    ids=[
+        "nothing is committed at the destination",
+        "the destination is behind",
+        "it is where the source is",
+        "only the metadata differ",
+        "never backwards",
+        "a consumer there went further",
+        "a consumer there is not pushed past what it has read",
+        "a consumer there has come to the same place",
+        "the copy has not come as far: its end",
+        "its end has moved",
+        "its end is committed already",
+        "the copy does not tell its end",
+        "the copy does not tell its end and is committed to",
+        "unknown is never committed",
+        "unknown is no lag of 0",
+        "an offset that is said to be unknown is not used",
+    ],
+)
+def test_a_partition_gets_the_commit_that_is_due_and_says_how_far_it_is(
+    translation: Translation, committed: Commit | None, due: Commit | None, lag: int | None, state: GroupState
+) -> None:
+    found = planned(translation, committed)
+    assert found.commits == ({} if due is None else {COPY: due})
+    assert (found.lag, found.state) == (lag, state)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "state"),
+    [
+        ("Empty", "Stable", GroupState.THERE),
+        ("Stable", "Stable", GroupState.BOTH),
+        ("Stable", "PreparingRebalance", GroupState.BOTH),
+        ("Empty", "Assigning", GroupState.THERE),
+    ],
+)
+def test_nothing_is_committed_while_the_group_has_a_member_at_the_destination(
+    here: str, there: str, state: GroupState
+) -> None:
+    found = planned(EXACT, Commit(60), here=here, there=there)
+    assert (found.commits, found.state, found.lag) == ({}, state, 10)
+
+
+@pytest.mark.parametrize("there", ["Empty", "Dead", None])
+def test_a_group_without_members_at_the_destination_follows_whoever_consumes_at_the_source(there: str | None) -> None:
+    assert planned(here="Stable", there=there).commits == {COPY: Commit(70, "note")}
+
+
+def test_our_commit_carries_no_leader_epoch_so_that_a_consumers_own_can_be_told_from_it() -> None:
+    assert planned().commits[COPY].leader_epoch == -1
+
+
+@pytest.mark.parametrize("kinds", [("share", "consumer"), ("classic", "share")])
+def test_a_group_of_another_kind_at_the_destination_is_refused_by_name(kinds: tuple[str, str]) -> None:
+    found = planned(kinds=kinds)
+    assert (found.commits, found.state) == ({}, GroupState.REFUSED)
+    assert kinds[1] in found.refused
+
+
+def test_a_group_that_changes_between_the_protocols_of_consumers_is_one_group() -> None:
+    assert planned(kinds=("consumer", "classic")).commits == {COPY: Commit(70, "note")}
+
+
+def test_once_the_commits_are_made_the_group_is_synced_and_nothing_is_due() -> None:
+    done = planned(EXACT, Commit(60)).done()
+    assert (done.state, done.lag, done.commits) == (GroupState.SYNCED, 0, {})
+
+
+def test_a_commit_that_the_copy_had_not_come_to_moves_on_when_the_copy_has() -> None:
+    """An idle group is never committed anew at the source: only its translation changes."""
+    before = planned(AHEAD).done()
+    assert (before.state, before.lag) == (GroupState.BEHIND, 12)
+    after = planned(Translation(103, TranslationState.EXACT), before.partitions[0].committed)
+    assert after.commits == {COPY: Commit(103, "note")}
+
+
+def test_of_several_partitions_one_that_is_unknown_makes_the_groups_lag_unknown_and_keeps_no_other() -> None:
+    translations = {("orders", 0): EXACT, ("orders", 1): UNKNOWN, ("orders", 2): AHEAD}
+    upstream: dict[Partition, Commit] = {partition: Commit(50) for partition in translations}
+    found = plan(Group("g", 0), upstream, None, {}, "{}.copy".format, lambda p, _: translations[p])
+    assert found.commits == {("orders.copy", 0): Commit(70), ("orders.copy", 2): Commit(90)}
+    assert (found.lag, found.state) == (None, GroupState.UNKNOWN)
+    known = replace(found.done(), partitions=found.done().partitions[::2])
+    assert (known.lag, known.state) == (12, GroupState.BEHIND)

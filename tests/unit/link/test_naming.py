@@ -1,0 +1,130 @@
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from appliance.link.model.naming import Naming
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from appliance.settings.values import TopicNaming
+from tests.support.settings import REQUIRED
+
+SUFFIX = Naming("replicator-orange", "copy", re.compile("orders.*|x+"), re.compile("orders-secret"))
+ALL = re.compile(".*")
+PREFIX = Naming("replicator-orange", "", ALL, re.compile(""), TopicNaming.PREFIX, ".", "grape")
+
+
+def named(**variables: str) -> Naming:
+    return Naming.of(parse({**REQUIRED, "REPLICA_TOPICS_SOURCE_REGEX": ".*", **variables}, Role.REPLICATOR))
+
+
+@pytest.mark.parametrize(
+    ("name", "copied"),
+    [
+        ("orders", True),
+        ("orders-eu", True),
+        ("my-orders", False),
+        ("orders-secret", False),
+        ("orders.copy", False),
+        ("replicator-lime.positions", False),
+    ],
+)
+def test_a_topic_is_copied_if_the_whole_name_matches_and_it_is_nobodys_copy(name: str, copied: bool) -> None:
+    assert SUFFIX.copies(name, internal=False) is copied
+
+
+@pytest.mark.parametrize("naming", [replace(SUFFIX, included=ALL), PREFIX])
+def test_kafkas_own_topics_and_replicators_are_never_copied(naming: Naming) -> None:
+    assert not naming.copies("__consumer_offsets", internal=True)
+    assert not naming.copies("replicator-lime.positions", internal=False)
+    assert not naming.copies("replicator-registry", internal=False)
+    assert naming.copies("anything", internal=False)
+
+
+@pytest.mark.parametrize("name", ["lime.checkpoints.internal", "mm2-offset-syncs.lime.internal"])
+def test_by_prefix_what_mirror_maker_remembers_is_not_copied(name: str) -> None:
+    assert not PREFIX.copies(name, internal=False)
+    assert replace(PREFIX, separator="-").copies(name, internal=False)
+    assert replace(PREFIX, kind=TopicNaming.SUFFIX, suffix="copy").copies(name, internal=False)
+
+
+@pytest.mark.parametrize(
+    ("variables", "copy"),
+    [
+        ({}, "orders.copy"),
+        ({"REPLICA_TOPICS_SEPARATOR": "__"}, "orders__copy"),
+        ({"REPLICA_TOPICS_NAMING": "prefix"}, "orange.orders"),
+        ({"REPLICA_TOPICS_NAMING": "Prefix", "REPLICA_TOPICS_DEST_SUFFIX": ""}, "orange.orders"),
+        ({"REPLICA_TOPICS_NAMING": "prefix", "REPLICA_TOPICS_SEPARATOR": "-"}, "orange-orders"),
+    ],
+)
+def test_a_copy_is_called_as_the_settings_say(variables: Mapping[str, str], copy: str) -> None:
+    assert named(**variables).destination("orders") == copy
+
+
+@pytest.mark.parametrize(
+    ("name", "copied"),
+    [
+        ("orders", True),
+        ("grape", True),
+        ("orders.grape", True),  # the topic's own name ends so: no cluster stands there
+        ("lime.orders", True),  # a copy from a third cluster goes on, as orange.lime.orders
+        ("orange.orders", True),
+        ("grapefruit.orders", True),
+        ("grape.orders", False),  # came from there by the link the other way
+        ("lime.grape.orders", False),  # came from there through a third cluster
+        ("grape.orders.copy", False),
+        ("orders.internal", True),
+        ("internal", True),
+        ("checkpoints", True),
+    ],
+)
+def test_by_prefix_what_came_from_the_destination_does_not_travel_back(name: str, copied: bool) -> None:
+    assert PREFIX.copies(name, internal=False) is copied
+
+
+def test_by_prefix_another_separator_ends_the_names_of_clusters() -> None:
+    dashed = replace(PREFIX, separator="-")
+    assert dashed.destination("grape.orders") == "orange-grape.orders"
+    assert dashed.copies("grape.orders", internal=False)
+    assert not dashed.copies("grape-orders", internal=False)
+
+
+@pytest.mark.parametrize("kind", TopicNaming)
+def test_two_links_of_one_naming_between_two_clusters_copy_no_copy_back(kind: TopicNaming) -> None:
+    forth = replace(PREFIX, suffix="copy", kind=kind)
+    back = replace(forth, replicator="replicator-grape", target="orange")
+    assert not back.copies(forth.destination("orders"), internal=False)
+    assert not forth.copies(back.destination("orders"), internal=False)
+
+
+def test_by_prefix_no_record_passes_a_ring_of_three_clusters_twice() -> None:
+    links = [
+        replace(PREFIX, replicator=f"replicator-{source}", target=target)
+        for source, target in (("orange", "grape"), ("grape", "lime"), ("lime", "orange"))
+    ]
+    topics = {"orange": {"orders"}, "grape": set[str](), "lime": set[str]()}
+    for _ in range(5):
+        for link in links:
+            topics[link.target] |= {link.destination(name) for name in topics[link.source] if link.copies(name, False)}
+    assert topics == {"orange": {"orders"}, "grape": {"orange.orders"}, "lime": {"grape.orange.orders"}}
+
+
+def test_with_mirror_makers_formats_heartbeats_of_further_clusters_go_on_whatever_the_regex() -> None:
+    told = replace(PREFIX, included=re.compile("orders"), mirror_formats=True)
+    assert told.copies("lime.heartbeats", internal=False)
+    assert not told.copies("heartbeats", internal=False)  # the link writes those of its own source itself
+    assert not told.copies("grape.heartbeats", internal=False)
+    assert not replace(told, excluded=re.compile("lime.*")).copies("lime.heartbeats", internal=False)
+    assert not replace(told, mirror_formats=False).copies("lime.heartbeats", internal=False)
+    assert not replace(told, kind=TopicNaming.SUFFIX).copies("lime.heartbeats", internal=False)
+    assert replace(PREFIX, mirror_formats=False).copies("heartbeats", internal=False)
+
+
+@pytest.mark.parametrize(("variables", "separator"), [({}, "."), ({"REPLICA_TOPICS_SEPARATOR": "__"}, "__")])
+def test_mirror_makers_topics_are_called_as_its_client_expects(variables: Mapping[str, str], separator: str) -> None:
+    naming = named(MM2_FORMATS="yes", **variables)
+    assert naming.heartbeats_topic == f"orange{separator}heartbeats"
+    assert naming.checkpoints_topic == f"orange{separator}checkpoints{separator}internal"
+    assert not naming.copies(naming.checkpoints_topic, internal=False)
