@@ -141,7 +141,7 @@ class Scenario:
                 self._link.source_client,
                 self._link.destination_client,
                 {topic.name: topic.copy for topic in COPIED},
-                [naming.positions_topic, REGISTRY],
+                [naming.positions_topic, naming.offsets_topic, REGISTRY],
                 reached,
             )
         if check.records != self._input.records:

@@ -25,6 +25,7 @@ from tests.support.rows import read_rows, until_rows
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 POSITIONS = "replicator-orange.positions"
+OFFSETS = "replicator-orange.offsets"
 DAEMON = "appliance.replicator.spark.daemon"
 
 
@@ -204,7 +205,7 @@ async def test_a_regex_that_matches_nothing_is_named_and_a_topic_that_comes_late
         orders.make_topic(orders.orange, "late")
         orders.produce("late", 10)
         await until_copied(orders, "late", 10)
-    assert orders.topics(orders.grape) == {"late.copy", POSITIONS, REGISTRY}
+    assert orders.topics(orders.grape) == {"late.copy", POSITIONS, OFFSETS, REGISTRY}
 
 
 async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_topics_are_copied(orders: Link) -> None:

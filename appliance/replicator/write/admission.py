@@ -14,7 +14,7 @@ from appliance.kafka.client.configs import WriteLimits, write_limits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.transactions import Producer
-from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
+from appliance.kafka.protocol.metadata import NOBODY, NOWHERE, Metadata, Partition, is_another
 from appliance.link.model.checkpoint import StartOffsets, start_offset
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
@@ -135,7 +135,10 @@ def too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, 
     topic, minimum = metadata.topics.get(replica.destination_topic), limits[replica.destination_topic].in_sync
     if topic is None or not topic.lacks_replicas(replica.partition, minimum):
         return None
-    what = f"{topic.name}-{replica.partition} has {topic.in_sync[replica.partition]} of {minimum} replicas in sync"
+    name = f"{topic.name}-{replica.partition}"
+    if topic.leaders[replica.partition] == NOBODY:
+        return BrokerBusy(f"{name} of the destination cluster has no leader now", "LEADER_NOT_AVAILABLE")
+    what = f"{name} has {topic.in_sync[replica.partition]} of {minimum} replicas in sync"
     return BrokerBusy(f"{what}: NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS")
 
 
