@@ -1,11 +1,12 @@
-"""Draws the states of a lane from the code's own table: ``python docs/draw_states.py``.
+"""Draws the states of a lane and of a copy from the code's own tables: ``python docs/draw_states.py``.
 
-What it prints stands in docs/exactly-once.md; a test compares.
+The drawings stand in docs/exactly-once.md and docs/failover.md; a test compares.
 """
 
 import enum
 from collections.abc import Mapping
 
+from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
 
 
@@ -25,4 +26,5 @@ def _id(state: enum.Enum) -> str:
 
 
 if __name__ == "__main__":
-    print(f"```mermaid\n{drawing(LANE)}\n```")
+    for table in (LANE, COPY):
+        print(f"```mermaid\n{drawing(table)}\n```")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
 from appliance.settings.variables import NAMES
 from tests.suites import SUITES
@@ -72,3 +73,8 @@ def test_every_metric_that_is_named_is_described(path: Path) -> None:
 def test_the_states_of_a_lane_are_drawn_from_its_table() -> None:
     drawing = runpy.run_path(str(ROOT / "docs" / "draw_states.py"))["drawing"]
     assert drawing(LANE) in (ROOT / "docs" / "exactly-once.md").read_text()
+
+
+def test_the_states_of_a_copy_are_drawn_from_its_table() -> None:
+    drawing = runpy.run_path(str(ROOT / "docs" / "draw_states.py"))["drawing"]
+    assert drawing(COPY) in (ROOT / "docs" / "failover.md").read_text()

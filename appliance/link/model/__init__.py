@@ -12,4 +12,5 @@
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.
 - ``topic_configs``: the settings of the topics that a link makes.
 - ``states``: the states of a lane, as a table.
+- ``copy_states``: the states of copies, which an operator's commands change, as a table and as records' content.
 """

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.position import Position
 
 OPERATOR = "operator"
@@ -97,7 +98,9 @@ class Forgotten:
     partition: Partition
 
 
-Remembered = tuple[Partition, Position] | Gap | tuple[int, Owner] | Mark | LinkRecord | StartOffsets | Forgotten
+Remembered = (
+    tuple[Partition, Position] | Gap | tuple[int, Owner] | Mark | LinkRecord | StartOffsets | StateRecord | Forgotten
+)
 """The meaning of one record."""
 
 
@@ -111,6 +114,7 @@ class LaneCheckpoint:
     mark: Mark | None = None
     link: LinkRecord | None = None
     starts: dict[str, StartOffsets] = field(default_factory=dict)
+    states: dict[str, StateRecord] = field(default_factory=dict)
     read_to: int = -1
 
     def add(self, remembered: Remembered) -> None:
@@ -124,6 +128,8 @@ class LaneCheckpoint:
                 self.link = link
             case StartOffsets() as starts:
                 self.starts[starts.topic] = starts
+            case StateRecord() as record:
+                self.states[record.topic] = record
             case Forgotten(partition):
                 self.positions.pop(partition, None)
             case (int(), Owner() as owner):

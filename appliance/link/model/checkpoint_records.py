@@ -10,6 +10,9 @@ The kinds of key::
     {"mark"}                        the producer with which the lane was started last
     {"link"}                        how the link was made; in partition 0 alone
     {"start"}                       where a topic's partitions begin, with REPLICA_TOPICS_START=latest; there too
+    {"state"}                       the state of a topic's copy, or of the link where the name is empty; in each lane
+
+A state has version 2, which releases that know no states refuse: they cannot start a lane that has to obey one.
 """
 
 import dataclasses
@@ -23,10 +26,12 @@ from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
+from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.position import CopyEnd, Position
 
 _VERSION = 1
+_STATE_VERSION = 2
 _RECORDS_A_BATCH = 500
 _BYTES_A_BATCH = 500_000
 """Bounds of a batch of ours, before it is compressed."""
@@ -86,6 +91,13 @@ def encode_starts(starts: StartOffsets, now: int) -> Record:
     return _record({"start": starts.topic}, {"source_id": starts.source_id, "offsets": starts.offsets}, now)
 
 
+def encode_state(state: StateRecord, now: int) -> Record:
+    """The record that remembers a state."""
+    value = dataclasses.asdict(state)
+    del value["topic"]
+    return _record({"state": state.topic}, value, now, _STATE_VERSION)
+
+
 def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
     """The records as batches, each with its number of records: none is larger than any broker takes.
 
@@ -120,7 +132,7 @@ def decode(record: Record) -> Remembered:
             return Forgotten((str(key["topic"]), int(key["partition"])))
         value = json.loads(value_bytes or b"")
         version = value.pop("version")
-        if version != _VERSION:
+        if version != (_STATE_VERSION if "state" in key else _VERSION):
             raise PeerError(
                 f"the positions topic holds version {version} at offset {record.offset}: a newer appliance's"
             )
@@ -152,6 +164,8 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
         return LinkRecord(**value)
     if "start" in key:
         return StartOffsets(str(key["start"]), uuid.UUID(value["source_id"]), tuple(map(int, value["offsets"])))
+    if "state" in key:
+        return StateRecord(str(key["state"]), CopyState(value.pop("state")), **value)
     partition = (str(key["topic"]), int(key["partition"]))
     value["source_id"] = uuid.UUID(value["source_id"])
     if "gap" in key:
@@ -166,8 +180,8 @@ def _partition_key(partition: Partition) -> dict[str, Any]:
     return {"topic": partition[0], "partition": partition[1]}
 
 
-def _record(key: Mapping[str, Any], value: Mapping[str, Any], now: int) -> Record:
-    whole = {"version": _VERSION, **value}
+def _record(key: Mapping[str, Any], value: Mapping[str, Any], now: int, version: int = _VERSION) -> Record:
+    whole = {"version": version, **value}
     return Record(0, now, body(_json(key), _json(whole)))
 
 

@@ -17,9 +17,11 @@ from appliance.link.model.checkpoint_records import (
     encode_owner,
     encode_position,
     encode_starts,
+    encode_state,
     newest,
     packed,
 )
+from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.position import CopyEnd, Position
 
 PARTITION = ("orders", 4)
@@ -28,6 +30,7 @@ GAP = Gap(PARTITION, uuid.UUID(int=1), 500, 700, "deleted at the source", 1_700_
 OWNER = Owner("run", "worker", "host", 1_700_000_000_000)
 LINK = LinkRecord("source-cluster", 4, 5, 1_700_000_000_000)
 STARTS = StartOffsets("orders", uuid.UUID(int=1), (100, -1, 0))
+STATE = StateRecord("orders", CopyState.PROMOTED, 9, "me@host", "the source is on fire", "c1", {"ends": [1, 2]})
 
 
 def test_what_is_remembered_comes_back_as_it_was() -> None:
@@ -40,6 +43,7 @@ def test_what_is_remembered_comes_back_as_it_was() -> None:
     assert decode(encode_mark(Mark(3, 4000, 2), 1)) == Mark(3, 4000, 2)
     assert decode(encode_link(LINK, 1)) == LINK
     assert decode(encode_starts(STARTS, 1)) == STARTS
+    assert decode(encode_state(STATE, 1)) == STATE
 
 
 def test_a_position_of_an_older_release_is_read() -> None:
@@ -77,9 +81,12 @@ def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:
         encode_link(LINK, 8),
         encode_starts(STARTS, 9),
         encode_mark(Mark(3, 4000, 2), 10),
+        encode_state(replace(STATE, state=CopyState.FAILING_OVER), 11),
+        encode_state(STATE, 12),
     ]:
         checkpoint.add(decode(record))
     assert (checkpoint.link, checkpoint.starts, checkpoint.mark) == (LINK, {"orders": STARTS}, Mark(3, 4000, 2))
+    assert checkpoint.states == {"orders": STATE}
     assert checkpoint.positions == {PARTITION: POSITION.stop("why", 9)}
     assert list(checkpoint.gaps.values()) == [GAP, later]
     assert checkpoint.owner == OWNER
@@ -117,3 +124,20 @@ def test_thousands_of_positions_are_written_as_batches_that_any_broker_takes() -
     assert max(len(batch.data) for batch, _ in batches) < 128 * 1024
     unpacked = [record.body for batch, _ in batches for record in unpack(batch, 0)]
     assert unpacked == [record.body for record in records]
+
+
+def test_a_release_that_knows_no_states_refuses_a_lane_that_has_one() -> None:
+    # It takes records of version 1 alone, and says of any other that a newer appliance's is there.
+    key, value = key_and_value(encode_state(STATE, 1).body)
+    assert json.loads(key or b"") == {"state": "orders"}
+    assert json.loads(value or b"")["version"] == 2
+    later = json.dumps({**json.loads(value or b""), "version": 3}).encode()
+    with pytest.raises(PeerError, match="holds version 3 at offset 7: a newer appliance's"):
+        decode(Record(7, 1, body(key, later)))
+
+
+def test_a_state_that_nobody_knows_is_refused() -> None:
+    key, value = key_and_value(encode_state(STATE, 1).body)
+    unheard = json.dumps({**json.loads(value or b""), "state": "elsewhere"}).encode()
+    with pytest.raises(PeerError):
+        decode(Record(7, 1, body(key, unheard)))

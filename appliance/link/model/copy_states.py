@@ -1,0 +1,110 @@
+"""The states of a link's copies, as a table, and their records; each lane obeys what its own checkpoint says.
+
+A state belongs to one source topic, or to the link: then it holds for every topic without a record of its own, and for
+topics to come. A copy grows in one state alone. Before ``promoted`` lies ``failing over``, in which every lane has been
+fenced and nothing is final; a command that was killed there is run again. Where the table has no move for an event, the
+topic stays as it is.
+"""
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+LINK = ""
+"""Stands for the link where a topic's name is expected; no topic is called so."""
+
+
+class CopyState(enum.StrEnum):
+    """The states of a copy."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    FAILING_OVER = "failing over"
+    PROMOTED = "promoted"
+    FAILING_BACK = "failing back"
+
+    @property
+    def follows(self) -> bool:
+        """True while the copy belongs to the link: nobody else writes it, and groups follow to it."""
+        return self in (CopyState.ACTIVE, CopyState.PAUSED)
+
+
+class CopyEvent(enum.Enum):
+    """The events of a copy: an operator's commands, or their ends."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    FAIL_OVER = "fail over"
+    PROMOTED = "promoted"
+    FAIL_BACK = "fail back"
+    RETURNED = "returned"
+    GIVEN_UP = "given up"
+
+
+COPY: Mapping[CopyState, Mapping[CopyEvent, CopyState]] = {
+    CopyState.ACTIVE: {CopyEvent.PAUSE: CopyState.PAUSED, CopyEvent.FAIL_OVER: CopyState.FAILING_OVER},
+    CopyState.PAUSED: {CopyEvent.RESUME: CopyState.ACTIVE, CopyEvent.FAIL_OVER: CopyState.FAILING_OVER},
+    CopyState.FAILING_OVER: {CopyEvent.PROMOTED: CopyState.PROMOTED, CopyEvent.GIVEN_UP: CopyState.ACTIVE},
+    CopyState.PROMOTED: {CopyEvent.FAIL_BACK: CopyState.FAILING_BACK},
+    CopyState.FAILING_BACK: {CopyEvent.RETURNED: CopyState.ACTIVE, CopyEvent.GIVEN_UP: CopyState.PROMOTED},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecord:
+    """The state of a source topic's copy, or of the link, since ``since`` in milliseconds, by user@host.
+
+    ``change`` is the id of the command's run that made it. ``details`` is what the state needs, as JSON has it.
+    """
+
+    topic: str
+    state: CopyState
+    since: int
+    by: str
+    why: str = ""
+    change: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        """The topic, or the link, for people."""
+        return self.topic or "the link"
+
+
+States = Mapping[str, StateRecord]
+"""The records of a lane's checkpoint, by topic."""
+
+
+def effective(states: States, topic: str) -> CopyState:
+    """The state that a source topic's copy has: its own, else the link's."""
+    record = states.get(topic) or states.get(LINK)
+    return record.state if record else CopyState.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """The records that an event changes, and the topics or the link for which the table has no such move."""
+
+    records: tuple[StateRecord, ...] = ()
+    kept: Mapping[str, CopyState] = field(default_factory=dict)
+
+
+def change(states: States, topics: Iterable[str] | None, event: CopyEvent, stamp: StateRecord) -> StateChange:
+    """Apply an event to some topics, or with None to the link and to each topic that has a record of its own.
+
+    ``stamp`` says since when, by whom and why; its topic and state are replaced. A topic that is where the event leads
+    to is not changed, and not among those that were kept either.
+    """
+    subjects = sorted({LINK, *states} if topics is None else set(topics))
+    leads_to = {target for moves in COPY.values() if (target := moves.get(event))}
+    records: list[StateRecord] = []
+    kept: dict[str, CopyState] = {}
+    for subject in subjects:
+        before = effective(states, subject)
+        after = COPY[before].get(event)
+        if after is not None:
+            records.append(replace(stamp, topic=subject, state=after))
+        elif before not in leads_to:
+            kept[subject] = before
+    return StateChange(tuple(records), kept)
