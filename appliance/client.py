@@ -14,11 +14,12 @@ Without asyncio: ``translate(settings, "orders", 3, 1_234_567)``, and ``reverse`
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
@@ -46,6 +47,7 @@ class OffsetTranslator:
         self._settings = settings
         self._open = AsyncExitStack()
         self._maps: OffsetMaps | None = None
+        self._asked: set[Partition] = set()
 
     async def __aenter__(self) -> Self:
         cluster = await self._open.enter_async_context(destination_cluster(self._settings))
@@ -61,7 +63,9 @@ class OffsetTranslator:
         Raises:
             appliance.errors.ApplianceError: the destination does not answer, or refuses.
         """
-        return (await self._refreshed()).translate((topic, partition), offset)
+        maps = await self._refreshed([(topic, partition)])
+        _require(maps, (topic, partition))
+        return maps.translate((topic, partition), offset)
 
     async def reverse(self, copy: str, partition: int, offset: int) -> Translation:
         """The source offset at which a consumer continues that has read a copy, by its own name, up to ``offset``.
@@ -69,13 +73,24 @@ class OffsetTranslator:
         Raises:
             appliance.errors.ApplianceError: the destination does not answer, or refuses.
         """
-        return (await self._refreshed()).reverse((copy, partition), offset)
+        maps = await self._refreshed([])
+        if source := maps.copies().get((copy, partition)):
+            await self._refreshed([source])
+            _require(maps, source)
+        return maps.reverse((copy, partition), offset)
 
-    async def _refreshed(self) -> OffsetMaps:
+    async def _refreshed(self, partitions: Iterable[Partition]) -> OffsetMaps:
+        """The maps, with those of these partitions and of all that were asked for before."""
         if self._maps is None:
             raise RuntimeError("an OffsetTranslator is used within `async with`")
-        await self._maps.refresh()
+        self._asked.update(partitions)
+        await self._maps.refresh(self._asked)
         return self._maps
+
+
+def _require(maps: OffsetMaps, partition: Partition) -> None:
+    if error := maps.failure(partition):
+        raise error
 
 
 def translate(settings: Settings, topic: str, partition: int, offset: int) -> Translation:

@@ -3,12 +3,16 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from appliance.errors import ApplianceError
-from appliance.kafka.client.group_offsets import Commits, GroupOffsets, commit_offsets, fetch_offsets
+from appliance.kafka.client.group_offsets import Commits, GroupOffsets, MaySend, always, commit_offsets, fetch_offsets
 from appliance.kafka.client.groups import Group, ListedGroups, find_coordinators, list_groups
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.share_offsets import alter_starts, fetch_starts
+
+_NAMED = 100
+"""Topics from which on a broker is asked about all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,28 @@ async def read_offsets(cluster: Cluster, groups: Collection[Group]) -> GroupOffs
     return {**committed[0], **started[0]}, {**committed[1], **started[1]}
 
 
-async def set_offsets(cluster: Cluster, offsets: Mapping[Group, Commits]) -> dict[str, ApplianceError]:
-    """Set the offsets of groups that have no member; why not, by group, for those of which not all was set."""
+async def topic_ids(cluster: Cluster, topics: Collection[str]) -> dict[str, UUID]:
+    """The ids that topics have now; those of topics that are not there are left out.
+
+    Raises:
+        Unreachable: no broker answers.
+    """
+    named = sorted(topics) if len(topics) < _NAMED else None  # about all it costs less to be told what is as before
+    found = (await cluster.metadata(named)).topics
+    return {name: found[name].id for name in topics if name in found}
+
+
+async def set_offsets(
+    cluster: Cluster, offsets: Mapping[Group, Commits], may: MaySend = always
+) -> dict[str, ApplianceError]:
+    """Set the offsets of groups that have no member; why not, by group, for those of which not all was set.
+
+    ``may`` is asked right before each request is sent.
+    """
     shares, others = _by_kind(offsets)
     altered, committed = await asyncio.gather(
-        alter_starts(cluster, {group: offsets[group] for group in shares}),
-        commit_offsets(cluster, {group: offsets[group] for group in others}),
+        alter_starts(cluster, {group: offsets[group] for group in shares}, may),
+        commit_offsets(cluster, {group: offsets[group] for group in others}, may),
     )
     return {**committed, **altered}
 

@@ -55,7 +55,7 @@ async def follow_groups(
             newest.unseen(unexpected)
             keep({f"{GROUPS}of the link": unexpected})
         else:
-            newest.seen(plans, sync.failures.values())
+            newest.seen(plans, sync.stale.values())
             states = {f"{GROUPS}{state}": ApplianceError(text) for state, text in told(plans).items()}
             failures = {**sync.failures, **unwritten}
             keep({**states, **{f"{GROUPS}of {name}": error for name, error in failures.items()}})

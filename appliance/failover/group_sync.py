@@ -10,18 +10,27 @@ a group is read anew there before anything is committed for it.
 
 import asyncio
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
+from uuid import UUID
 
 from appliance.errors import ApplianceError
-from appliance.failover.group_io import ReadGroups, coordinated, of_brokers, read_groups, read_offsets, set_offsets
-from appliance.failover.model.group_plan import GroupPlan, GroupState, plan
+from appliance.failover.group_io import (
+    ReadGroups,
+    coordinated,
+    of_brokers,
+    read_groups,
+    read_offsets,
+    set_offsets,
+    topic_ids,
+)
+from appliance.failover.model.group_plan import GroupPlan, GroupState, Translate, plan
 from appliance.kafka.client.group_offsets import Commits, has_members
 from appliance.kafka.client.groups import ListedGroups, list_groups
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import pieces
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.naming import Naming
 from appliance.link.model.translation import Translation
 from appliance.settings.values import GroupSettings
@@ -40,33 +49,39 @@ _FRESH = 5.0
 class Translator(Protocol):
     """Offsets of the source as those of the copies."""
 
-    async def refresh(self) -> None:
-        """Learn what was copied since the last time.
+    async def refresh(self, wanted: Collection[Partition] | None = None, /) -> Mapping[str, ApplianceError]:
+        """Learn what was copied since the last time; the failures of what is not known now, each with a name for it.
 
         Raises:
             ApplianceError: the destination does not tell.
         """
         ...
 
-    def translate(self, partition: Partition, offset: int) -> Translation:
-        """The offset in the copy of the first copied record at or after an offset of a source partition."""
+    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
+        """The offset in the copy of the first copied record at or after an offset of the topic with this id."""
         ...
 
 
 class GroupSync:
-    """The groups of one link; ``plans`` are those of the newest round, by group, and ``failures`` what it lacked."""
+    """The groups of one link; ``plans`` are those of the newest round, by group, and ``failures`` what it lacked.
+
+    ``stale`` are those of the failures by which any group may be elsewhere than its plan says; by the others some
+    translations are unknown, as their plans say themselves.
+    """
 
     def __init__(
         self, source: Cluster, destination: Cluster, naming: Naming, settings: GroupSettings, translator: Translator
     ) -> None:
         self.plans: Mapping[str, GroupPlan] = {}
         self.failures: Mapping[str, ApplianceError] = {}
+        self.stale: Mapping[str, ApplianceError] = {}
         self._source = source
         self._destination = destination
         self._naming = naming
         self._takes = settings.takes
         self._translator = translator
         self._read = ReadGroups()
+        self._ids: dict[str, Mapping[str, UUID]] = {}
         self._committed: dict[str, Commits] = {}
         self._rounds = 0
 
@@ -105,18 +120,21 @@ class GroupSync:
         """Read the source's groups with their offsets, and the destination's groups; returns the latter."""
         failures: dict[str, ApplianceError] = {}
         try:
-            self._keep(await read_groups(self._source, self._takes))
+            read = await read_groups(self._source, self._takes)
+            topics = {topic for offsets in read.offsets.values() for topic, _ in offsets}
+            self._keep(read, await topic_ids(self._source, topics))  # as they were when the offsets were, or later
             failures |= self._read.failures
         except ApplianceError as error:
             if not self._read.groups:
                 raise
             failures["the source"] = error
         there = await list_groups(self._destination)
-        self.failures = failures | of_brokers(self._destination, there)
-        await self._translator.refresh()
+        wanted = {partition for offsets in self._read.offsets.values() for partition in offsets}
+        self.stale = {**failures, **of_brokers(self._destination, there)}
+        self.failures = {**self.stale, **await self._translator.refresh(wanted)}
         return there
 
-    def _keep(self, read: ReadGroups) -> None:
+    def _keep(self, read: ReadGroups, ids: Mapping[str, UUID]) -> None:
         """Note what was read of the source, as far as it is copied; what could not be read now is as it was."""
         copied = functools.cache(lambda topic: self._naming.copies(topic, internal=False))
         kept = dict(self._read.offsets) if read.failures else {}
@@ -124,6 +142,8 @@ class GroupSync:
             kept[name] = {partition: commit for partition, commit in offsets.items() if copied(partition[0])}
         groups = {**self._read.groups, **read.groups} if read.failures else read.groups
         self._read = ReadGroups(groups, {name: offsets for name, offsets in kept.items() if offsets}, read.failures)
+        known = self._ids | dict.fromkeys(read.offsets, ids)
+        self._ids = {name: known[name] for name in self._read.offsets}
 
     async def _follow(self, names: Sequence[str], there: ListedGroups, *, commits: bool) -> dict[str, GroupPlan]:
         """Read anew what these groups hold at the destination, plan, and commit what is due."""
@@ -146,22 +166,25 @@ class GroupSync:
                 await asyncio.sleep(0)
             committed = self._committed.get(name, {})
             source, offsets = self._read.groups[name], self._read.offsets[name]
-            made[name] = plan(source, offsets, there.groups.get(name), committed, copy_of, self._translator.translate)
+            made[name] = plan(source, offsets, there.groups.get(name), committed, copy_of, self._translate_by(name))
         return made
 
+    def _translate_by(self, group: str) -> Translate:
+        """Translates what a group has committed, which it did in the topics that there were then."""
+        ids = self._ids[group]
+        return lambda partition, offset: self._translator.translate(partition, offset, ids.get(partition[0], NOWHERE))
+
     async def _commit(self, due: Mapping[str, GroupPlan], there: ListedGroups, read: float) -> Mapping[str, GroupPlan]:
-        """Commit, unless the destination was read too long ago: this process may have stood still."""
+        """Commit what was not read too long ago: this process may have stood still, or waited for a connection."""
         absent = [self._read.groups[name] for name in due if name not in there.groups]
         new, failures = await coordinated(self._destination, absent) if absent else ([], {})
         groups = {**there.groups, **{group.name: group for group in new}}
-        if _now() - read > _FRESH:
-            return due
         for name in due:
             del self._committed[name]
         commits = {groups[name]: made.commits for name, made in due.items() if name in groups}
-        failures |= await set_offsets(self._destination, commits)
+        failures |= await set_offsets(self._destination, commits, lambda: _now() - read <= _FRESH)
         not_now = {f"group {name}": error for name, error in failures.items() if error.retriable}
-        self.failures = {**self.failures, **not_now}
+        self.failures, self.stale = {**self.failures, **not_now}, {**self.stale, **not_now}
         return {name: _settled(made, failures.get(name)) for name, made in due.items()}
 
 

@@ -9,11 +9,13 @@ import dataclasses
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
 
 from appliance.errors import SettingsError
-from appliance.failover.group_io import read_groups
+from appliance.failover.group_io import read_groups, topic_ids
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
@@ -34,6 +36,7 @@ class TranslatedOffset:
     to_offset: int | None
     state: TranslationState
     behind: int
+    reason: str = ""
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -42,7 +45,15 @@ class TranslatedOffset:
             return f"{where} is {self.to_topic}-{self.partition} offset {self.to_offset}"
         if self.state is TranslationState.AHEAD:
             return f"{where} is {self.behind} offsets past what is copied"
-        return f"{where} is unknown in {self.to_topic}-{self.partition}"
+        return f"{where} is unknown in {self.to_topic}-{self.partition}" + (f": {self.reason}" if self.reason else "")
+
+
+class _Asked(NamedTuple):
+    """An offset to be translated, of the source topic with this id where it is known."""
+
+    partition: Partition
+    offset: int
+    source_id: UUID = NOWHERE
 
 
 async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
@@ -54,9 +65,11 @@ async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
     """
     async with destination_cluster(settings) as destination:
         maps = OffsetMaps(destination, Naming.of(settings))
-        await maps.refresh()
+        await maps.refresh(())
         asked = await _asked(settings, destination, maps, parsed)
-        lines = [_translated(maps, partition, offset, parsed.reverse) for partition, offset in asked]
+        sources = maps.copies()
+        await maps.refresh({sources[each.partition] if parsed.reverse else each.partition for each in asked})
+        lines = [_translated(maps, each, parsed.reverse) for each in asked]
     if parsed.json:
         print(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
     else:
@@ -67,7 +80,7 @@ async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
 
 async def _asked(
     settings: Settings, destination: KafkaCluster, maps: OffsetMaps, parsed: argparse.Namespace
-) -> Sequence[tuple[Partition, int]]:
+) -> Sequence[_Asked]:
     """The offsets that are asked for: the one of the options, or those of a group in what is copied."""
     copies = maps.copies()
     ours: Collection[Partition] = copies.keys() if parsed.reverse else copies.values()
@@ -76,29 +89,34 @@ async def _asked(
             raise SettingsError(["give --group, or --topic, --partition and --offset"])
         partition = parsed.topic, parsed.partition
         if partition not in ours:
+            for failure in maps.failures.values():
+                raise failure
             raise SettingsError([f"--topic {parsed.topic} --partition {parsed.partition}: no such partition is copied"])
-        return [(partition, parsed.offset)]
+        return [_Asked(partition, parsed.offset)]
     if parsed.reverse:
         return await _committed(destination, parsed.group, ours)
     async with source_cluster(settings) as source:
-        return await _committed(source, parsed.group, ours)
+        asked = await _committed(source, parsed.group, ours)
+        ids = await topic_ids(source, {each.partition[0] for each in asked})
+        return [each._replace(source_id=ids.get(each.partition[0], NOWHERE)) for each in asked]
 
 
-async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[tuple[Partition, int]]:
+async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[_Asked]:
     found = await read_groups(cluster, lambda name: name == group)
     for error in found.failures.values():
         raise error
     commits = {key: commit for key, commit in found.offsets.get(group, {}).items() if key in ours}
     if not commits:
         raise SettingsError([f"--group {group}: it has committed nothing in the {cluster.side} cluster that is copied"])
-    return [(partition, commit.offset) for partition, commit in sorted(commits.items())]
+    return [_Asked(partition, commit.offset) for partition, commit in sorted(commits.items())]
 
 
-def _translated(maps: OffsetMaps, partition: Partition, offset: int, reverse: bool) -> TranslatedOffset:
-    found = maps.reverse(partition, offset) if reverse else maps.translate(partition, offset)
+def _translated(maps: OffsetMaps, asked: _Asked, reverse: bool) -> TranslatedOffset:
+    partition, offset, source_id = asked
+    found = maps.reverse(partition, offset) if reverse else maps.translate(partition, offset, source_id)
     sources = maps.copies()
     other = sources[partition] if reverse else next(copy for copy, source in sources.items() if source == partition)
-    return TranslatedOffset(*partition, offset, other[0], found.offset, found.state, found.behind)
+    return TranslatedOffset(*partition, offset, other[0], found.offset, found.state, found.behind, found.reason)
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:

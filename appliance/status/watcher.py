@@ -91,7 +91,7 @@ class Watcher:
             except TimeoutError:
                 self._groups.unseen(TimedOut(f"the groups were not told within {_DESTINATION_SECONDS:g} s"))
             else:
-                self._groups.seen(self._looking.plans.values(), self._looking.failures.values())
+                self._groups.seen(self._looking.plans.values(), self._looking.stale.values())
         problem, before = self._groups.problem, self.snapshot.groups_unknown if self.snapshot else None
         unknown = Fault(problem, before.since if before else snapshot.at) if problem else None
         return replace(snapshot, groups=self._groups.plans, groups_unknown=unknown)

@@ -67,11 +67,11 @@ def test_case_60_a_copy_that_was_claimed_and_not_written_to_yet_is_grown() -> No
 class Link(Clusters):
     """A link between the clusters whose one process copies what it is told to."""
 
-    def __init__(self, on_gap: OnGap = OnGap.STOP) -> None:
+    def __init__(self, on_gap: OnGap = OnGap.STOP, lanes: int = 1) -> None:
         super().__init__()
-        self.settings = settings("orange", on_gap, Start.EARLIEST, 1)
+        self.settings = settings("orange", on_gap, Start.EARLIEST, lanes)
         self.naming = Naming.of(self.settings)
-        self.positions = self.destination.make(self.naming.positions_topic, 1, {"cleanup.policy": "compact"})
+        self.positions = self.destination.make(self.naming.positions_topic, lanes, {"cleanup.policy": "compact"})
         self.process = Replicator(1, self.source, self.destination, self.fates, self.settings)
         self._written = 0
         self._tick()

@@ -10,7 +10,7 @@ _NAMED = 5
 _TOLD = {
     GroupState.REFUSED: "not committed at the destination: {reason}",
     GroupState.BOTH: "consumed on both sides: what they commit at the destination is not overwritten",
-    GroupState.UNKNOWN: "it is not known where in the copies some of their offsets lie, so those are not committed",
+    GroupState.UNKNOWN: "some of their offsets are not known in the copies, so those are not committed{detail}",
     GroupState.FURTHER: "further at the destination than at the source: commits never move backwards",
 }
 
@@ -21,7 +21,12 @@ def told(groups: Iterable[GroupPlan]) -> dict[GroupState, str]:
     for group in groups:
         if group.state in _TOLD:
             found.setdefault(group.state, []).append(group)
-    return {state: f"{_names(some)}: {_TOLD[state].format(reason=some[0].refused)}" for state, some in found.items()}
+    return {state: f"{_names(some)}: {_sentence(state, some)}" for state, some in found.items()}
+
+
+def _sentence(state: GroupState, groups: list[GroupPlan]) -> str:
+    reason = next((group.reason for group in groups if group.reason), "")
+    return _TOLD[state].format(reason=reason, detail=f" ({reason})" if reason else "")
 
 
 def _names(groups: list[GroupPlan]) -> str:

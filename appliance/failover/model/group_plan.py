@@ -59,7 +59,7 @@ class PartitionPlan:
     def target(self) -> Commit | None:
         """The commit that fits the source's; None while nobody knows it."""
         offset = self.translation.offset
-        if offset is None or self.translation.state is TranslationState.UNKNOWN:
+        if offset is None or self.unknown:
             return None
         return Commit(offset, self.upstream.metadata)
 
@@ -82,10 +82,15 @@ class PartitionPlan:
         return max(0, target.offset - self.committed.offset) + self.translation.behind
 
     @property
+    def unknown(self) -> bool:
+        """True when it is not known where in the copy the offset lies."""
+        return self.translation.state is TranslationState.UNKNOWN
+
+    @property
     def state(self) -> GroupState:
         """The partition in a few words."""
         target, there = self.target, self.committed
-        if self.translation.state is TranslationState.UNKNOWN:
+        if self.unknown:
             return GroupState.UNKNOWN
         if target and there and there.offset > target.offset:
             return GroupState.THERE if there.leader_epoch >= 0 else GroupState.FURTHER
@@ -116,6 +121,11 @@ class GroupPlan:
         if self.there:
             return GroupState.BOTH if self.here else GroupState.THERE
         return min((partition.state for partition in self.partitions), key=_ORDER.__getitem__)
+
+    @property
+    def reason(self) -> str:
+        """Why nothing, or not all, can be committed; empty where there is no more to say than the state does."""
+        return self.refused or next((each.translation.reason for each in self.partitions if each.unknown), "")
 
     @property
     def lag(self) -> int | None:

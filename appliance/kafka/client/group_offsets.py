@@ -21,7 +21,7 @@ from kio.schema.offset_fetch.v8.response import OffsetFetchResponseTopics
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.groups import PURPOSE, Group
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.topics import pieces
@@ -45,6 +45,8 @@ _MEMBERS_THERE = frozenset(
 )
 
 Sized = TypeVar("Sized")
+MaySend = Callable[[], bool]
+"""Asked right before a request that changes offsets is sent, however long its connection was waited for."""
 
 
 class Commit(NamedTuple):
@@ -155,25 +157,40 @@ def _unread(code: ErrorCode, group: str) -> ApplianceError:
     return failure(code, f"read the offsets of group {group}")
 
 
-async def commit_offsets(cluster: Cluster, commits: Mapping[Group, Commits]) -> dict[str, ApplianceError]:
+def always() -> bool:
+    """Let every request be sent."""
+    return True
+
+
+def too_late(group: str) -> BrokerBusy:
+    """The failure of a group whose offsets were not sent."""
+    return BrokerBusy(f"what was read of group {group} was too old when its turn came: it is read anew", "TOO_LATE")
+
+
+async def commit_offsets(
+    cluster: Cluster, commits: Mapping[Group, Commits], may: MaySend = always
+) -> dict[str, ApplianceError]:
     """Commit for consumer groups; the first reason why not, by group, for those of which not all was committed.
 
     What is not among the failures is committed. What is may be in part: of a request whose answer is lost nobody knows.
     """
 
     async def committed(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
-        return {}, await _commit(coordinator, {group: commits[group] for group in groups})
+        return {}, await _commit(coordinator, {group: commits[group] for group in groups}, may)
 
     return (await by_coordinator(cluster, commits, committed, COMMITTING))[1]
 
 
-async def _commit(coordinator: Connection, commits: Mapping[Group, Commits]) -> dict[str, ApplianceError]:
-    asked = [
-        (group, await coordinator.send(exchange(coordinator.offered, _commit_of(group, piece), OffsetCommitResponse)))
-        for group, offsets in commits.items()
-        for piece in pieces(((each, _size(each)) for each in offsets.items()), _COMMIT_BYTES)
-    ]
+async def _commit(coordinator: Connection, commits: Mapping[Group, Commits], may: MaySend) -> dict[str, ApplianceError]:
+    asked: list[tuple[Group, asyncio.Future[OffsetCommitResponse]]] = []
     failures: dict[str, ApplianceError] = {}
+    for group, offsets in commits.items():
+        for piece in pieces(((each, _size(each)) for each in offsets.items()), _COMMIT_BYTES):
+            if may():
+                request = exchange(coordinator.offered, _commit_of(group, piece), OffsetCommitResponse)
+                asked.append((group, await coordinator.send(request)))
+            else:
+                failures[group.name] = too_late(group.name)
     for group, answering in asked:
         for topic in (await answering).topics:
             for found in topic.partitions:

@@ -23,7 +23,17 @@ from kio.static.primitive import i32, i64
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, BrokerUnsupported
-from appliance.kafka.client.group_offsets import COMMITTING, Commit, Commits, GroupOffsets, by_coordinator, by_topic
+from appliance.kafka.client.group_offsets import (
+    COMMITTING,
+    Commit,
+    Commits,
+    GroupOffsets,
+    MaySend,
+    always,
+    by_coordinator,
+    by_topic,
+    too_late,
+)
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.topics import pieces
@@ -79,24 +89,27 @@ def _starts(topics: Sequence[DescribeShareGroupOffsetsResponseTopic]) -> Iterato
                 yield (str(topic.topic_name), int(found.partition_index)), Commit(int(found.start_offset))
 
 
-async def alter_starts(cluster: Cluster, starts: Mapping[Group, Commits]) -> dict[str, ApplianceError]:
+async def alter_starts(
+    cluster: Cluster, starts: Mapping[Group, Commits], may: MaySend = always
+) -> dict[str, ApplianceError]:
     """Alter the start offsets of share groups; the first reason why not, as ``commit_offsets``."""
 
     async def altered(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
-        return {}, await _alter(coordinator, {group: starts[group] for group in groups})
+        return {}, await _alter(coordinator, {group: starts[group] for group in groups}, may)
 
     return (await by_coordinator(cluster, starts, altered, COMMITTING))[1]
 
 
-async def _alter(coordinator: Connection, starts: Mapping[Group, Commits]) -> dict[str, ApplianceError]:
+async def _alter(coordinator: Connection, starts: Mapping[Group, Commits], may: MaySend) -> dict[str, ApplianceError]:
     _require(coordinator, AlterShareGroupOffsetsRequest)
-    asked = {
-        group.name: await coordinator.send(
-            exchange(coordinator.offered, _altered(group, offsets), AlterShareGroupOffsetsResponse)
-        )
-        for group, offsets in starts.items()
-    }
+    asked = {}
     failures: dict[str, ApplianceError] = {}
+    for group, offsets in starts.items():
+        if may():
+            request = exchange(coordinator.offered, _altered(group, offsets), AlterShareGroupOffsetsResponse)
+            asked[group.name] = await coordinator.send(request)
+        else:
+            failures[group.name] = too_late(group.name)
     for name, answering in asked.items():
         answer = await answering
         doing = f"alter the offsets of share group {name}"

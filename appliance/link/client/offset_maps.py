@@ -1,46 +1,56 @@
 """The offset maps of a link, as the destination has them; the source is never asked.
 
 A map's tail lies in the positions topic, the rest in the topic of the maps. Both commit in one transaction, whose
-markers reach partitions one by one: so the positions are read first, and then the segments at least as far as anybody
-had written to them by then.
+markers reach partitions one by one: so a lane's positions are read first, and then its segments at least as far as
+anybody had written to them by then. A lane that cannot be read keeps no other from being known.
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from uuid import UUID
 
-from appliance.errors import BrokerBusy
+from appliance.errors import ApplianceError, BrokerBusy, Unreachable
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
-from appliance.link.model.offset_map import NOT_KNOWN, OffsetMap, Segment, overlaid, without
-from appliance.link.model.offset_records import decode_segment
+from appliance.link.model.offset_map import OffsetMap
 from appliance.link.model.position import Position
-from appliance.link.model.translation import Translation
+from appliance.link.model.segment_log import SegmentLog
+from appliance.link.model.translation import NOT_KNOWN, Translation, not_known
+
+_SILENCE = 5.0
+"""Seconds within which something more of a lane's maps is read."""
 
 
 class OffsetMaps:
-    """The maps of all partitions of a link, as of the last ``refresh``."""
+    """The maps of a link's partitions, as of the last ``refresh``.
+
+    ``failures`` are those of the lanes that could not be read then, by their number.
+    """
 
     def __init__(self, destination: Cluster, naming: Naming) -> None:
+        self.failures: dict[int, ApplianceError] = {}
         self._cluster = destination
         self._naming = naming
         self._ids: tuple[UUID | None, ...] = ()
         self._checkpoints: tuple[LaneCheckpoint, ...] = ()
-        self._read_to: dict[Partition, int] = {}
-        self._segments: dict[Partition, list[Segment]] = {}
+        self._logs: tuple[SegmentLog, ...] = ()
+        self._lanes: dict[Partition, int] = {}
         self._maps: dict[Partition, OffsetMap] = {}
 
-    async def refresh(self) -> None:
+    async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
         """Read what has been committed since; cut off at any await, it goes on from there the next time.
 
+        Segments are read of the source partitions that are ``wanted`` alone, or of all. Returns the failures of lanes
+        that cannot be read now, each with a name for it.
+
         Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: nothing can be read.
         """
         names = self._naming.positions_topic, self._naming.offsets_topic
         metadata = await self._cluster.metadata(list(names))
@@ -50,16 +60,22 @@ class OffsetMaps:
                 check(topic.error, f"look for {topic.name}")
         ids = tuple(topic.id if topic else None for topic in topics)
         lanes, parts = (len(topic.leaders) if topic else 0 for topic in topics)
-        if ids != self._ids or lanes != len(self._checkpoints):
+        if ids != self._ids or (lanes, parts) != (len(self._checkpoints), len(self._logs)):
             self._ids, self._checkpoints = ids, tuple(LaneCheckpoint() for _ in range(lanes))
-            self._read_to, self._segments, self._maps = {(names[1], number): -1 for number in range(parts)}, {}, {}
-        await asyncio.gather(*(self._read_positions(names[0], lane) for lane in range(lanes)))
-        written = await list_offsets(self._cluster, metadata, list(self._read_to), Bound.END)
-        if any(self._read_to[partition] > end for partition, end in written.items()):
-            self._ids = ()  # the log has lost its tail: what is there now may be other segments
-            return await self.refresh()
-        await asyncio.gather(*(self._read_segments(metadata, partition, end) for partition, end in written.items()))
-        return None
+            self._logs = tuple(SegmentLog() for _ in range(parts))
+            self.failures, self._lanes, self._maps = {}, {}, {}
+        await asyncio.gather(*(self._read_lane(metadata, lane, wanted) for lane in range(lanes)))
+        return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
+
+    def failure(self, partition: Partition) -> ApplianceError | None:
+        """The reason that nothing is known of a source partition now; None where it was read.
+
+        One of which no readable lane has a position may belong to a lane that is not readable.
+        """
+        lane = self._lanes.get(partition)
+        if lane is None:
+            return next(iter(self.failures.values()), None)
+        return self.failures.get(lane) or (self._logs[lane].damage(partition) if lane < len(self._logs) else None)
 
     def positions(self) -> Iterator[tuple[Partition, Position]]:
         """The position of each source partition."""
@@ -68,19 +84,31 @@ class OffsetMaps:
 
     def position(self, partition: Partition) -> Position | None:
         """The position of a source partition; None where nothing is copied."""
-        return next((c.positions[partition] for c in self._checkpoints if partition in c.positions), None)
+        lane = self._lanes.get(partition)
+        return None if lane is None else self._checkpoints[lane].positions.get(partition)
 
     def copies(self) -> Mapping[Partition, Partition]:
         """The source partition of each copy."""
         return {(self._naming.destination(topic), number): (topic, number) for (topic, number), _ in self.positions()}
 
-    def translate(self, partition: Partition, offset: int) -> Translation:
-        """The offset of the copy at which a consumer continues that has read a source partition up to ``offset``."""
+    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
+        """The offset of the copy at which a consumer continues that has read a source partition up to ``offset``.
+
+        With ``source_id`` the offset is one of the topic with that id, of which the copy may hold nothing
+        (invariant G).
+        """
+        if failure := self.failure(partition):
+            return not_known(str(failure))
+        position = self.position(partition)
+        if position is not None and is_another(source_id, position.source_id):
+            return not_known(f"topic {partition[0]} was made anew at the source, and its copy holds the one before")
         return self._map(partition).translate(offset)
 
     def reverse(self, copy: Partition, offset: int) -> Translation:
         """The source offset at which a consumer continues that has read a copy up to ``offset``."""
         source = self.copies().get(copy)
+        if source and (failure := self.failure(source)):
+            return not_known(str(failure))
         return self._map(source).reverse(offset) if source else NOT_KNOWN
 
     def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[tuple[int, int]]]:
@@ -92,25 +120,72 @@ class OffsetMaps:
     def _map(self, partition: Partition) -> OffsetMap:
         position, known = self.position(partition), self._maps.get(partition)
         if known is None or known.position is not position:
-            known = self._maps[partition] = OffsetMap(self._segments.get(partition, ()), position)
+            lane = self._lanes.get(partition, len(self._logs))
+            segments = self._logs[lane].segments(partition) if lane < len(self._logs) else ()
+            known = self._maps[partition] = OffsetMap(segments, position)
         return known
 
-    async def _read_positions(self, topic: str, lane: int) -> None:
-        await peek_checkpoint(self._cluster, topic, lane, self._checkpoints[lane])
+    async def _read_lane(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
+        """Read a lane's positions, then its segments; what is known of it is known again once it has been read."""
+        checkpoint, topic = self._checkpoints[lane], self._naming.positions_topic
+        try:
+            await _while_progressing(
+                lambda: peek_checkpoint(self._cluster, topic, lane, checkpoint), lambda: checkpoint.read_to
+            )
+            held = {partition: number for partition, number in self._lanes.items() if number != lane}
+            self._lanes = held | dict.fromkeys(checkpoint.positions, lane)
+            if lane < len(self._logs):
+                log = self._logs[lane]
+                await _while_progressing(lambda: self._read_segments(metadata, lane, wanted), lambda: log.read_to)
+        except TimeoutError:
+            text = f"lane {lane} of the offset maps: nothing more could be read of it within {_SILENCE:g} s"
+            self.failures[lane] = Unreachable(text)
+        except ApplianceError as error:
+            self.failures[lane] = error
+        else:
+            self.failures.pop(lane, None)
 
-    async def _read_segments(self, metadata: Metadata, partition: Partition, end: int) -> None:
-        """Read up to ``end``, for which a transaction that is open there has to end first."""
-        while self._read_to[partition] < end:
+    async def _read_segments(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
+        """Read up to the log's end, for which a transaction that is open there has to end first."""
+        log, partition = self._logs[lane], (self._naming.offsets_topic, lane)
+        own = None if wanted is None else {each for each in wanted if self._lanes.get(each) == lane}
+        self._changed(log.want(own))
+        if own is not None and not own:
+            return
+        end = (await list_offsets(self._cluster, metadata, [partition], Bound.END))[partition]
+        if log.read_to > end:
+            self._changed(log.begin_anew())  # it has lost its tail: what is there now may be other segments
+        while log.read_to < end:
             await retry_while_busy(lambda: self._read_some(metadata, partition, end))
 
     async def _read_some(self, metadata: Metadata, partition: Partition, end: int) -> None:
-        at = self._read_to[partition]
+        log = self._logs[partition[1]]
+        at = log.read_to
         records, following = await read_records(self._cluster, metadata, partition, at)
         for record in records:
-            (of, begin), segment = decode_segment(record)
-            older = self._segments.get(of, [])
-            self._segments[of] = overlaid(older, segment) if segment else without(older, begin)
-            self._maps.pop(of, None)
-        self._read_to[partition] = following
+            if (of := log.take(record)) is not None:
+                self._changed([of])
+                await asyncio.sleep(0)  # a segment takes milliseconds to unpack
+        log.read_to = following
         if following == at and at < end:
             raise BrokerBusy(f"a transaction is open in {partition[0]}-{partition[1]}", "CONCURRENT_TRANSACTIONS")
+
+    def _changed(self, partitions: Collection[Partition]) -> None:
+        for partition in partitions:
+            self._maps.pop(partition, None)
+
+
+async def _while_progressing(read: Callable[[], Awaitable[None]], progress: Callable[[], int]) -> None:
+    """Read, and go on where it was cut off, as long as there is progress.
+
+    Raises:
+        TimeoutError: there was none for a while.
+    """
+    while True:
+        before = progress()
+        try:
+            async with asyncio.timeout(_SILENCE):
+                return await read()
+        except TimeoutError:
+            if progress() == before:
+                raise

@@ -15,9 +15,7 @@ from appliance.kafka.protocol.metadata import is_another
 from appliance.link.model.offset_runs import RunIndex
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import UNKNOWN, Position
-from appliance.link.model.translation import Translation, TranslationState
-
-NOT_KNOWN = Translation(None, TranslationState.UNKNOWN)
+from appliance.link.model.translation import NOT_KNOWN, Translation, TranslationState
 
 
 def exact(offset: int) -> Translation:

@@ -88,12 +88,11 @@ def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
     Raises:
         PeerError: somebody else has written to the topic, or a newer appliance has.
     """
-    key_bytes, value_bytes = key_and_value(record.body)
+    of = segment_key(record)
+    _, value_bytes = key_and_value(record.body)
+    if value_bytes is None:
+        return of, None
     try:
-        key = json.loads(key_bytes or b"")
-        of = (str(key["topic"]), int(key["partition"])), int(key["from"])
-        if value_bytes is None:
-            return of, None
         value = json.loads(value_bytes)
         if value["version"] != _VERSION:
             raise PeerError(f"the map of offsets has version {value['version']} at offset {record.offset}: a newer one")
@@ -102,8 +101,26 @@ def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
         stretch = unpack_tail(source, copy, source_to, copy_to, runs)
         ids = UUID(value["source_id"]), UUID(value["destination_id"])
         return of, Segment(*ids, stretch, bool(value.get("fills")))
-    except (ValueError, LookupError, TypeError, AttributeError, zlib.error) as error:
-        raise PeerError(f"the map of offsets holds something else at offset {record.offset}: {error!r}") from error
+    except (ValueError, LookupError, TypeError, AttributeError, zlib.error, BatchCorrupt) as error:
+        raise _something_else(record, error) from error
+
+
+def segment_key(record: Record) -> SegmentKey:
+    """The key of a segment, without the work of decoding it.
+
+    Raises:
+        PeerError: as above.
+    """
+    key_bytes, _ = key_and_value(record.body)
+    try:
+        key = json.loads(key_bytes or b"")
+        return (str(key["topic"]), int(key["partition"])), int(key["from"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise _something_else(record, error) from error
+
+
+def _something_else(record: Record, error: Exception) -> PeerError:
+    return PeerError(f"the map of offsets holds something else at offset {record.offset}: {error!r}")
 
 
 def _key(key: SegmentKey) -> bytes:

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import random
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import pytest
 
@@ -16,8 +17,9 @@ from appliance.failover.model.group_plan import GroupState
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
+from appliance.kafka.client.interface import Connection
 from appliance.kafka.client.share_offsets import alter_starts
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.translation import Translation, TranslationState
 from appliance.settings.groups import GroupSettings
 from appliance.settings.values import Side
@@ -48,13 +50,17 @@ class MadeUp:
     copied: dict[Partition, int] = field(default_factory=dict)
     asked: int = 0
     fails: ApplianceError | None = None
+    unread: dict[str, ApplianceError] = field(default_factory=dict)
+    ids: set[UUID] = field(default_factory=set)
 
-    async def refresh(self) -> None:
+    async def refresh(self, _: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
         if self.fails:
             raise self.fails
+        return self.unread
 
-    def translate(self, partition: Partition, offset: int) -> Translation:
+    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
         self.asked += 1
+        self.ids.add(source_id)
         if partition not in self.copied:
             return Translation(None, TranslationState.UNKNOWN)
         if offset > self.copied[partition]:
@@ -311,6 +317,63 @@ async def test_case_85_so_many_groups_follow_that_reading_all_takes_longer_than_
         )  # a second for each
         assert set((await at.states()).values()) == {(GroupState.SYNCED, 0)}
         assert at.at_destination("g11") == {0: 105}
+
+
+async def test_case_104_a_commit_that_waited_long_for_its_connection_is_not_sent(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What the group had committed at the destination meanwhile was set back.
+    async with site(pair) as at:
+        commit(pair.orange, at.group("g"), {(at.topic, 0): 3})
+        await at.states()
+        commit(pair.orange, at.group("g"), {(at.topic, 0): 5})
+        now, broker, purposes = [0.0], at.destination.broker, []
+
+        async def waited_for(node: int, purpose: str = "control") -> Connection:
+            purposes.append(purpose)
+            if purposes.count(purpose) == 2:  # the first reads what the group has committed, the second commits
+                await asyncio.to_thread(commit, pair.grape, at.group("g"), {(at.copy, 0): 150})
+                now[0] += 6
+            return await broker(node, purpose)
+
+        monkeypatch.setattr("appliance.failover.group_sync._now", lambda: now[0])
+        monkeypatch.setattr(at.destination, "broker", waited_for)
+        await at.sync.round()
+        assert list(at.sync.failures) == [f"group {at.group('g')}"]
+        assert at.at_destination("g") == {0: 150}
+        assert await at.states() == {"g": (GroupState.FURTHER, 0)}
+        assert at.at_destination("g") == {0: 150}
+
+
+async def test_case_105_offsets_are_translated_as_those_of_the_topic_that_there_was_when_they_were_read(
+    pair: Pair,
+) -> None:
+    # Offsets of a topic that was made anew under its name were translated by the map of the one before.
+    async with site(pair) as at:
+        former = (await at.source.metadata([at.topic])).topics[at.topic].id
+        commit(pair.orange, at.group("g"), {(at.topic, 0): 5})
+        await at.states()
+        pair.delete(at.topic)
+        pair.topic("orders")
+        commit(pair.orange, at.group("g"), {(at.topic, 0): 7})
+        await at.states()
+        anew = (await at.source.metadata([at.topic])).topics[at.topic].id
+        assert at.translator.ids == {former, anew}
+
+
+async def test_case_106_maps_that_cannot_be_read_are_named_and_keep_no_group_waiting_that_needs_others(
+    pair: Pair,
+) -> None:
+    async with site(pair, 2) as at:
+        del at.translator.copied[at.topic, 1]
+        at.translator.unread["lane 1 of the offset maps"] = Unreachable("not now")
+        commit(pair.orange, at.group("g"), {(at.topic, 0): 5})
+        commit(pair.orange, at.group("waits"), {(at.topic, 1): 5})
+        plans = await at.sync.round()
+        assert {name.split("-")[0]: made.lag for name, made in plans.items()} == {"g": 0, "waits": None}
+        assert list(at.sync.failures) == ["lane 1 of the offset maps"]
+        assert at.at_destination("g") == {0: 105}
+        assert at.at_destination("waits") == {}
 
 
 async def test_a_destination_that_does_not_tell_the_offsets_commits_nothing(pair: Pair) -> None:

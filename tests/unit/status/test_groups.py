@@ -61,6 +61,7 @@ def test_each_group_is_there_as_json_with_its_offsets_on_both_sides() -> None:
                     "destination_offset": 60,
                     "lag": 10,
                     "state": "behind",
+                    "reason": None,
                 }
             ],
         }

@@ -1,0 +1,115 @@
+"""Bugs of reading the offset maps, each by itself."""
+
+import uuid
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from appliance.errors import PeerError
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.replicas import lane_of
+from appliance.link.model.translation import TranslationState
+from appliance.replicator.model import map_growth
+from tests.simulation.log import Log
+from tests.simulation.test_cases import Link
+
+LANES = 2
+
+
+@pytest.fixture(autouse=True)
+def segments_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(map_growth, "TAIL_BYTES", -1)
+
+
+def two_lanes() -> Link:
+    """A link that has copied 20 records of topic ``a``, whose partition n is lane n's."""
+    link = Link(lanes=LANES)
+    link.destination.make(link.naming.offsets_topic, LANES)
+    name = next(name for name in "abcdef" if lane_of(name, 0, LANES) == 0)
+    logs = link.source.make(name, LANES).logs
+    link.process.start(link.replicas())
+    for _ in range(20):
+        for log in logs:
+            link.write(log)
+        link.go_on(1)
+    return link
+
+
+def refuse(link: Link, refused: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a partition's leader refuse whatever it is asked about it."""
+    leads = link.destination.leads
+
+    def answer(found: Log | None, node: int, epoch: int = -1) -> ErrorCode:
+        return ErrorCode.not_leader_or_follower if found is refused else leads(found, node, epoch)
+
+    monkeypatch.setattr(link.destination, "leads", answer)
+
+
+@pytest.mark.parametrize("kind", ["offsets", "positions"])
+def test_case_100_a_lane_that_cannot_be_read_keeps_the_maps_of_no_other_from_being_known(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One unreadable partition stopped the sync of all groups.
+    link = two_lanes()
+    (topic,) = link.source.topics
+    maps = OffsetMaps(link.at_destination, link.naming)
+    name = link.naming.offsets_topic if kind == "offsets" else link.naming.positions_topic
+    refuse(link, link.destination.topics[name].logs[1], monkeypatch)
+    failures = link.run(maps.refresh())
+    assert list(failures) == ["lane 1 of the offset maps"]
+    assert maps.translate((topic, 0), 7).offset is not None
+    unknown = maps.translate((topic, 1), 7)
+    assert unknown.state is TranslationState.UNKNOWN
+    assert "NOT_LEADER_OR_FOLLOWER" in unknown.reason
+    monkeypatch.undo()
+    assert link.run(maps.refresh()) == {}
+    assert maps.translate((topic, 1), 7).offset is not None
+
+
+def test_case_101_an_offset_of_a_topic_that_was_made_anew_is_not_translated_by_the_map_of_the_one_before() -> None:
+    link = two_lanes()
+    (topic,) = link.source.topics.values()
+    maps = OffsetMaps(link.at_destination, link.naming)
+    link.run(maps.refresh())
+    assert maps.translate((topic.name, 0), 7, topic.id).offset is not None
+    assert maps.translate((topic.name, 0), 7).offset is not None
+    unknown = maps.translate((topic.name, 0), 7, uuid.uuid4())
+    assert (unknown.state, unknown.offset) == (TranslationState.UNKNOWN, None)
+    assert "was made anew at the source" in unknown.reason
+
+
+def test_case_102_segments_are_read_of_no_partition_but_those_that_are_wanted() -> None:
+    link = two_lanes()
+    (topic,) = link.source.topics
+    maps = OffsetMaps(link.at_destination, link.naming)
+    link.run(maps.refresh([(topic, 0)]))
+    assert [bool(log.segments((topic, lane))) for lane, log in enumerate(maps._logs)] == [True, False]
+    assert maps.translate((topic, 0), 7).offset is not None
+    assert maps.translate((topic, 1), 7).state is TranslationState.UNKNOWN
+    link.run(maps.refresh([(topic, 1)]))
+    assert [bool(log.segments((topic, lane))) for lane, log in enumerate(maps._logs)] == [False, True]
+    assert maps.translate((topic, 1), 7).offset is not None
+    link.run(maps.refresh())
+    assert all(
+        maps.translate((topic, lane), offset).offset is not None for lane in range(LANES) for offset in range(20)
+    )
+
+
+def test_case_103_a_damaged_segment_makes_only_its_own_partition_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Its lane could be read no further, and with it that of every other group.
+    link = two_lanes()
+    (topic,) = link.source.topics
+    monkeypatch.setattr("appliance.link.model.segment_log.decode_segment", damaged)
+    maps = OffsetMaps(link.at_destination, link.naming)
+    assert link.run(maps.refresh([(topic, 0)])) == {}
+    unknown = maps.translate((topic, 0), 7)
+    assert (unknown.state, unknown.reason) == (TranslationState.UNKNOWN, "version 2")
+    monkeypatch.undo()
+    assert link.run(maps.refresh()) == {}
+    assert maps.translate((topic, 1), 7).offset is not None
+
+
+def damaged(_: object) -> None:
+    raise PeerError("version 2")
