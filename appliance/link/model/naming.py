@@ -1,6 +1,7 @@
 """Names of copies, positions and transactional ids; and the choice of the topics that are copied."""
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 
 from appliance.settings.values import Settings, TopicNaming
@@ -111,9 +112,19 @@ class Naming:
             and self.excluded.fullmatch(topic) is None
         )
 
+    def takes_for_a_replicators(self, topic: str, others: Container[str]) -> bool:
+        """True for a topic that is left out by its name alone, as the ``others`` of its cluster show.
+
+        Where replicators write there is their registry, and beside each one's maps of offsets are its positions.
+        """
+        if not _is_named_like_a_replicators(topic) or self.included.fullmatch(topic) is None:
+            return False
+        positions = topic.removesuffix(_OFFSETS) + _POSITIONS if topic.endswith(_OFFSETS) else topic
+        return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)
+
     def _is_a_replicators(self, topic: str) -> bool:
         """True for what replicators keep in topics, MirrorMaker 2 among them where the link has names like its own."""
-        if topic == REGISTRY or (topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS))):
+        if topic == REGISTRY or _is_named_like_a_replicators(topic):
             return True
         names = topic.split(self.separator)
         remembered = names[-1] == "internal" and (names[0] == "mm2-offset-syncs" or names[-2:-1] == ["checkpoints"])
@@ -136,3 +147,7 @@ class Naming:
         if self.kind is TopicNaming.PREFIX:
             return self.target in topic.split(self.separator)[:-1]
         return topic.endswith(self.separator + self.suffix)
+
+
+def _is_named_like_a_replicators(topic: str) -> bool:
+    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS))

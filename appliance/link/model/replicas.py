@@ -65,6 +65,8 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
     unfit: dict[str, str] = {}
     for topic in sorted(source.topics.values(), key=lambda topic: topic.name):
         if not naming.copies(topic.name, topic.internal):
+            if naming.takes_for_a_replicators(topic.name, source.topics):
+                unfit[topic.name] = f"topic {topic.name} is named like a replicator's own: rename or exclude it"
             continue
         copy = destination.topics.get(naming.destination(topic.name))
         fault = _fault(topic, copy, naming)

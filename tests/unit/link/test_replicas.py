@@ -55,6 +55,17 @@ def test_a_copy_with_more_partitions_is_fit() -> None:
     assert len(discover(cluster(topic("xx", 2)), cluster(topic("xx.copy", 5)), NAMING).replicas) == 2
 
 
+def test_case_107_a_topic_that_is_named_like_a_replicators_own_is_unfit_where_no_replicator_writes() -> None:
+    # It was not copied, and nothing said so.
+    naming = replace(NAMING, included=re.compile(".*"), excluded=re.compile("replicator-b.*"))
+    own = topic("replicator-a.offsets"), topic("replicator-a.positions"), topic("replicator-b.offsets")
+    registry = topic("replicator-registry")
+    assert set(discover(cluster(*own), cluster(), naming).unfit) == {"replicator-a.offsets", "replicator-a.positions"}
+    assert not discover(cluster(*own, registry), cluster(), naming).unfit
+    assert set(discover(cluster(own[0], registry), cluster(), naming).unfit) == {"replicator-a.offsets"}
+    assert not discover(cluster(*own), cluster(), NAMING).unfit
+
+
 def test_a_name_that_is_too_long_with_the_suffix_is_unfit() -> None:
     found = discover(cluster(topic("x" * 245)), cluster(), NAMING)
     assert "REPLICA_TOPICS_DEST_SUFFIX" in found.unfit["x" * 245]
