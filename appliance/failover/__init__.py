@@ -1,6 +1,7 @@
 """Failing over and back: what clients need at the destination beside the copies.
 
 - ``model``: the plan of a group; no IO.
+- ``link_states``: states of copies, changed in every lane.
 - ``group_io``: the groups of one cluster with their offsets, whatever kind they are of.
 - ``group_sync``: rounds in which the offsets of groups are read, translated and committed.
 - ``group_service``: the same beside the replicator, for ever.

@@ -12,10 +12,12 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import grow_topics, hidden_topics
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.checkpoint_log import peek_checkpoints
+from appliance.link.client.newest_states import NewestStates
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import belongs_to_another
+from appliance.link.model.copy_states import States
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import DiscoveredTopics, discover, too_small
+from appliance.link.model.replicas import DiscoveredTopics, discover, obeying, too_small
 from appliance.link.model.topic_configs import config_changes, copied_configs, missed, new_copies, told, unknown
 from appliance.replicator.model.round_robin import RoundRobin
 from appliance.settings.values import TopicSettings
@@ -46,15 +48,19 @@ class TopicDiscovery:
     _not_followed: dict[str, str] = field(default_factory=dict)
     _filter: ConfigFilter = field(init=False)
     _registry: Registry = field(init=False)
-    _known: tuple[Metadata, Metadata] | None = None
+    _known: tuple[Metadata, Metadata, States] | None = None
+    _states: NewestStates = field(init=False)
     _found: DiscoveredTopics = field(default_factory=DiscoveredTopics)
 
     def __post_init__(self) -> None:
         self._filter = ConfigFilter(self.destination, self.naming.positions_topic)
+        self._states = NewestStates(self.destination, self.naming)
         self._registry = Registry(self.destination, self.naming.replicator, self.topics.replication_factor)
 
     async def look(self) -> DiscoveredTopics:
         """One look; copies that are missing are made, ours that are too small are grown, and the look is repeated.
+
+        Copies of topics that are paused or promoted are left as they are.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
@@ -82,9 +88,12 @@ class TopicDiscovery:
 
     async def _discover(self) -> DiscoveredTopics:
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
-        if self._known is None or self._known[0] is not source or self._known[1] is not destination:
-            self._found = discover(source, destination, self.naming)
-            self._known = source, destination
+        states = await self._states.read()
+        known = self._known
+        if known is None or known[0] is not source or known[1] is not destination or known[2] != states:
+            _tell(states, known[2] if known else {})
+            self._found = obeying(discover(source, destination, self.naming), states)
+            self._known = source, destination, states
         return self._found
 
     async def _without_others(self, found: DiscoveredTopics) -> DiscoveredTopics:
@@ -209,6 +218,13 @@ class TopicDiscovery:
             if name in left_out:
                 left_out[name] |= changed.left_out.get(copy, {})
         self._leave_out(left_out)
+
+
+def _tell(states: States, before: States) -> None:
+    for record in states.values():
+        if record != before.get(record.topic):
+            fields = {"of": record.subject, "state": record.state, "by": record.by, "why": record.why}
+            log.info("state", extra={"fields": fields})
 
 
 def _led(topic: Topic | None) -> int:

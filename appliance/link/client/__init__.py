@@ -5,6 +5,7 @@ tells apart. A docstring names them where they mean more than that.
 
 - ``clusters``: the source through shim and tunnel, and the destination.
 - ``checkpoint_log``: a partition of the positions topic, read to its end.
+- ``newest_states``: the states of copies, read again and again.
 - ``offset_maps``: the maps of offsets.
 - ``registry``: the claims of all links of a destination.
 - ``writer``: a transactional producer from one epoch to the next.

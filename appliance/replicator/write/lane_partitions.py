@@ -1,4 +1,7 @@
-"""The partitions of a lane: each waits, is looked at, or is taken in: read, or stopped."""
+"""The partitions of a lane: each waits, is looked at, or is taken in: read, or stopped.
+
+One whose topic is paused, promoted or on its way there is none of these: nobody looks at it until the lane begins anew.
+"""
 
 import asyncio
 import time
@@ -10,6 +13,7 @@ from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.checkpoint import Gap, StartOffsets
+from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.held_back import HeldBack
@@ -88,6 +92,10 @@ class LanePartitions:
         It is done beside the lane, by the leader of the copies: one that does not answer keeps no other's waiting.
         """
         due = self._held_back.due(_clock())
+        for replica in [replica for replica in due if not self._is_active(replica)]:
+            self.problems.over(replica.name)
+            self._held_back.went_well(replica)  # a change of its state has the lane begin anew
+            due.remove(replica)
         if not due:
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in due})
@@ -191,6 +199,10 @@ class LanePartitions:
             self.reader.forget([replica])
             self.taken_in.discard(replica)
             self._held_back.add_due([replica])
+
+    def _is_active(self, replica: Replica) -> bool:
+        """True when the lane's checkpoint, read after fencing, has the copy grow."""
+        return effective(self.lane.checkpoint.states, replica.source_topic) is CopyState.ACTIVE
 
     def have_changed(self, metadata: Metadata) -> bool:
         """True when a copy that is written to has another leader, or is another topic, than when it was looked at."""

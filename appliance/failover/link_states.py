@@ -1,0 +1,166 @@
+"""The states of a link, changed: written into every lane's partition, each time after the lane was fenced.
+
+The first lane's partition is written first, and says what holds. A command that was killed after some lanes is run
+again: it finds what holds in the first one, and takes those lanes that do not say the same. So does any later command.
+Of two operators at once the one who takes the first lane last goes on; the other one sees that at the next lane, and
+ends.
+"""
+
+import functools
+import socket
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from appliance.errors import ApplianceError, Fenced, LinkRefused, OutcomeUnknown
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.checkpoint_log import peek_checkpoint
+from appliance.link.client.registry import Registry
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, Owner
+from appliance.link.model.checkpoint_records import encode_owner, encode_state
+from appliance.link.model.copy_states import CopyEvent, StateChange, StateRecord, States, change
+from appliance.link.model.link_check import PositionsTopic, link_fault
+from appliance.link.model.naming import Naming
+from appliance.link.model.position import Position
+from appliance.replicator.write.lane import Lane
+
+Subjects = Collection[str] | None
+"""Topics, or the link by its empty name; None: the link with each topic that has a state of its own."""
+
+
+@dataclass(slots=True)
+class LinkStates:
+    """The states of one link, and its positions, for one run of a command.
+
+    ``stamp`` says by whom and why states are changed, and its ``change`` is the run's id. ``checkpoints`` is what each
+    lane remembers, as far as it was read.
+    """
+
+    destination: Cluster
+    naming: Naming
+    transaction_timeout: float
+    stamp: StateRecord
+    checkpoints: list[LaneCheckpoint] = field(default_factory=list)
+
+    @property
+    def states(self) -> States:
+        """What holds."""
+        return self.checkpoints[0].states
+
+    @property
+    def positions(self) -> Mapping[Partition, Position]:
+        """The position of each source partition, as it was read last."""
+        return {key: held for checkpoint in self.checkpoints for key, held in checkpoint.positions.items()}
+
+    async def read(self) -> None:
+        """Read what every lane remembers now.
+
+        Raises:
+            LinkRefused: there is no such link, or it must not go on as it is.
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+        name = self.naming.positions_topic
+        known = (await self.destination.metadata([name])).topics.get(name)
+        if known is None or not known.leaders:
+            raise LinkRefused(f"there is no {name}: no replicator of this link has ever run")
+        if not self.checkpoints:
+            checkpoints = [LaneCheckpoint() for _ in known.leaders]
+            for lane, checkpoint in enumerate(checkpoints):
+                await peek_checkpoint(self.destination, name, lane, checkpoint)
+            topic = PositionsTopic(name, "", checkpoints)
+            await self._check(topic)
+            self.checkpoints = checkpoints[: topic.lanes]
+        for lane, checkpoint in enumerate(self.checkpoints):
+            await peek_checkpoint(self.destination, name, lane, checkpoint)
+
+    async def _check(self, topic: PositionsTopic) -> None:
+        """Check the link as far as the destination tells.
+
+        Raises:
+            LinkRefused: it must not go on.
+        """
+        registry = Registry(self.destination, self.naming.replicator)
+        await registry.refresh()
+        there = {(known.name, known.id) for known in (await self.destination.metadata(None)).topics.values()}
+        own = [copy for copy, claim in registry.claims.items() if claim.link == registry.link and copy in there]
+        if fault := link_fault(topic, "", own, self.naming):
+            raise LinkRefused(fault)
+
+    async def change(self, subjects: Subjects, event: CopyEvent) -> StateChange:
+        """Apply an event, and have every lane obey.
+
+        When it returns no lane writes, that was fenced by it or by an earlier run of the same command, what the states
+        forbid; and the positions are those with which it has stopped.
+
+        Raises:
+            LinkRefused: another command has changed the states meanwhile.
+            Unreachable, BrokerBusy, BrokerRefused: run again, it goes on where it was.
+        """
+        stamp = replace(self.stamp, since=_now())
+        made = change(self.states, subjects, event, stamp)
+        if made.records:
+            made = await retry_while_busy(lambda: self._change_first(subjects, event, stamp), _may_pass)
+        for lane in range(1, len(self.checkpoints)):
+            await retry_while_busy(functools.partial(self._tell, lane), _may_pass)
+        await self.read()
+        return made
+
+    async def _change_first(self, subjects: Subjects, event: CopyEvent, stamp: StateRecord) -> StateChange:
+        lane = await self._take(0)
+        made = change(lane.checkpoint.states, subjects, event, stamp)
+        await self._write(lane, made.records)
+        return made
+
+    async def _tell(self, index: int) -> None:
+        """Have a lane remember what the first one does."""
+        states = dict(self.states)
+        checkpoint = self.checkpoints[index]
+        await peek_checkpoint(self.destination, self.naming.positions_topic, index, checkpoint)
+        if checkpoint.states == states:
+            return
+        lane = await self._take(index)
+        await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
+        if self.states != states:
+            raise LinkRefused("another command has changed the states of this link meanwhile: see `appliance status`")
+        held = lane.checkpoint.states
+        await self._write(lane, [record for topic, record in states.items() if held.get(topic) != record])
+
+    async def _take(self, index: int) -> Lane:
+        """Fence a lane's owner, and read what the lane remembers."""
+        lane = Lane(index, self.destination, self.naming, self._owner(), self.transaction_timeout)
+        await lane.start()
+        return lane
+
+    def _owner(self) -> Owner:
+        generation = max((c.owner.generation for c in self.checkpoints if c.owner), default=0)
+        return Owner(OPERATOR, self.stamp.change, socket.gethostname(), _now(), generation)
+
+    async def _write(self, lane: Lane, records: Collection[StateRecord]) -> None:
+        """Write states with the operator's name; returns when they are seen.
+
+        By that name a replicator that was fenced knows that its lane is still its own, and begins it anew.
+        """
+        name = self.naming.positions_topic
+        owner = encode_owner(lane.index, self._owner(), _now())
+        await lane.remember([owner, *(encode_state(record, record.since) for record in records)])
+        metadata = await self.destination.metadata([name])
+        end = (await list_offsets(self.destination, metadata, [(name, lane.index)], Bound.END))[name, lane.index]
+        checkpoint = self.checkpoints[lane.index]
+        await retry_while_busy(lambda: self._require_read(checkpoint, lane.index, end))
+
+    async def _require_read(self, checkpoint: LaneCheckpoint, lane: int, end: int) -> None:
+        await peek_checkpoint(self.destination, self.naming.positions_topic, lane, checkpoint)
+        if checkpoint.read_to < end:
+            raise OutcomeUnknown(f"lane {lane} does not show what it took", "CONCURRENT_TRANSACTIONS")
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _may_pass(error: ApplianceError) -> bool:
+    """True of an error after which a lane is taken once more: its replicator may have begun it anew just then."""
+    return error.retriable or isinstance(error, Fenced)
