@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint_records import decode, encode_position
-from appliance.link.model.offset_map import OffsetMap, Segment, overlaid, without
+from appliance.link.model.offset_map import OffsetMap, Segment, drop, overlay
 from appliance.link.model.offset_records import SegmentKey, decode_segment, encode_segment
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
@@ -126,7 +126,10 @@ class CopyingLane:
         segments: list[Segment] = []
         for _, record in self.offsets:
             (_, begin), segment = decode_segment(record)
-            segments = overlaid(segments, segment) if segment else without(segments, begin)
+            if segment is None:
+                drop(segments, begin)
+            else:
+                overlay(segments, segment)
         return OffsetMap(segments, self.held)
 
 

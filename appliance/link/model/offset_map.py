@@ -6,6 +6,7 @@ answered. The order in which segments were written is the truth: one that begins
 that the copy was cut there, and written anew. A source offset that was copied twice lies where its newest copy does.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -60,17 +61,29 @@ def _index(stretch: OffsetTail) -> RunIndex:
 
 def overlaid(older: Sequence[Segment], newer: Segment) -> list[Segment]:
     """The segments, in the order of the copy, after one more was written; segments never overlap there."""
+    known = list(older)
+    overlay(known, newer)
+    return known
+
+
+def overlay(known: list[Segment], newer: Segment) -> None:
+    """The same in place: a segment mostly comes after all others, however many they are."""
     begin = newer.stretch.copy_from
     if newer.fills:
-        return _filled(older, newer)
-    kept = [each for each in older if each.stretch.copy_to <= begin]
-    kept += [each.cut(begin) for each in older if each.stretch.copy_from < begin < each.stretch.copy_to]
-    return [*kept, newer]
+        known[:] = _filled(known, newer)
+        return
+    while known and known[-1].stretch.copy_from >= begin and known[-1].stretch.copy_to > begin:
+        known.pop()
+    if known and known[-1].stretch.copy_to > begin:
+        known[-1] = known[-1].cut(begin)
+    known.append(newer)
 
 
-def without(older: Iterable[Segment], begin: int) -> list[Segment]:
-    """The segments without the one that begins at an offset of the copy: it was dropped."""
-    return [each for each in older if each.stretch.copy_from != begin]
+def drop(known: list[Segment], begin: int) -> None:
+    """Remove the segment that begins at an offset of the copy, if there is one."""
+    at = bisect_left(known, begin, key=lambda each: each.stretch.copy_from)
+    while at < len(known) and known[at].stretch.copy_from == begin:
+        del known[at]
 
 
 def _filled(older: Sequence[Segment], newer: Segment) -> list[Segment]:

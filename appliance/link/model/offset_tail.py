@@ -7,8 +7,12 @@ both completely: a source offset that is in no run has no copy, and an offset of
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from appliance.errors import BatchCorrupt
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.offset_runs import Group, merged, pack_group, unpack_groups
+
+_GROUP_BYTES = 40
+"""Most bytes of a packed group: four varints."""
 
 
 class OffsetTail(NamedTuple):
@@ -98,6 +102,9 @@ class OffsetTail(NamedTuple):
 
     def pieces(self, size: int) -> Iterator["OffsetTail"]:
         """The same as several that continue each other, each with groups of about ``size`` bytes."""
+        if len(self.settled) + _GROUP_BYTES <= size:
+            yield self  # as nearly always: nothing needs to be unpacked
+            return
         begin = source, copy = self.source_from, self.copy_from
         packed = b""
         for group in unpack_groups(self.packed):
@@ -113,11 +120,15 @@ def unpack_tail(source_from: int, copy_from: int, source_to: int, copy_to: int, 
     """The stretch of which these are the bounds and the groups.
 
     Raises:
-        IndexError, BatchCorrupt: the bytes are not groups.
+        IndexError, BatchCorrupt: the bytes are not groups, or not those of a stretch with these bounds.
     """
     source, copy, last = source_from, copy_from, None
     for last in unpack_groups(packed):
         source, copy = source + last.sources, copy + last.copies
+        if not last.length or not last.repeat:
+            raise BatchCorrupt("a run of no offsets in a map of offsets")
+    if source > source_to or copy > copy_to:
+        raise BatchCorrupt(f"a map of offsets to {source_to} and {copy_to} goes on to {source} and {copy}")
     settled = packed[: len(packed) - len(pack_group(last))] if last else b""
     return OffsetTail(source_from, copy_from, source_to, copy_to, settled, last, source, copy)
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record
-from appliance.link.model.offset_map import Segment, overlaid, without
+from appliance.link.model.offset_map import Segment, drop, overlay
 from appliance.link.model.offset_records import decode_segment, segment_key
 
 
@@ -55,14 +55,17 @@ class SegmentLog:
         return of if wanted else None
 
     def _add(self, of: Partition, begin: int, record: Record) -> None:
-        older, damaged = self._segments.get(of, []), self._damaged.pop(of, {})
+        known, damaged = self._segments.setdefault(of, []), self._damaged.pop(of, {})
         damaged.pop(begin, None)
         try:
             segment = decode_segment(record)[1]
         except PeerError as error:  # the others' maps can be read all the same
             damaged[begin] = error
         else:
-            self._segments[of] = overlaid(older, segment) if segment else without(older, begin)
+            if segment is None:
+                drop(known, begin)
+            else:
+                overlay(known, segment)
         if damaged:
             self._damaged[of] = damaged
 

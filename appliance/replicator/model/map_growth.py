@@ -6,8 +6,9 @@ with what has come since, until it is full; a lane never reads what it has writt
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from appliance.errors import BatchCorrupt
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail
@@ -32,10 +33,14 @@ _MARKER = 1
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """The positions after a transaction, and the segments that it writes, each by its source partition."""
+    """The positions after a transaction, and the segments that it writes, each by its source partition.
+
+    The maps of partitions that are ``damaged`` begin anew, with what is wrong with them.
+    """
 
     positions: Mapping[Replica, Position]
     segments: Sequence[tuple[Partition, Segment]] = ()
+    damaged: Mapping[Partition, str] = field(default_factory=dict)
 
 
 def copied_tail(before: Position, chunks: Sequence[Chunk], begin: int, end: int) -> OffsetTail:
@@ -82,20 +87,44 @@ class MapGrowth:
         """
         positions = dict(after)
         segments: list[tuple[Partition, Segment]] = []
+        damaged: dict[Partition, str] = {}
         for replica, position in after.items():
             held, tail = before.get(replica.source), position.tail
             if held is not None and _goes_on(held.tail, tail):
                 continue  # as nearly all do: thousands are looked at in a second
-            if held is not None and held.tail is not None and _is_lost(held.tail, tail):
-                segments += self._settled(replica.source, held, held.tail)
-            if held is not None and tail is not None and _cuts(held.tail, tail):
-                segments += self._settled(replica.source, position, tail)
-            if tail is not None and len(tail.settled) > TAIL_BYTES:
-                large = len(tail.settled) > _TAIL_BYTES_MAX
-                if large or (keeps_segments and len(segments) < _SEGMENTS_A_COMMIT):
-                    segments += self._settled(replica.source, position, tail)
-                    positions[replica] = replace(position, tail=OffsetTail.begin(tail.source_to, tail.copy_to))
-        return Grown(positions, segments if keeps_segments else ())
+            may_settle = keeps_segments and len(segments) < _SEGMENTS_A_COMMIT
+            try:
+                made, positions[replica] = self._grown(replica.source, held, position, may_settle)
+            except (ValueError, LookupError, ArithmeticError, BatchCorrupt) as error:
+                damaged[replica.source] = repr(error)
+                made, positions[replica] = self._begun_anew(replica.source, held, position)
+            segments += made
+        return Grown(positions, segments if keeps_segments else (), damaged)
+
+    def _begun_anew(
+        self, partition: Partition, held: Position | None, position: Position
+    ) -> tuple[list[tuple[Partition, Segment]], Position]:
+        """The position with a map that begins where it ends, and a segment that says where older ones were cut."""
+        self._newest.pop(partition, None)
+        tail, ids = position.tail, (position.source_id, position.destination_id)
+        begins = [each.copy_from for each in (tail, held.tail if held else None) if each is not None]
+        anew = OffsetTail.begin(tail.source_to, tail.copy_to) if tail is not None else None
+        cut = OffsetTail.begin(position.next_offset, min(begins))
+        return [(partition, Segment(*ids, cut))], replace(position, tail=anew)
+
+    def _grown(
+        self, partition: Partition, held: Position | None, position: Position, may_settle: bool
+    ) -> tuple[list[tuple[Partition, Segment]], Position]:
+        """The segments of one partition, and its position."""
+        tail, segments = position.tail, []
+        if held is not None and held.tail is not None and _is_lost(held.tail, tail):
+            segments += self._settled(partition, held, held.tail)
+        if held is not None and tail is not None and _cuts(held.tail, tail):
+            segments += self._settled(partition, position, tail)
+        if tail is not None and len(tail.settled) > TAIL_BYTES and (may_settle or len(tail.settled) > _TAIL_BYTES_MAX):
+            segments += self._settled(partition, position, tail)
+            position = replace(position, tail=OffsetTail.begin(tail.source_to, tail.copy_to))
+        return segments, position
 
     def committed(self, grown: Grown) -> None:
         """The transaction is committed."""

@@ -7,6 +7,7 @@ a new epoch, which aborts what was open, fences what was delayed, and then reads
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,8 @@ from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
 from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
 from appliance.replicator.model.map_growth import Grown, MapGrowth, copied_tail, read_tail
+
+log = logging.getLogger("appliance.replicator")
 
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
@@ -222,6 +225,9 @@ class Lane:
             if grown.segments:
                 self._do_without_segments()
             raise
+        for (topic, number), error in grown.damaged.items():
+            fields = {"partition": f"{topic}-{number}", "error": error}
+            log.warning("map of offsets damaged; it begins anew", extra={"fields": fields})
         self._segments_pause = 0.0 if grown.segments else self._segments_pause
         self._named = True
         self._maps.committed(grown)

@@ -1,9 +1,16 @@
 import random
+from dataclasses import replace
 
 import pytest
 
+from appliance.errors import BatchCorrupt
+from appliance.link.model import offset_tail
+from appliance.link.model.offset_records import tail_headers, tail_of
+from appliance.link.model.offset_runs import Group, pack_group
+from appliance.link.model.offset_tail import OffsetTail, unpack_tail
 from appliance.replicator.model import map_growth
-from tests.support.copying_lane import CopyingLane, assert_exact
+from appliance.replicator.model.map_growth import MapGrowth
+from tests.support.copying_lane import REPLICA, START, CopyingLane, assert_exact
 
 HISTORIES = 150
 STEPS = 30
@@ -35,3 +42,42 @@ def test_whatever_befalls_a_copy_a_translation_is_exact_or_unknown(seed: int) ->
     for _ in range(STEPS):
         lane.chance.choice(events)()
         assert_exact(lane)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "group"),
+    [((0, 0, 9, 20), Group(1, 1, 9)), ((0, 0, 20, 9), Group(1, 1, 9)), ((0, 0, 20, 20), Group(1, 1, 0))],
+    ids=["more source offsets than it covers", "more copies than it covers", "a run of nothing"],
+)
+def test_case_108_a_tail_whose_runs_do_not_fit_its_bounds_is_none(
+    bounds: tuple[int, int, int, int], group: Group
+) -> None:
+    # The next transaction packed gaps below 0, and its task ended.
+    with pytest.raises(BatchCorrupt):
+        unpack_tail(*bounds, pack_group(group))
+    source, copy, source_to, copy_to = bounds
+    damaged = OffsetTail(source, copy, source_to, copy_to, pack_group(group))
+    assert tail_of(dict(tail_headers(damaged))) is None
+
+
+def test_case_109_a_damaged_map_begins_anew_and_ends_no_task() -> None:
+    damaged = OffsetTail(0, 0, 500, 500, b"\xff" * 300, Group(0, 0, 1), 500, 500)
+    before, after = replace(START, tail=None), replace(START, next_offset=500, tail=damaged)
+    grown = MapGrowth().grown({REPLICA.source: before}, {REPLICA: after}, True)
+    assert list(grown.damaged) == [REPLICA.source]
+    assert grown.positions[REPLICA].tail == OffsetTail.begin(500, 500)
+    ((_, cut),) = grown.segments
+    assert (cut.stretch.is_empty, cut.stretch.copy_from) == (True, 0)
+
+
+def test_case_110_a_segment_that_is_not_full_is_not_unpacked_each_time_it_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Each time a tail was added to it, all its groups were unpacked and packed.
+    tail = unpack_tail(0, 0, 10_000, 10_000, pack_group(Group(1, 2, 3)) * 1_000)
+
+    def never(_: bytes) -> None:
+        raise AssertionError("unpacked")
+
+    monkeypatch.setattr(offset_tail, "unpack_groups", never)
+    assert list(tail.pieces(8 * 1024)) == [tail]
