@@ -142,6 +142,12 @@ class Fenced(ApplianceError):
     """Another process has fenced this lane's transactional id: invariant B."""
 
 
+class TransactionTimedOut(ApplianceError):
+    """The coordinator aborted a transaction that was not finished in time. A smaller one follows."""
+
+    retriable = True
+
+
 class BatchCorrupt(PeerError):
     """A record batch contradicts its own header or checksum: it must never be forwarded."""
 

@@ -1,14 +1,20 @@
 """Bugs of lanes and of the source's reader, each by itself."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
 
+from appliance.kafka.client.interface import Connection
+from appliance.kafka.client.produce import Copy, produce
+from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.settings.values import OnGap
 from tests.simulation.test_cases import Link, copied
+
+SLOW = 25_000
+"""Bytes a second that a slow destination takes."""
 
 
 def test_case_67_metadata_that_lag_behind_a_topic_made_anew_stop_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,4 +100,28 @@ def test_case_70_a_broker_that_does_not_answer_keeps_no_partition_waiting_but_it
     answers.set()
     link.go_on(40)
     assert copied(link, "bbb.copy") == 1
+    assert link.faults() == {}
+
+
+def test_case_116_a_lane_whose_transactions_outlast_their_timeout_takes_smaller_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It took as much each time, and more once more had come: it copied nothing, for ever, and said nothing.
+    link = Link()
+    log = link.source.make("aaa", 1).logs[0]
+
+    async def slowly(leader: Connection, producer: Producer, copies: Collection[Copy]) -> asyncio.Future[Any]:
+        await asyncio.sleep(sum(len(memoryview(copy.data)) for copy in copies) / SLOW)
+        return await produce(leader, producer, copies)
+
+    monkeypatch.setattr("appliance.link.client.writer.produce", slowly)
+    for _ in range(100):
+        link.write(log, 200)
+    link.process.start(link.replicas())
+    link.go_on(60)
+    told = [what[2] for _, _, *what in link.fates.trace if what[:2] == ["notice", "lane 0 transactions"]]
+    assert ["longer than TRANSACTION_TIMEOUT_SECONDS=4" in text for text in told] == [True, True, False]
+    assert told[-1] == "well again"
+    committed = [entry for entry in link.destination.topics["aaa.copy"].logs[0].entries if entry.outcome]
+    assert sum(entry.last - entry.base + 1 for entry in committed if not entry.marker) == 20_000
     assert link.faults() == {}

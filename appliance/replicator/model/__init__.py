@@ -5,4 +5,5 @@
 - ``map_growth``: the maps of offsets after each transaction.
 - ``problem_log``: open problems, each told once.
 - ``round_robin``: turns among many.
+- ``transaction_size``: the limit of the next transaction, by how the last ones went.
 """

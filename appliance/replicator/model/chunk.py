@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
@@ -11,10 +12,10 @@ from appliance.link.model.replicas import Replica
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The outcome of one Fetch for one partition: what to write, and where reading goes on.
+    """The outcome of one Fetch for one partition, or a part of it: what to write, and where reading goes on.
 
-    ``next_offset`` counts what is left out by design too: markers, aborted and empty batches. ``bytes`` is what the
-    chunk holds in memory.
+    All of it was written in one leader epoch. ``next_offset`` counts what is left out by design too: markers, aborted
+    and empty batches. ``bytes`` is what the chunk holds in memory.
     """
 
     replica: Replica
@@ -27,6 +28,17 @@ class Chunk:
         batches = tuple(batch for batch in self.batches if batch.first_offset < offset)
         end = max(offset, batches[-1].next_offset) if batches else offset
         return replace(self, batches=batches, next_offset=min(self.next_offset, end))
+
+    def cut(self, limit: int) -> tuple["Chunk", "Chunk | None"]:
+        """Its first batches, up to ``limit`` bytes but at least one, and the others, if any."""
+        if self.bytes <= limit:
+            return self, None
+        sizes = accumulate(len(batch.data) for batch in self.batches)
+        count = max(1, sum(size <= limit for size in sizes))
+        if count == len(self.batches):
+            return self, None
+        first, others = self.batches[:count], self.batches[count:]
+        return replace(self, batches=first, next_offset=first[-1].next_offset), replace(self, batches=others)
 
     @property
     def records(self) -> int:

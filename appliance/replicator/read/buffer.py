@@ -1,7 +1,7 @@
 """The buffer of a partition's chunks, and the queue of the buffers that have something for their lane."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ class ReadyQueue(asyncio.Event):
 
     def __init__(self) -> None:
         super().__init__()
-        self._filled: dict[Buffer, None] = {}
+        self._filled: OrderedDict[Buffer, None] = OrderedDict()
         self._stopped: dict[Buffer, PartitionStopped] = {}
 
     @property
@@ -42,16 +42,16 @@ class ReadyQueue(asyncio.Event):
         return self._filled.keys()
 
     def take(self, limit: int) -> list[Chunk]:
-        """Take what is there now, up to about ``limit`` bytes, of each partition in turn."""
+        """Take what is there now, up to about ``limit`` bytes, of each partition in turn, also from call to call."""
         taken: list[Chunk] = []
         size = 0
         while size < limit and self._filled:
-            for buffer in list(self._filled):
-                chunk = buffer.take()
-                size += chunk.bytes
-                taken.append(chunk)
-                if not buffer.chunks:
-                    del self._filled[buffer]
+            buffer, _ = self._filled.popitem(last=False)
+            chunk = buffer.take(limit - size)
+            size += chunk.bytes
+            taken.append(chunk)
+            if buffer.chunks:
+                self._filled[buffer] = None
         return taken
 
     def stopped(self) -> list[tuple[Replica, PartitionStopped]]:
@@ -131,9 +131,11 @@ class Buffer:
         self.ready.has_more(self)
         return size
 
-    def take(self) -> Chunk:
-        """The first of what waits."""
-        chunk = self.chunks.popleft()
+    def take(self, limit: int) -> Chunk:
+        """The first of what waits, up to ``limit`` bytes but at least one batch."""
+        chunk, rest = self.chunks.popleft().cut(limit)
+        if rest is not None:
+            self.chunks.appendleft(rest)
         self.bytes -= chunk.bytes
         return chunk
 
@@ -144,12 +146,17 @@ class Buffer:
             self.ready.stops(self, reason)
 
     def _chunk(self, fetched: Fetched) -> Chunk | None:
-        """The chunk of a partition's share of an answer; None when that is nothing new."""
+        """The chunk of a partition's share of an answer; None when that is nothing new.
+
+        Where a new leader epoch begins, the chunk ends, and what follows is fetched again: the position after any
+        part of a chunk has the epoch of what was read before it (KIP-320).
+        """
         batches = list(batch.split(fetched.records, convert))
         while batches and batches[0].header.last_offset < self.position:
             batches.pop(0)
         if not batches:
             return None
+        batches = [each for each in batches if each.header.leader_epoch == batches[0].header.leader_epoch]
         copied = tuple(outgoing(committed(batches, fetched.aborted), self.position, self.limits.batch_bytes))
         last = batches[-1].header
         return Chunk(self.replica, copied, last.last_offset + 1, last.leader_epoch)

@@ -6,13 +6,14 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.errors import ApplianceError, CopyRefused, Fenced, PartitionsUnavailable
+from appliance.errors import ApplianceError, CopyRefused, Fenced, PartitionsUnavailable, TransactionTimedOut
 from appliance.kafka.client.interface import Cluster
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
-from appliance.replicator.model.chunk import Ledger
+from appliance.replicator.model.chunk import Chunk, Ledger
 from appliance.replicator.model.problem_log import Notice, ProblemLog
+from appliance.replicator.model.transaction_size import TransactionSize
 from appliance.replicator.read.buffer import ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.copy_watch import CopyWatch
@@ -48,11 +49,14 @@ class LaneRunner:
     _failures: int = 0
     _wrote: bool = False
     _took: float = 0.0
+    _timed_out: TransactionTimedOut | None = None
+    _size: TransactionSize = field(init=False)
     _problems: ProblemLog = field(init=False)
     _partitions: LanePartitions = field(init=False)
     _watch: CopyWatch = field(init=False)
 
     def __post_init__(self) -> None:
+        self._size = TransactionSize(self.engine.commit_bytes, self.engine.transaction_timeout)
         self._problems = ProblemLog(self.notice)
         records_gaps = self.engine.on_gap is OnGap.RECORD
         clusters = self.source, self.destination
@@ -122,6 +126,10 @@ class LaneRunner:
     def _name(self) -> str:
         return f"lane {self.lane.index}"
 
+    @property
+    def _transactions(self) -> str:
+        return f"{self._name} transactions"
+
     async def _get_ready(self) -> None:
         """Start a lane that is cold, and look at partitions that are due; cut off at any await it is done again.
 
@@ -143,20 +151,32 @@ class LaneRunner:
                 await self._look_for_others(stopping)
             return  # the lane may be another's, or cold, by now
         self.ready.clear()
-        chunks = self.reader.take(self.ready, self.engine.commit_bytes)
+        chunks = self.reader.take(self.ready, self._size.bytes)
         if chunks:
             began = _clock()
-            replicas = {chunk.replica for chunk in chunks}
-            await self.lane.commit(chunks, {})
-            self.ledger.add(chunks)
-            self._wrote = True
-            self._partitions.wrote_to(replicas)
-            self._took += (_clock() - began - self._took) * _NEWEST
+            await self._commit(chunks)
             await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
         for replica, reason in self.reader.stopped(self.ready):
             await self._partitions.settle(replica, reason)
         if self.ready.filled:
             self.ready.set()
+
+    async def _commit(self, chunks: Sequence[Chunk]) -> None:
+        """One transaction, whose duration decides the size of the next one."""
+        began, size = _clock(), sum(chunk.bytes for chunk in chunks)
+        try:
+            await self.lane.commit(chunks, {})
+        except ApplianceError as error:
+            timed_out = self._size.failed(size, _clock() - began)
+            self._timed_out = timed_out if isinstance(error, Fenced) else None
+            raise
+        took = _clock() - began
+        self._size.committed(size, took)
+        self._took += (took - self._took) * _NEWEST
+        self._problems.over(self._transactions)
+        self.ledger.add(chunks)
+        self._wrote = True
+        self._partitions.wrote_to({chunk.replica for chunk in chunks})
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """Collect what comes in a trickle for a moment, rather than commit it record by record."""
@@ -190,6 +210,9 @@ class LaneRunner:
                     return
         if error is None:
             self._partitions.refused.clear()
+            if self._timed_out is not None:
+                self._problems.tell(self._transactions, self._timed_out)
+                self._timed_out = None
         else:
             self._problems.tell(self._name, error)
 

@@ -51,9 +51,32 @@ def test_what_is_over_the_limit_is_left_for_the_next_time() -> None:
     for offset in range(3):
         fill(one, offset)
         fill(other, offset)
-    assert who(ready.take(1)) == [(0, 1), (1, 1)]
+    assert who(ready.take(1)) == [(0, 1)]
     assert set(ready.filled) == {one, other}
+    assert who(ready.take(1)) == [(1, 1)]
     assert who(ready.take(2**30)) == [(0, 2), (1, 2), (0, 3), (1, 3)]
+
+
+def test_what_one_fetch_brought_is_taken_batch_by_batch_where_the_limit_is_small() -> None:
+    ready = ReadyQueue()
+    one = buffer(ready)
+    data = b"".join(made([(n, None, b"x" * 100, []) for n in range(40)], 40 * k, leader_epoch=4) for k in range(5))
+    held = one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+    assert who(ready.take(held * 2 // 5)) == [(0, 80)]
+    assert who(ready.take(1)) == [(0, 120)]
+    assert one.bytes == held * 2 // 5
+    assert who(ready.take(2**30)) == [(0, 200)]
+    assert (one.bytes, list(ready.filled)) == (0, [])
+
+
+def test_a_chunk_ends_where_another_leader_epoch_begins() -> None:
+    ready = ReadyQueue()
+    one = buffer(ready)
+    data = b"".join(made([(0, None, b"x", [])], offset, leader_epoch=4 + offset // 2) for offset in range(4))
+    one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+    assert (one.position, one.epoch) == (2, 4)
+    (chunk,) = ready.take(2**30)
+    assert (chunk.next_offset, chunk.leader_epoch, chunk.records) == (2, 4, 2)
 
 
 def test_the_lane_is_woken_by_what_arrives_and_by_what_stops() -> None:

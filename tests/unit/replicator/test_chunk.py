@@ -43,6 +43,15 @@ def test_chunks_without_copies_need_no_produce() -> None:
     assert rounds(by_partition([Chunk(ZERO, (), 5, 1)])) == []
 
 
+def test_a_chunk_is_cut_between_its_batches_and_the_rest_holds_what_was_left_out_behind_them() -> None:
+    chunk = Chunk(ZERO, (batch(10, 5), batch(15, 5), batch(22, 5)), 30, 1)
+    assert chunk.cut(15) == (chunk, None)
+    first, rest = Chunk(ZERO, chunk.batches[:2], 20, 1), Chunk(ZERO, chunk.batches[2:], 30, 1)
+    assert chunk.cut(14) == chunk.cut(10) == (first, rest)
+    assert rest.cut(1) == (rest, None)
+    assert chunk.cut(1)[0].next_offset == 15
+
+
 def test_what_was_copied_is_summed_up_since_the_last_time_it_was_taken() -> None:
     ledger = Ledger()
     ledger.add([Chunk(ZERO, (batch(10, 5), batch(15, 2, raw=False)), 20, 1), Chunk(ONE, (), 7, 1)])
