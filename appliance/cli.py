@@ -67,6 +67,12 @@ def _resume() -> Command:
     return RESUME
 
 
+def _configs() -> Command:
+    from appliance.replicator.configs_command import CONFIGS
+
+    return CONFIGS
+
+
 def _verify() -> Command:
     from appliance.verify.command import VERIFY
 
@@ -87,6 +93,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "doctor": ("test the whole path, and name faults with their remedies", _doctor),
     "status": ("show progress, lag and stopped partitions", _status),
     "resume": ("resume stopped partitions", _resume),
+    "configs": ("show the settings that copies would get", _configs),
     "offsets": ("translate offsets between a source and its copy", _offsets),
     "verify": ("read both sides and compare them", _verify),
 }

@@ -9,7 +9,7 @@ Nothing is left behind but an abort marker, see ``appliance.doctor``:
 - a transaction is begun on the positions topic, and aborted.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
@@ -181,18 +181,23 @@ class Destination:
     def _wanted(self, known: Collection[str] | None) -> list[NewTopic]:
         factor, naming, engine = self._settings.topics.replication_factor, self._naming, self._settings.engine
         sources = self._sources.matching[:TOPICS_MAX]
-        copies = new_copies(sources, self._sources.configs, naming, factor, known)
+        copies = new_copies(sources, self._configs_to_follow(), naming, factor, known)
         lanes = engine.lanes or engine.task_count
         mirrors = [mirror_topic(name, factor) for name in naming.mirror_topics]
         ours = [positions_topic(naming, lanes, factor), offsets_topic(naming, lanes, factor), registry_topic(factor)]
         return [*copies, *ours, *mirrors]
 
+    def _configs_to_follow(self) -> Mapping[str, Mapping[str, str]]:
+        follow = self._settings.topics.configs_to_follow
+        return {name: follow(configs) for name, configs in self._sources.configs.items()}
+
     def _without(self, made: Made, known: Collection[str] | None) -> str:
         """A remark about the settings that are left out."""
         left_out = {topic.name: missed(made.left_out.get(topic.name, {}), topic.configs) for topic in made.topics}
+        wanted = self._configs_to_follow()
         for topic in self._sources.matching:
             left_out.setdefault(self._naming.destination(topic.name), {}).update(
-                unknown(self._sources.configs.get(topic.name, {}), known)
+                unknown(wanted.get(topic.name, {}), known)
             )
         whys = told({name: causes for name, causes in left_out.items() if causes})["cause"]
         return f"; left out is what the destination does not take: {whys}" if whys else ""

@@ -18,7 +18,8 @@ from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copy_states import States
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, discover, obeying, too_small
-from appliance.link.model.topic_configs import config_changes, copied_configs, missed, new_copies, told, unknown
+from appliance.link.model.topic_configs import missed, new_copies, told, unknown
+from appliance.replicator.config_follower import ConfigFollower
 from appliance.replicator.model.round_robin import RoundRobin
 from appliance.settings.values import TopicSettings
 
@@ -42,11 +43,10 @@ class TopicDiscovery:
     naming: Naming
     topics: TopicSettings
     _round_robin: RoundRobin = field(default_factory=lambda: RoundRobin(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
-    _followed: dict[str, dict[str, str]] = field(default_factory=dict)
     _left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     _said_untold: bool = False
-    _not_followed: dict[str, str] = field(default_factory=dict)
     _filter: ConfigFilter = field(init=False)
+    _configs: ConfigFollower = field(init=False)
     _registry: Registry = field(init=False)
     _known: tuple[Metadata, Metadata, States] | None = None
     _states: NewestStates = field(init=False)
@@ -55,6 +55,7 @@ class TopicDiscovery:
     def __post_init__(self) -> None:
         self._filter = ConfigFilter(self.destination, self.naming.positions_topic)
         self._states = NewestStates(self.destination, self.naming)
+        self._configs = ConfigFollower(self.source, self.destination, self.naming, self.topics, self._filter)
         self._registry = Registry(self.destination, self.naming.replicator, self.topics.replication_factor)
 
     async def look(self) -> DiscoveredTopics:
@@ -80,7 +81,7 @@ class TopicDiscovery:
             found = replace(found, unfit={**found.unfit, **unfit})
         found = await self._without_others(found)
         topics = dict.fromkeys(replica.source_topic for replica in found.replicas)
-        await self._follow_configs(self._round_robin.next(topics))
+        self._leave_out(await self._configs.follow(self._round_robin.next(topics)))
         left_out = {name: tuple(sorted(self._left_out[name])) for name in topics if name in self._left_out}
         ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
         await self._registry.note({ids[name]: settings for name, settings in left_out.items()})
@@ -125,7 +126,8 @@ class TopicDiscovery:
     async def _make(self, missing: Sequence[Topic]) -> dict[str, str]:
         """Make copies; why not, by source topic, for those that cannot be made, or not be seen."""
         described, undescribed = await try_describe(self.source, [topic.name for topic in missing])
-        set_at_source = {name: set_on(settings) for name, settings in described.items()}
+        follow = self.topics.configs_to_follow
+        set_at_source = {name: follow(set_on(settings)) for name, settings in described.items()}
         if described and not any(described.values()) and not self._said_untold:
             self._said_untold = True
             log.warning("the source does not tell the settings of topics: copies get those of the destination")
@@ -188,36 +190,6 @@ class TopicDiscovery:
         await self._registry.refresh()
         claims = self._registry.claims.items()
         return {topic_id for (_, topic_id), claim in claims if claim.link == self.naming.replicator}
-
-    async def _follow_configs(self, topics: Sequence[str]) -> None:
-        """Set on the copies what is set on their sources; what was unset there since the last look is unset here."""
-        if not topics:
-            return
-        copies = {name: self.naming.destination(name) for name in topics}
-        at_source, undescribed = await try_describe(self.source, topics)
-        on_copies, unseen = await try_describe(self.destination, list(copies.values()))
-        changes, left_out = {}, {}
-        for name, copy in copies.items():
-            if name in at_source and on_copies.get(copy):
-                set_at_source = set_on(at_source[name])
-                known = {key for key, setting in on_copies[copy].items() if not setting.read_only}
-                wanted, held = copied_configs(set_at_source, known), set_on(on_copies[copy])
-                if change := config_changes(wanted, held, self._followed.get(name, {})):
-                    changes[copy] = change
-                self._followed[name] = wanted
-                left_out[name] = unknown(set_at_source, known)
-        changed = await self._filter.change(changes)
-        for name, copy in copies.items():
-            if copy in changed.made:
-                fields = {"topic": copy, "changed": sorted(changed.made[copy])}
-                log.info("configuration followed", extra={"fields": fields})
-            error = changed.failures.get(copy) or unseen.get(copy) or undescribed.get(name)
-            if error and str(error) != self._not_followed.get(name):
-                log.warning("configuration not followed", extra={"fields": {"cause": str(error)}})
-            self._not_followed[name] = str(error or "")
-            if name in left_out:
-                left_out[name] |= changed.left_out.get(copy, {})
-        self._leave_out(left_out)
 
 
 def _tell(states: States, before: States) -> None:

@@ -2,6 +2,8 @@
 
 import enum
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,16 +14,26 @@ from appliance.settings.parsers import (
     matching,
     milliseconds,
     regex,
+    regexes,
     replication_factor,
     seconds,
     secret,
     topic_suffix,
     whole,
+    yes_or_no,
 )
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.variable import Variable
+
+_BOUND_TO_A_CLUSTER = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+)
+"""Settings of topics that mean nothing in another cluster, as MirrorMaker 2 has it."""
 
 
 class Start(enum.StrEnum):
@@ -117,6 +129,31 @@ class TopicSettings:
             "-1",
         ),
     ]
+    follows_configs: Annotated[
+        bool,
+        Variable(
+            "CONFIGS_SYNC",
+            "Set on a copy what is set on its source topic, whenever that changes: yes, or no for new copies only.",
+            Role.REPLICATOR,
+            yes_or_no,
+            "yes",
+        ),
+    ]
+    configs_exclude_regex: Annotated[
+        str,
+        Variable(
+            "CONFIGS_EXCLUDE_REGEX",
+            "Settings of topics that copies do not get: regular expressions for whole names, comma separated.",
+            Role.REPLICATOR,
+            regexes,
+            ",".join(_BOUND_TO_A_CLUSTER),
+        ),
+    ]
+
+    def configs_to_follow(self, set_at_source: Mapping[str, str]) -> dict[str, str]:
+        """Those of a source topic's settings that its copy gets."""
+        excluded = re.compile(self.configs_exclude_regex or "(?!)")
+        return {key: value for key, value in set_at_source.items() if not excluded.fullmatch(key)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,7 +247,9 @@ class Engine:
         """A new look at both clusters."""
         naming = self.pair.naming
         topics = TopicSettings(
-            naming.included.pattern, naming.suffix, naming.kind, naming.separator, "", Start.EARLIEST, -1
+            *(naming.included.pattern, naming.suffix, naming.kind, naming.separator, "", Start.EARLIEST, -1),
+            follows_configs=True,
+            configs_exclude_regex="min.insync.replicas",
         )
         return TopicDiscovery(self.source, self.destination, naming, topics)
 

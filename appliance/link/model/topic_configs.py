@@ -10,18 +10,6 @@ from appliance.link.model.naming import REGISTRY, Naming
 NOT_KNOWN = "not known there"
 """The reason that a setting is left out which the destination does not have, or does not let be set."""
 
-# What does not carry over to another cluster, as MirrorMaker 2 has it, and the throttles of the source's own moves.
-_NOT_COPIED = (
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.replicas",
-    "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms",
-    "message.timestamp.difference.max.ms",
-    "message.timestamp.type",
-    "min.insync.replicas",
-    "unclean.leader.election.enable",
-)
-
 _ANY_TIME = str(2**63 - 1)
 _SINCE_3_6 = {"message.timestamp.before.max.ms": _ANY_TIME, "message.timestamp.after.max.ms": _ANY_TIME}
 _BEFORE_3_6 = {"message.timestamp.difference.max.ms": _ANY_TIME}
@@ -34,6 +22,9 @@ _MARKERS_KEPT = "delete.retention.ms"
 # a commit stays for the time of retention after that.
 _SOON_COMPACTED = {POLICY: _COMPACTED, "segment.bytes": str(4 * 1024 * 1024), "min.cleanable.dirty.ratio": "0.1"}
 _POSITIONS = {**_SOON_COMPACTED, _MARKERS_KEPT: "60000"}
+
+
+_OUR_OWN = _SINCE_3_6.keys() | _BEFORE_3_6.keys() | _TIMES_KEPT.keys()
 
 
 def positions_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTopic:
@@ -84,21 +75,25 @@ def _new_copy(topic: Topic, settings: Mapping[str, str], naming: Naming, replica
 
 
 def copied_configs(set_at_source: Mapping[str, str], known: Collection[str] | None = None) -> dict[str, str]:
-    """The settings of a copy, given what was set on its source topic, and what the destination knows.
+    """The settings of a copy, given what is to follow of those on its source topic, and what the destination knows.
 
     As long as that is not known (None) it is asked for everything, old words and new.
     """
     times = _TIMES_KEPT | (_BEFORE_3_6 if known is not None and not _SINCE_3_6.keys() & set(known) else _SINCE_3_6)
     if known is None:
         times |= _BEFORE_3_6
-    wanted = times | {key: value for key, value in set_at_source.items() if key not in _NOT_COPIED}
+    wanted = times | _without_our_own(set_at_source)
     return {key: value for key, value in wanted.items() if known is None or key in known}
 
 
 def unknown(set_at_source: Mapping[str, str], known: Collection[str] | None) -> dict[str, str]:
     """Settings of a source topic that its copy does not have, as the destination does not know them; with why."""
-    wanted = (key for key in set_at_source if key not in _NOT_COPIED)
+    wanted = _without_our_own(set_at_source)
     return {} if known is None else {key: NOT_KNOWN for key in wanted if key not in known}
+
+
+def _without_our_own(set_at_source: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in set_at_source.items() if key not in _OUR_OWN}
 
 
 def missed(refused: Mapping[str, str], kept: Collection[str]) -> dict[str, str]:

@@ -10,27 +10,11 @@ import pytest
 
 from appliance import cli
 from appliance.client import OffsetTranslator, TranslationState, read_settings, translate
+from tests.support.commands import settings_file
 from tests.support.engine import Pair
 from tests.support.records import produce
-from tests.support.settings import write_settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-def settings(pair: Pair, directory: Path) -> Path:
-    """A setenv.sh in which nobody answers for the source."""
-    variables = {
-        "SOURCE_CLUSTER_ID": pair.tag,
-        "SOURCE_BROKER_SERVERS": "127.0.0.1:1",
-        "SOURCE_SECURITY_PROTOCOL": "PLAINTEXT",
-        "SOURCE_ROUTE": "direct",
-        "DESTINATION_CLUSTER_ID": "grape",
-        "DESTINATION_BROKER_SERVERS": ",".join(map(str, pair.grape.home_targets)),
-        "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
-        "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
-        "REPLICA_TOPICS_DEST_SUFFIX": "copy",
-    }
-    return write_settings(directory / "setenv.sh", variables)
 
 
 async def command(env_file: Path, *arguments: str) -> tuple[int, str]:
@@ -52,7 +36,7 @@ async def test_offsets_are_translated_both_ways_while_the_source_is_dead(pair: P
         for count in (10, 20):
             produce(pair.producer(), topic, count)
             await engine.copy_all()
-    env_file, copy = settings(pair, tmp_path), pair.naming.destination(topic)
+    env_file, copy = settings_file(pair, tmp_path), pair.naming.destination(topic)
     place = ["--partition", "0", "--offset"]
     code, text = await command(env_file, "--topic", topic, *place, "15")
     assert (code, text) == (0, f"{topic}-0 offset 15 is {copy}-0 offset 16\n")  # one marker lies between
@@ -68,7 +52,7 @@ async def test_programs_translate_with_asyncio_and_without(pair: Pair, tmp_path:
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
-    link = read_settings(settings(pair, tmp_path))
+    link = read_settings(settings_file(pair, tmp_path))
     async with OffsetTranslator(link) as translator:
         assert (await translator.translate(topic, 0, 4)).offset == 4
         assert (await translator.reverse(pair.naming.destination(topic), 0, 4)).offset == 4

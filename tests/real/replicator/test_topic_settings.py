@@ -17,6 +17,7 @@ from appliance.errors import BrokerRefused
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import configs, try_describe
 from appliance.link.model.topic_configs import left_out, positions_topic
+from appliance.replicator.config_follower import ConfigFollower
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.settings.target import Target
 from tests.support.administration import configuration, configure
@@ -187,6 +188,33 @@ async def test_a_refused_change_does_not_keep_the_others_from_being_followed(
     assert "segment.bytes" not in held
     (line,) = said(caplog)
     assert line["cause"] == f"segment.bytes: {CLOUD}"
+
+
+async def test_a_copy_follows_only_what_is_not_excluded_and_nothing_when_it_is_switched_off(pair: Pair) -> None:
+    topic = pair.topic("chosen", **{"retention.ms": "7200000"})
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await engine.discovery().look()
+        configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.bytes": "1048576"})
+        topics = replace(engine.discovery().topics, configs_exclude_regex="segment[.]bytes")
+        switched_off = replace(topics, follows_configs=False)
+        await TopicDiscovery(engine.source, engine.destination, pair.naming, switched_off).look()
+        assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
+        follower = ConfigFollower(
+            engine.source, engine.destination, pair.naming, topics, ConfigFilter(engine.destination)
+        )
+        assert (await follower.look([topic])).changes == {copy: {"retention.ms": "3600000"}}
+        assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
+        await follower.follow([topic])
+        await until_configured(pair, copy, "retention.ms", "3600000")
+    assert "segment.bytes" not in configuration(pair.grape, copy)
+
+
+async def until_configured(pair: Pair, topic: str, key: str, value: str) -> None:
+    """Wait until a broker tells what was set."""
+    async with asyncio.timeout(PATIENCE):
+        while configuration(pair.grape, topic).get(key) != value:
+            await asyncio.sleep(0.05)
 
 
 async def test_the_positions_topic_is_made_without_what_a_policy_refuses(pair: Pair) -> None:

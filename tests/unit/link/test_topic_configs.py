@@ -11,7 +11,7 @@ KNOWN = frozenset({"cleanup.policy", "retention.ms", "max.message.bytes", *TYPE,
 
 
 def test_a_copy_gets_its_sources_configuration_but_not_what_belongs_to_the_cluster() -> None:
-    at_source = {"cleanup.policy": "compact", "min.insync.replicas": "2", "message.timestamp.type": "LogAppendTime"}
+    at_source = {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"}
     assert copied_configs(at_source, KNOWN) == {"cleanup.policy": "compact", **TYPE, **NEW}
 
 
@@ -33,7 +33,7 @@ def test_record_times_are_kept_in_the_words_that_the_destination_knows(
 
 
 def test_what_the_destination_does_not_know_is_left_out() -> None:
-    at_source = {"retention.ms": "1", "confluent.tier.enable": "true", "min.insync.replicas": "2", **NEW}
+    at_source = {"retention.ms": "1", "confluent.tier.enable": "true", **NEW}
     assert copied_configs(at_source, KNOWN) == {"retention.ms": "1", **TYPE, **NEW}
     assert unknown(at_source, KNOWN) == {"confluent.tier.enable": "not known there"}
 
@@ -63,9 +63,9 @@ def on_copy(own: dict[str, str], default: dict[str, str], read_only: dict[str, s
         ({"redpanda.x": "1", "segment.bytes": "5"}, ("redpanda.x", "segment.bytes")),
         ({"max.message.bytes": "10"}, ()),
         ({"max.message.bytes": "30"}, ("max.message.bytes",)),
-        ({"min.insync.replicas": "2"}, ()),
+        ({"message.timestamp.before.max.ms": "1"}, ()),
     ],
-    ids=["nothing", "as-it-should", "other", "refused", "unknown", "raised-by-operator", "smaller", "not-copied"],
+    ids=["nothing", "as-it-should", "other", "refused", "unknown", "raised-by-operator", "smaller", "our-own"],
 )
 def test_what_a_copy_lacks_is_seen_by_what_its_broker_tells_of_it(
     at_source: dict[str, str], missing: tuple[str, ...]

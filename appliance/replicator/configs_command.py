@@ -1,0 +1,78 @@
+"""``appliance configs``: the settings that the replicator's next looks would change on copies. It changes nothing."""
+
+import argparse
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from appliance.errors import SettingsError
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.configs import set_on, try_describe
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import discover
+from appliance.replicator.config_follower import ConfigFollower, ConfigLook
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+
+Held = Mapping[str, Mapping[str, str]]
+"""The settings that copies have, by copy."""
+
+
+def _options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--topic", default=".*", metavar="REGEX", help="source topics (default: all that are copied)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    """Print the changes; 1 when of some topic it is not known."""
+    try:
+        chosen = re.compile(parsed.topic)
+    except re.error as error:
+        raise SettingsError([f"--topic {parsed.topic}: expected a regular expression: {error}"]) from error
+    naming = Naming.of(settings)
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        found = discover(await source.metadata(None), await destination.metadata(None), naming)
+        topics = sorted({r.source_topic for r in found.replicas if chosen.fullmatch(r.source_topic)})
+        follower = ConfigFollower(source, destination, naming, settings.topics, ConfigFilter(destination))
+        look = await follower.look(topics)
+        described, _unseen = await try_describe(destination, list(look.changes))
+    held = {copy: set_on(configs) for copy, configs in described.items()}
+    if parsed.json:
+        print(json.dumps(as_document(look, held, follows=settings.topics.follows_configs)))
+    else:
+        print("\n".join(as_lines(look, held, follows=settings.topics.follows_configs)))
+    return 1 if look.failures else 0
+
+
+def as_document(look: ConfigLook, held: Held, *, follows: bool) -> dict[str, object]:
+    """The look as JSON's values; ``then`` is null where the setting would be unset."""
+    changes = {
+        copy: {key: {"now": held.get(copy, {}).get(key), "then": value} for key, value in sorted(change.items())}
+        for copy, change in look.changes.items()
+    }
+    failures = {name: str(error) for name, error in look.failures.items()}
+    left_out = {name: causes for name, causes in look.left_out.items() if causes}
+    return {"follows": follows, "changes": changes, "left_out": left_out, "failures": failures}
+
+
+def as_lines(look: ConfigLook, held: Held, *, follows: bool) -> Sequence[str]:
+    """The look, a line for each setting."""
+    lines = [] if follows else ["CONFIGS_SYNC=no: none of this is changed"]
+    for copy, change in look.changes.items():
+        for key, value in sorted(change.items()):
+            lines.append(f"{copy}: {key} {held.get(copy, {}).get(key) or 'by default'} -> {value or 'by default'}")
+    for name, causes in look.left_out.items():
+        lines += [f"{name}: {key} does not follow: {why}" for key, why in sorted(causes.items())]
+    lines += [f"{name}: {error}" for name, error in look.failures.items()]
+    return lines or ["every copy has its source topic's settings"]
+
+
+CONFIGS = Command(
+    "Shows the settings that copies do not have as their source topics do, and that the replicator would set. "
+    "It changes nothing. CONFIGS_SYNC and CONFIGS_EXCLUDE_REGEX say what follows.",
+    with_settings(Role.REPLICATOR, _configs),
+    _options,
+)

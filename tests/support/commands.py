@@ -1,0 +1,35 @@
+"""Commands of ``bin/appliance`` as processes, on a link between two clusters that are reached directly."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
+from tests.support.settings import write_settings
+
+
+def settings_file(pair: Pair, directory: Path, **changed: str) -> Path:
+    """A setenv.sh for both clusters."""
+    variables = {
+        "SOURCE_CLUSTER_ID": pair.tag,
+        "SOURCE_BROKER_SERVERS": ",".join(map(str, pair.orange.home_targets)),
+        "SOURCE_SECURITY_PROTOCOL": "PLAINTEXT",
+        "SOURCE_ROUTE": "direct",
+        "DESTINATION_CLUSTER_ID": "grape",
+        "DESTINATION_BROKER_SERVERS": ",".join(map(str, pair.grape.home_targets)),
+        "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
+        "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
+        "REPLICA_TOPICS_DEST_SUFFIX": "copy",
+    }
+    return write_settings(directory / "setenv.sh", variables | changed)
+
+
+async def command(name: str, env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A command that has ended."""
+    line = [sys.executable, "-m", "appliance.cli", name, "--env-file", str(env_file), *arguments]
+    return await asyncio.to_thread(
+        subprocess.run, line, capture_output=True, text=True, timeout=PATIENCE, env=dict(os.environ), check=False
+    )
