@@ -3,6 +3,8 @@
 Without arguments: style, types, and the tests of tests/unit and tests/real. All of them run, even after a failure;
 pytest is last, so its summary is the last line. With suites: these only, one after the other. With a FILE, or with
 ``-k``: pytest on the chosen tests in any directory, and no other check. All other arguments are pytest's.
+
+A suite runs whole here. ``.ci/run`` leaves out the tests that are marked ``release``; ``.ci/run --release`` runs all.
 """
 
 import os
@@ -55,8 +57,11 @@ def _absolute(argument: str, here: Path) -> str:
 
 
 def help_text() -> str:
-    """The suites, each with its line, and the minutes measured on two cores."""
-    lines = [f"  {suite.flag or '(none)':<14}{suite.minutes:>5} min  {suite.purpose}" for suite in (DEFAULT, *SUITES)]
+    """The suites, each with its line, and the minutes measured on two cores: whole, and in ``.ci/run``."""
+    lines = [
+        f"  {suite.flag or '(none)':<14}{suite.minutes:>5} min{suite.ci_minutes:>5} in CI  {suite.purpose}"
+        for suite in (DEFAULT, *SUITES)
+    ]
     return "\n".join((f"usage: {USAGE}", "", str(__doc__).partition("\n\n")[2].strip(), "", "suites:", *lines))
 
 

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.__main__ import CHECKOUT, CHECKS, help_text, steps
-from tests.ci import TRIED_AGAIN_MAX, Outcome, Step, beside_each_other, everything, tried_again
+from tests.ci import (
+    EACH_SUBMISSION,
+    TRIED_AGAIN_MAX,
+    Outcome,
+    Step,
+    beside_each_other,
+    everything,
+    perform,
+    tried_again,
+)
 from tests.suites import DEFAULT, SUITES, TWO_FILES_AT_ONCE
 
 MEETING = """
@@ -68,7 +77,8 @@ def test_every_test_belongs_to_one_suite() -> None:
 
 def test_the_help_lists_every_suite_with_its_minutes() -> None:
     for suite in SUITES:
-        assert any(suite.flag in line and f"{suite.minutes} min" in line for line in help_text().splitlines())
+        said = f"{suite.minutes} min", f"{suite.ci_minutes} in CI"
+        assert any(suite.flag in line and all(map(line.__contains__, said)) for line in help_text().splitlines())
 
 
 def test_what_needs_real_processes_is_tried_again_and_what_is_computed_is_not() -> None:
@@ -80,13 +90,22 @@ def test_what_needs_real_processes_is_tried_again_and_what_is_computed_is_not() 
 
 
 def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_path: Path) -> None:
-    found = everything(tmp_path)
+    found = everything(tmp_path, release=True)
     assert [step.module for step in found[: len(CHECKS)]] == list(CHECKS)
     minutes = {suite.flag or "bin/test": suite.minutes for suite in (DEFAULT, *SUITES)}
     taken = [minutes[step.name] for step in found[len(CHECKS) :]]
     assert len(taken) == len(minutes)
     assert taken == sorted(taken, reverse=True)
     assert len({step.failures for step in found}) == len(taken) + 1
+
+
+def test_what_is_for_a_release_alone_is_left_out_of_what_runs_for_each_submission(tmp_path: Path) -> None:
+    whole, each = ({step.name: step.module for step in everything(tmp_path, release)} for release in (True, False))
+    suites = {suite.flag or "bin/test": suite for suite in (DEFAULT, *SUITES)}
+    assert {name for name in suites if suites[name].ci_minutes} == each.keys() & suites.keys()
+    for name in each.keys() & suites.keys():
+        assert [part for part in each[name] if part not in EACH_SUBMISSION] == list(whole[name])
+        assert set(EACH_SUBMISSION) <= set(each[name])
 
 
 def test_steps_can_run_two_at_a_time_and_what_each_prints_stays_together(tmp_path: Path) -> None:
@@ -101,8 +120,16 @@ def test_steps_can_run_two_at_a_time_and_what_each_prints_stays_together(tmp_pat
 
 
 def test_the_summary_says_of_each_suite_how_it_ended_and_after_how_long() -> None:
-    assert Outcome("--spark", 9.54, code=1).line.split() == ["--spark", "9.5", "min", "FAILED"]
-    assert Outcome("--spark", 9.54, code=0).line.endswith(" passed")
+    line = Outcome("--spark", 9.54, 12.3, code=1).line
+    assert line.split() == ["--spark", "9.5", "min", "12.3", "of", "processor", "FAILED"]
+    assert Outcome("--spark", 9.54, 12.3, code=0).line.endswith(" passed")
+
+
+def test_the_processor_minutes_of_a_step_are_those_of_its_processes_too() -> None:
+    busy = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'sum(range(10**7))'])"
+    outcome = perform(Step("busy", ["timeit", "-n1", "-r1", busy]))
+    assert outcome.code == 0
+    assert outcome.processor_minutes > 0.05 / 60
 
 
 def test_every_suite_can_be_collected() -> None:
