@@ -41,6 +41,7 @@ def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path:
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.release
 def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_whole(tmp_path: Path) -> None:
     workloads = ["fours", "transactions", "compacted"]
     options = ["--against", "record-by-record", "--records", "10000", "--warming", "0", "--runs", "1"]
@@ -54,6 +55,7 @@ def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_who
     ]
 
 
+@pytest.mark.release
 def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:
     with bench(tmp_path, "recovery", "--runs", "1", "--json") as process:
         out, err = process.communicate(timeout=DEADLINE)
@@ -74,7 +76,7 @@ def test_a_machine_without_stunnel_is_told_the_package(tmp_path: Path) -> None:
     assert err == "bench tunnel: stunnel is missing: install Debian's package stunnel4\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.release)])
 def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path, number: signal.Signals) -> None:
     with bench(tmp_path, "replicate", "--records", "20000") as process:
         assert process.stderr is not None

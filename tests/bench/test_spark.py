@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.bench import DEADLINE, bench
+
+pytestmark = pytest.mark.release
 
 
 def test_spark_prints_every_way_beside_two_tasks(tmp_path: Path) -> None:

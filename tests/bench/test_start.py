@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.bench import DEADLINE, bench
+
+pytestmark = pytest.mark.release
 
 
 def test_start_prints_a_lanes_start_behind_many_commits_beside_few_and_markers_go_after_a_minute(

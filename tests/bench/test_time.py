@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.bench import DEADLINE, bench
+
+pytestmark = pytest.mark.release
 
 
 def test_wan_prints_our_figures_beside_the_peers_and_the_lines(tmp_path: Path) -> None:

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.bench import DEADLINE, bench
+
+pytestmark = pytest.mark.release
 
 
 def test_topics_prints_our_figures_beside_the_limits_and_beside_few(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ OLD = ("2.8.2", "3.3.2", "3.6.2", "3.9.1")
 PAIRS = (*((old, NEWEST) for old in OLD), *((NEWEST, old) for old in OLD), ("2.8.2", "3.6.2"))
 """Source and destination."""
 
+EACH_SUBMISSION = ((OLD[0], NEWEST), (NEWEST, OLD[0]))
+"""The pairs that every submission is tried with: the oldest version on either side. The others are for a release."""
+
 LIVE = "orders.live"
 LIVE_PARTITIONS = 2
 """The topic that is written to while it is copied."""

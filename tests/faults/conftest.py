@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from tests.faults.nemesis import FAULTS
 from tests.faults.network import Network, network
+from tests.faults.releases import HELD_BY
 from tests.support.spark_classes import spark_classes
 
 __all__ = ["spark_classes"]
@@ -38,7 +39,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "fault" in metafunc.fixturenames:
         names = list(FAULTS)
         random.Random(metafunc.config.stash[SEED]).shuffle(names)
-        metafunc.parametrize("fault", names)
+        marks = {name: [pytest.mark.release] if name in HELD_BY else [] for name in names}
+        metafunc.parametrize("fault", [pytest.param(name, marks=marks[name]) for name in names])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -22,6 +22,7 @@ async def run(both_networks: Network, seed: int, tmp_path_factory: pytest.TempPa
         yield going
 
 
+@pytest.mark.release  # what goes on between the faults is judged too
 async def test_without_any_fault_the_copies_are_the_sources_committed_log(
     both_networks: Network, seed: int, tmp_path: Path
 ) -> None:

@@ -29,7 +29,8 @@ from tests.support.engine import LANES, Engine, OtherLink, Pair
 from tests.support.records import produce
 from tests.support.rows import end
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.release]
+# tests/simulation catches the same mutations for each submission, and holds invariants H to K against the right engine.
 
 _PARTITIONS = 8
 _LEADER, _FOLLOWER = 1, 2

@@ -12,7 +12,8 @@ from tests.faults.nemesis import FAULTS
 from tests.faults.network import Network
 from tests.faults.run import Run
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.release]
+# tests/simulation/test_mutations.py catches the same four for each submission.
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from tests.support.spark_cluster import (
     start_worker,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.release]
 
 FIRST, SECOND = ENDPOINTS
 ANY_ENDPOINT = ipaddress.IPv4Network("127.64.0.0/10")

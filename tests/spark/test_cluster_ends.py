@@ -25,7 +25,7 @@ from tests.support.spark_cluster import (
     start_worker,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.release]
 
 FIRST, _ = ENDPOINTS
 

@@ -18,6 +18,7 @@ from tests.support.processes import family, runs
 from tests.support.spark_stranger import asked, block_request, listeners, rpc
 
 
+@pytest.mark.release
 async def test_on_kubernetes_strangers_are_refused_and_executors_get_the_secret_of_the_run_from_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

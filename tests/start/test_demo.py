@@ -121,8 +121,8 @@ async def test_nothing_is_lost_or_doubled_by_a_kill_and_what_is_kept_runs_until_
     ("number", "moment"),
     [
         (signal.SIGTERM, "starting two Kafka clusters"),
-        (signal.SIGHUP, "starting two Kafka clusters"),
-        (signal.SIGINT, "replicator killed"),
+        pytest.param(signal.SIGHUP, "starting two Kafka clusters", marks=pytest.mark.release),
+        pytest.param(signal.SIGINT, "replicator killed", marks=pytest.mark.release),
     ],
 )
 async def test_a_signal_at_any_moment_ends_it_and_leaves_nothing(directory, number, moment):
@@ -135,6 +135,7 @@ async def test_a_signal_at_any_moment_ends_it_and_leaves_nothing(directory, numb
         assert (running.processes(), running.files()) == ([], [])
 
 
+@pytest.mark.release
 async def test_a_process_that_dies_is_named_with_the_end_of_its_log(directory):
     async with demo(directory) as running:
         await running.said("producing the first half")

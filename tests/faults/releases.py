@@ -1,0 +1,36 @@
+"""The faults that are tried for a release alone, each with what holds the same for every submission.
+
+That is a test's file, or another fault of the same kind.
+"""
+
+from collections.abc import Mapping
+
+_HISTORIES = "tests/simulation/test_histories.py"
+"""Crashes at any step; requests and answers that are lost, late or refused."""
+
+HELD_BY: Mapping[str, str] = {
+    "tunnel client killed": "tunnel server killed",
+    "replicator paused": "another replicator takes over from a paused one",
+    "tunnel client paused": "source connections black-holed",
+    "tunnel server paused": "source connections black-holed",
+    "replicator paused past its transaction's timeout": "tests/real/replicator/test_ownership.py",
+    "another replicator takes over": "tests/spark/test_status.py",
+    "two replicators start at once": "tests/real/replicator/test_ownership.py",
+    "a task of Spark tried twice": "tests/spark/test_control.py",
+    "source broker killed": "tests/outages/test_leader_moves.py",
+    "source leaders move": "tests/outages/test_leader_moves.py",
+    "a source partition loses its leader": "tests/outages/test_leader_moves.py",
+    "an unclean election at the destination": "tests/outages/test_lost_copies.py",
+    "tunnel half-open": "source connections black-holed",
+    "tunnel slow": "tests/simulation/test_lane_cases.py",
+    "destination connections black-holed": "tests/outages/test_black_holes.py",
+    "a Produce black-holed": "tests/outages/test_black_holes.py",
+    "reset in mid-Produce": _HISTORIES,
+    "reset between Produce and its answer": _HISTORIES,
+    "reset between AddPartitionsToTxn and its answer": _HISTORIES,
+    "crash after fetch": _HISTORIES,
+    "crash after AddPartitions": _HISTORIES,
+    "crash after positions": _HISTORIES,
+    "crash after EndTxn is sent but not answered": _HISTORIES,
+    "crash after commit, before the task returns": _HISTORIES,
+}
