@@ -80,7 +80,7 @@ def _verify() -> Command:
 
 
 def _offsets() -> Command:
-    from appliance.failover.offsets_command import OFFSETS
+    from appliance.replicator.offsets_command import OFFSETS
 
     return OFFSETS
 

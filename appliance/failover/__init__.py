@@ -5,7 +5,7 @@
 - ``group_io``: the groups of one cluster with their offsets, whatever kind they are of.
 - ``group_sync``: rounds in which the offsets of groups are read, translated and committed.
 - ``group_service``: the same beside the replicator, for ever.
-- ``offsets_command``: ``appliance offsets``.
+- ``offsets_command``: ``appliance offsets translate``.
 - ``newest_groups``: the groups as they were seen last.
 - ``mirror_topics``, ``heartbeats``, ``mirror_checkpoints``: MirrorMaker 2's topics, for its Java client.
 """

@@ -1,10 +1,9 @@
-"""``appliance offsets``: offsets of the source as those of the copies, and back.
+"""``appliance offsets translate``: offsets of the source as those of the copies, and back.
 
 Only the destination is asked, except for what a group has committed at the source.
 """
 
 import argparse
-import asyncio
 import dataclasses
 import json
 from collections.abc import Collection, Sequence
@@ -20,8 +19,6 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
 from appliance.link.model.translation import TranslationState
-from appliance.runtime.command import Command, with_settings
-from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
 
@@ -119,24 +116,11 @@ def _translated(maps: OffsetMaps, asked: _Asked, reverse: bool) -> TranslatedOff
     return TranslatedOffset(*partition, offset, other[0], found.offset, found.state, found.behind, found.reason)
 
 
-def _add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("action", choices=["translate"], help="translate offsets")
+def add_options(command: argparse.ArgumentParser) -> None:
+    """The options by which offsets are chosen."""
     command.add_argument("--group", metavar="G", help="all that this group has committed of what is copied")
     command.add_argument("--topic", metavar="T", help="the source topic; with --reverse the copy")
     command.add_argument("--partition", type=int, metavar="P", help="its partition")
     command.add_argument("--offset", type=int, metavar="N", help="the offset there")
     command.add_argument("--reverse", action="store_true", help="from the copy to the source")
     command.add_argument("--json", action="store_true", help="print JSON instead of lines")
-
-
-async def _run(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
-    return await translate(settings, parsed)
-
-
-OFFSETS = Command(
-    "Says at which offset of the copy a consumer continues that has read the source up to an offset, or with --reverse "
-    "the other way: exactly, or that it is not known. Only the destination is asked, but for what --group has "
-    "committed at the source. Exit code 0 when every answer is exact.",
-    with_settings(Role.REPLICATOR, _run),
-    _add_options,
-)

@@ -5,7 +5,8 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``driver``, ``discovery``: topics and partitions found every few seconds, and the plan of lanes and tasks.
 - ``establish``, ``resume``: a link made once and checked at every start; the operator's word on what has stopped.
 - ``config_follower``, ``configs_command``: the settings of copies as those of their sources, and ``appliance configs``.
-- ``command``: ``appliance spark`` and ``appliance resume``.
+- ``offsets_build``: maps of offsets for what was copied before there were any.
+- ``command``, ``offsets_command``: ``appliance spark``, ``appliance resume`` and ``appliance offsets``.
 - ``spark``: the tasks and their processes.
 - ``read``: from Fetch to buffered batches.
 - ``write``: from batches to committed transactions.

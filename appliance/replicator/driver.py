@@ -20,6 +20,7 @@ from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Established, Establishing
 from appliance.replicator.model.problem_log import ProblemLog
+from appliance.replicator.offsets_build import tell_what_is_missing
 from appliance.replicator.read.buffer_budget import share
 from appliance.replicator.spark.assignment import Assignment
 from appliance.replicator.spark.control_client import DriverEndpoint
@@ -138,6 +139,7 @@ class Replicator:
         topics = self._settings.topics
         discovery = TopicDiscovery(self._source, self._destination, self._naming, topics)
         self._repeat_beside(lambda: self._look(discovery), "discovery", self._settings.engine.discovery_seconds)
+        self._run_beside(tell_what_is_missing(self._source, self._destination, self._naming), "maps")
         if self._naming.mirror_formats:
             heartbeats = Heartbeats(self._source, self._destination, self._naming, topics.replication_factor)
             self._repeat_beside(heartbeats.beat, "heartbeats", HEARTBEAT_SECONDS)

@@ -18,7 +18,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
-from appliance.link.model.offset_map import OffsetMap
+from appliance.link.model.offset_map import Hole, OffsetMap
 from appliance.link.model.position import Position
 from appliance.link.model.segment_log import SegmentLog
 from appliance.link.model.translation import NOT_KNOWN, Translation, not_known
@@ -111,7 +111,7 @@ class OffsetMaps:
             return not_known(str(failure))
         return self._map(source).reverse(offset) if source else NOT_KNOWN
 
-    def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[tuple[int, int]]]:
+    def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[Hole]]:
         """The stretches of each copy of which no map knows anything, by source partition; only where there are any."""
         chosen = [partition for partition, _ in self.positions() if partitions is None or partition in partitions]
         found = {partition: self._map(partition).holes() for partition in chosen}

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 from uuid import UUID
 
 from appliance.kafka.protocol.metadata import is_another
@@ -97,6 +98,18 @@ def _filled(older: Sequence[Segment], newer: Segment) -> list[Segment]:
     return list(older) if newer.stretch.copy_from >= newer.stretch.copy_to else [*below, newer, *above]
 
 
+class Hole(NamedTuple):
+    """A stretch of a copy of which no map knows anything, and the source offsets that it must be of.
+
+    ``source_from`` is -1 where nothing is known before it either.
+    """
+
+    copy_from: int
+    copy_to: int
+    source_from: int
+    source_to: int
+
+
 class OffsetMap:
     """The map of one partition: ``segments`` in the order of the copy, and its position, with the map's tail."""
 
@@ -145,15 +158,16 @@ class OffsetMap:
                 offset = stretch.copy_to
         return exact(self._next_source) if offset == self._next_copy else NOT_KNOWN
 
-    def holes(self) -> list[tuple[int, int]]:
+    def holes(self) -> list[Hole]:
         """The stretches of the copy, from its beginning to its end, of which nothing is known."""
-        found, at = [], 0
+        found, source, copy = [], UNKNOWN, 0
         for segment in self._known:
-            if segment.stretch.copy_from > at:
-                found.append((at, segment.stretch.copy_from))
-            at = max(at, segment.stretch.copy_to)
-        if self._next_copy > at:
-            found.append((at, self._next_copy))
+            stretch = segment.stretch
+            if stretch.copy_from > copy:
+                found.append(Hole(copy, stretch.copy_from, source, stretch.source_from))
+            source, copy = stretch.source_to, max(copy, stretch.copy_to)
+        if self._next_copy > copy:
+            found.append(Hole(copy, self._next_copy, source, self._next_source))
         return found
 
     def _covering(self, offset: int) -> int | None:

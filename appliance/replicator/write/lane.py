@@ -23,6 +23,7 @@ from appliance.link.client.writer import Remember, Round, Writer
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Mark, Owner
 from appliance.link.model.checkpoint_records import encode_gap, encode_mark, encode_owner, encode_position
 from appliance.link.model.naming import Naming
+from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import encode_segment
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
@@ -181,6 +182,15 @@ class Lane:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
         await self._write((), lambda _: {self._positions: records})
+
+    async def remember_segments(self, segments: Sequence[tuple[Partition, Segment]]) -> None:
+        """Write segments of the maps of the lane's partitions, in a transaction of their own.
+
+        Raises:
+            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+        """
+        records = [encode_segment(partition, segment, _now()) for partition, segment in segments]
+        await self._write((), lambda _: {self._offsets: records})
 
     async def commit(
         self,

@@ -2,6 +2,7 @@
 
 - ``stream``: committed batches, whole or record by record.
 - ``alignment``: where two logs meet that begin at different records.
+- ``pairing``: the records of two logs, paired one by one.
 - ``comparison``, ``newest``: every record, or the newest of each key.
 - ``result``, ``report``: the result of one partition, and of all.
 """

@@ -1,0 +1,269 @@
+"""Maps of offsets for what was copied before there were any, made by reading both logs once.
+
+The n-th record of a stretch of the source is the n-th of its copy: where one side lacks its beginning, both are
+aligned as a verification does it; every record is compared; and both sides have to come to the end of the stretch at
+once, of which both offsets are known. If they do not, nothing of the stretch is remembered.
+
+Nothing is fenced while the logs are read. The segments are written by their lane, as an operator's change of a
+position is: they only fill what other segments leave open, so what the replicator has written meanwhile does not
+matter. Whoever is killed in between leaves whole segments behind; the same command builds the rest.
+"""
+
+import logging
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.checkpoint import OPERATOR, Owner
+from appliance.link.model.map_filling import MapFilling
+from appliance.link.model.naming import Naming
+from appliance.link.model.offset_map import Hole, Segment
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.replicas import Replica
+from appliance.replicator.establish import Establishing
+from appliance.replicator.model.map_growth import SEGMENT_BYTES
+from appliance.replicator.write.lane import Lane
+from appliance.settings.values import Settings
+from appliance.verify.beginning import begin
+from appliance.verify.model.pairing import Pairing, Run
+from appliance.verify.model.result import Span
+from appliance.verify.reader import Reader
+from appliance.verify.side import Side
+
+log = logging.getLogger("appliance.replicator")
+
+_SEGMENTS_A_COMMIT = 64
+
+Tell = Callable[[str], None]
+"""Shows the operator a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A stretch of a copy without a map, as far as both logs still hold it."""
+
+    partition: Partition
+    position: Position
+    hole: Hole
+    source: Span
+    copy: Span
+
+
+async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: Tell, *, only_plan: bool = False) -> int:
+    """Build the maps of the chosen source partitions; the number of those of which something stays unknown.
+
+    Each is told when it is done; with ``only_plan`` nothing is read or changed.
+
+    Raises:
+        LinkRefused: the link must not go on as it is, or has no topic for its maps yet.
+        Unreachable, BrokerBusy, BrokerRefused, Fenced: done again, it goes on where this ended.
+    """
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        building = _Building(settings, source, destination, tell)
+        lanes = await building.begin()
+        if not only_plan:
+            await building.end_unknown_tails(lanes, chosen)
+        missing = [each for each in await missing_maps(source, destination, building.naming) if chosen(each.partition)]
+        for each in missing if only_plan else ():
+            tell(f"{_name(each.partition)}: copy offsets {each.copy.start} to {each.copy.end} have no map")
+        failed = 0
+        for lane, held in lanes.items() if not only_plan else ():
+            failed += await building.build(lane, [each for each in missing if each.partition in held])
+        return len(missing) if only_plan else failed
+
+
+async def missing_maps(source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> list[Missing]:
+    """The stretches without a map that can be built, since both logs still hold them.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster cannot be asked what it has.
+    """
+    maps = OffsetMaps(destination, naming)
+    for failure in (await maps.refresh()).values():
+        raise failure
+    holes = maps.holes()
+    copies = await _starts(destination, {(naming.destination(topic), number) for topic, number in holes})
+    originals = await _starts(source, holes)
+    found = []
+    for partition, some in sorted(holes.items()):
+        position, copy = maps.position(partition), (naming.destination(partition[0]), partition[1])
+        if position is None or partition not in originals or copy not in copies:
+            continue
+        for hole in some:
+            ours = Span(max(originals[partition], hole.source_from), hole.source_to)
+            theirs = Span(max(copies[copy], hole.copy_from), hole.copy_to)
+            if len(ours) > 0 and len(theirs) > 0:
+                found.append(Missing(partition, position, hole, ours, theirs))
+    return found
+
+
+async def tell_what_is_missing(source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
+    """Log once that maps of offsets are missing that can be built."""
+    try:
+        maps = OffsetMaps(destination, naming)
+        await maps.refresh(())
+        without = {partition for partition, held in maps.positions() if _has_no_tail(held)}
+        without |= {each.partition for each in await missing_maps(source, destination, naming)}
+    except ApplianceError as error:
+        log.debug("the maps of offsets could not be looked at", exc_info=error)
+        return
+    if without:
+        text = "older copies have no map of offsets: `bin/appliance offsets build` reads both logs once and makes them"
+        log.warning(text, extra={"fields": {"partitions": len(without), "first": _name(min(without))}})
+
+
+async def _starts(cluster: KafkaCluster, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    every = list(partitions)
+    metadata = await cluster.metadata(sorted({topic for topic, _ in every}))
+    return (await try_offsets(cluster, metadata, every, Bound.START))[0]
+
+
+class _Building:
+    """One run of the command."""
+
+    def __init__(self, settings: Settings, source: KafkaCluster, destination: KafkaCluster, tell: Tell) -> None:
+        self.naming = Naming.of(settings)
+        self._settings = settings
+        self._source = source
+        self._destination = destination
+        self._tell = tell
+        self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now())
+
+    async def begin(self) -> dict[int, Mapping[Partition, Position]]:
+        """The positions of each lane, once it is seen that the link may go on."""
+        topic = await Establishing(self._settings, self._source, self._destination, OPERATOR).checked()
+        name = self.naming.offsets_topic
+        if name not in (await self._destination.metadata([name])).topics:
+            raise LinkRefused(f"there is no {name}: start the replicator once, it makes the topic")
+        self._owner = replace(self._owner, generation=topic.generation - 1)
+        return {lane: checkpoint.positions for lane, checkpoint in enumerate(topic.checkpoints[: topic.lanes])}
+
+    async def end_unknown_tails(
+        self, lanes: Mapping[int, Mapping[Partition, Position]], chosen: Callable[[Partition], bool]
+    ) -> None:
+        """Begin the tails of maps that have none: from there on both offsets are known where what is missing ends."""
+        for lane, positions in lanes.items():
+            if not any(chosen(partition) and _has_no_tail(held) for partition, held in positions.items()):
+                continue
+            taken = await self._take(lane)
+            anew = [
+                (partition, held)
+                for partition, held in taken.checkpoint.positions.items()
+                if chosen(partition) and _has_no_tail(held)
+            ]
+            ends = await self._ends([partition for partition, _ in anew])
+            changed = {
+                self._replica(partition, held): replace(held, tail=OffsetTail.begin(held.next_offset, ends[partition]))
+                for partition, held in anew
+                if partition in ends
+            }
+            await taken.commit([], changed)
+
+    async def build(self, lane: int, missing: Sequence[Missing]) -> int:
+        """Read what is missing in a lane's partitions, and write its segments; how many could not be built."""
+        segments: list[tuple[Partition, Segment]] = []
+        failed = 0
+        for each in missing:
+            try:
+                stretches = await self._read(each)
+            except ApplianceError as error:
+                failed += 1
+                self._tell(f"{_name(each.partition)}: not built: {error}")
+                continue
+            ids = each.position.source_id, each.position.destination_id
+            segments += [(each.partition, Segment(*ids, stretch, fills=True)) for stretch in stretches]
+            found = f"copy offsets {stretches[0].copy_from} to {each.copy.end}"
+            self._tell(f"{_name(each.partition)}: {found} have a map now")
+        if segments:
+            await self._write(await self._take(lane), segments)
+        return failed
+
+    async def _write(self, lane: Lane, segments: Sequence[tuple[Partition, Segment]]) -> None:
+        """Write the segments, and then the operator's name, by which a replicator that runs takes the lane back."""
+        for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
+            await lane.remember_segments(segments[at : at + _SEGMENTS_A_COMMIT])
+        await lane.commit([], {})
+
+    async def _read(self, missing: Missing) -> list[OffsetTail]:
+        """The map of a stretch.
+
+        Raises:
+            PartitionStopped: the logs do not agree.
+            BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: they cannot be read.
+        """
+        partition, hole = missing.partition, missing.hole
+        copy_of = self.naming.destination(partition[0]), partition[1]
+        source = Side(Reader(self._source, partition, "build", missing.source.start), missing.source)
+        copy = Side(Reader(self._destination, copy_of, "build", missing.copy.start), missing.copy)
+        if (missing.source.start, missing.copy.start) != (hole.source_from, hole.copy_from):
+            beginning = await begin(source, copy, latest=True)
+            if not beginning.state.well:
+                raise PartitionStopped(beginning.detail)
+        filling = MapFilling(source.stream.start, copy.stream.start, SEGMENT_BYTES)
+        await _pair(source, copy, hole, filling)
+        return filling.finished(hole.source_to, hole.copy_to)
+
+    async def _take(self, lane: int) -> Lane:
+        taken = Lane(lane, self._destination, self.naming, self._owner, self._settings.engine.transaction_timeout)
+        await taken.start()
+        return taken
+
+    async def _ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        copies = {(self.naming.destination(topic), number): (topic, number) for topic, number in partitions}
+        metadata = await self._destination.metadata(sorted({topic for topic, _ in copies}))
+        ends, _ = await try_offsets(self._destination, metadata, list(copies), Bound.END)
+        return {copies[copy]: end for copy, end in ends.items()}
+
+    def _replica(self, partition: Partition, held: Position) -> Replica:
+        topic, number = partition
+        return Replica(topic, number, self.naming.destination(topic), held.source_id, held.destination_id)
+
+
+async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> None:
+    """Pair the records of both sides up to the end of the hole, at which both have to come at once."""
+    pairing, ended = Pairing(source.stream, copy.stream), False
+    while not ended and await source.more() and await copy.more():
+        for run in pairing.advance():
+            inside = min(run.length, hole.source_to - run.source, hole.copy_to - run.copy)
+            if inside > 0:
+                filling.add(run.source, run.copy, inside)
+            if inside < run.length:
+                _require_end(Run(run.source + max(inside, 0), run.copy + max(inside, 0), 1), hole)
+                ended = True
+                break
+        if pairing.differs_at is not None and not ended:
+            _require_end(Run(*pairing.differs_at, 1), hole)
+            ended = True
+    if not ended:
+        left = source.stream.position < hole.source_to and bool(source.stream)
+        if left or (await copy.more() and copy.stream.position < hole.copy_to):
+            side = "source" if left else "copy"
+            raise PartitionStopped(f"the {side} has more records than the other side before they meet again")
+
+
+def _require_end(at: Run, hole: Hole) -> None:
+    """See that a pair of records lies past the hole on both sides."""
+    if at.source < hole.source_to or at.copy < hole.copy_to:
+        text = f"source offset {at.source} and copy offset {at.copy} do not hold the same record"
+        raise PartitionStopped(f"{text}: something was left out, copied twice or compacted there")
+
+
+def _has_no_tail(held: Position) -> bool:
+    return held.tail is None and held.next_offset != UNKNOWN and held.records > 0
+
+
+def _name(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,146 @@
+"""Maps of offsets that are built by reading both logs: they say what those say that have grown with the copying."""
+
+import asyncio
+import random
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.checkpoint_records import encode_position
+from appliance.link.model.offset_records import encode_dropped
+from appliance.link.model.states import LaneState
+from appliance.link.model.translation import Translation, TranslationState
+from appliance.replicator.model import map_growth
+from appliance.replicator.offsets_build import build, tell_what_is_missing
+from appliance.replicator.resume import Choice, resume
+from tests.support.administration import delete_before
+from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+from tests.support.rows import end
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+Translations = list[Translation]
+
+
+def produce_history(producer: Producer, topic: str, chance: random.Random, count: int) -> None:
+    """Transactions of records that are much alike, a third of them aborted."""
+    for _ in range(count):
+        producer.begin_transaction()
+        for _ in range(chance.randint(1, 40)):
+            producer.produce(topic, b"%d" % chance.randint(0, 2), b"%d" % chance.randint(0, 3), 0)
+        producer.flush(PATIENCE)
+        if chance.random() < 1 / 3:
+            producer.abort_transaction(PATIENCE)
+        else:
+            producer.commit_transaction(PATIENCE)
+
+
+async def translations(engine: Engine, pair: Pair, topic: str) -> tuple[Translations, Translations]:
+    """The translations of all offsets, forth and back, as of what is committed now."""
+    maps = OffsetMaps(engine.destination, pair.naming)
+    assert await maps.refresh() == {}
+    copy = pair.naming.destination(topic)
+    last = max(position.next_offset for key, position in maps.positions() if key[0] == topic)
+    forth = [maps.translate((topic, 0), offset) for offset in range(last + 1)]
+    return forth, [maps.reverse((copy, 0), offset) for offset in range(end(pair.grape, copy, 0) + 1)]
+
+
+def unheard(_: str) -> None:
+    """Ignore a line of output."""
+
+
+async def built(pair: Pair, topic: str) -> tuple[int, list[str]]:
+    """Build the maps of a topic; how many could not be, and the lines that are told."""
+    lines: list[str] = []
+    return await build(pair.settings(), lambda partition: partition[0] == topic, lines.append), lines
+
+
+@pytest.mark.parametrize("seed", [random.randrange(2**32)])
+async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_the_copying(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, seed: int
+) -> None:
+    chance, topic = random.Random(seed), pair.topic("history")
+    producer = pair.producer(**{"transactional.id": topic})
+    producer.init_transactions(PATIENCE)
+    monkeypatch.setattr(map_growth, "TAIL_BYTES", 20)
+    monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 100)
+    monkeypatch.setattr("appliance.replicator.offsets_build.SEGMENT_BYTES", 100)
+    async with pair.engine() as engine:
+        for _ in range(4):
+            await asyncio.to_thread(produce_history, producer, topic, chance, 8)
+            await engine.copy_all()
+        grown = await translations(engine, pair, topic)
+        assert {found.state for found in grown[0]} == {TranslationState.EXACT}, f"seed {seed}"
+        await forget_maps(engine, pair, topic)
+        forgotten = await translations(engine, pair, topic)
+        assert {found.state for found in forgotten[0][:-1]} == {TranslationState.UNKNOWN}, f"seed {seed}"
+        await tell_what_is_missing(engine.source, engine.destination, pair.naming)
+        assert [record.message for record in caplog.records if "offsets build" in record.message], f"seed {seed}"
+        assert await built(pair, topic) == (0, [f"{topic}-0: copy offsets 0 to {len(grown[1]) - 1} have a map now"])
+        again = await translations(engine, pair, topic)
+        assert again == grown, f"seed {seed}"
+        await asyncio.to_thread(produce_history, producer, topic, chance, 8)
+        await engine.copy_all()  # the lane takes itself back, and goes on with the map
+        more = await translations(engine, pair, topic)
+        assert {found.state for found in more[0]} == {TranslationState.EXACT}, f"seed {seed}"
+        assert more[0][: len(again[0]) - 1] == again[0][:-1]
+        assert await built(pair, topic) == (0, [])
+        caplog.clear()
+        await tell_what_is_missing(engine.source, engine.destination, pair.naming)
+        assert not [record.message for record in caplog.records if "offsets build" in record.message], f"seed {seed}"
+
+
+async def test_case_112_a_copy_that_differs_from_its_source_gets_no_map(pair: Pair) -> None:
+    topic = pair.topic("skipped")
+    produce(pair.producer(), topic, 20)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        produce(pair.producer(), topic, 20)
+        assert await resume(pair.settings(), Choice(topic, 0, "latest"), unheard) == 1
+        produce(pair.producer(), topic, 20)
+        await engine.copy_all()
+        await forget_maps(engine, pair, topic)
+        before = await translations(engine, pair, topic)
+        failed, (line,) = await built(pair, topic)
+        assert failed == 1
+        assert line.startswith(f"{topic}-0: not built: source offset 20 and copy offset 21 do not hold the same record")
+        assert await translations(engine, pair, topic) == before
+
+
+async def test_case_113_a_map_is_built_of_what_retention_has_left_on_both_sides(pair: Pair) -> None:
+    topic = pair.topic("retained")
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        for _ in range(6):
+            produce(pair.producer(), topic, 10)
+            await engine.copy_all()
+        grown = await translations(engine, pair, topic)
+        await forget_maps(engine, pair, topic)
+        delete_before(pair.orange, topic, 0, 15)
+        delete_before(pair.grape, copy, 0, 7)
+        assert (await built(pair, topic))[0] == 0
+        forth, back = await translations(engine, pair, topic)
+        assert forth[15:] == grown[0][15:]
+        assert {found.state for found in forth[:15]} == {TranslationState.UNKNOWN}
+        assert back[17:] == grown[1][17:]
+
+
+async def forget_maps(engine: Engine, pair: Pair, topic: str) -> None:
+    """Leave of a topic's map what there is of one that an older release has copied: nothing."""
+    maps = OffsetMaps(engine.destination, pair.naming)
+    await maps.refresh()
+    (runner,) = [each for each in engine.runners if topic in {replica.source_topic for replica in each.replicas}]
+    lane, (replica,) = runner.lane, [each for each in runner.replicas if each.source_topic == topic]
+    if lane.state is not LaneState.COPYING:
+        await lane.start()
+    segments = maps._logs[lane.index].segments(replica.source)
+    dropped = [encode_dropped((replica.source, each.stretch.copy_from), 1) for each in segments]
+    position = replace(lane.checkpoint.positions[replica.source], tail=None)
+    records = {lane._positions: [encode_position(replica.source, position, 1)], lane._offsets: dropped}
+    await lane._write((), lambda _: records if dropped else {lane._positions: records[lane._positions]})
+    lane.checkpoint.positions[replica.source] = position
+    await engine._until_decided()
