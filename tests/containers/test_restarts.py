@@ -26,6 +26,7 @@ async def restarted_while_records_come(link: Link, service: Service) -> None:
     await link.wait_until_copied()
 
 
+@pytest.mark.release  # the faults kill both; the gateway below takes the replicator with it
 @pytest.mark.parametrize("name", ["tunnel", "replicator"])
 @pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_lost_or_doubled_when_a_container_is_restarted(link: Link, name: str) -> None:
@@ -41,6 +42,7 @@ async def test_the_replicator_follows_a_restarted_gateway_into_its_new_network_a
     assert "eth0" in replicator.inside("ls", "/sys/class/net").stdout.split()
 
 
+@pytest.mark.release  # a VM that loses power goes down harder
 @pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_lost_or_doubled_when_all_goes_down_and_comes_up_again(link: Link) -> None:
     before = await link.wait_until_copied()

@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.bench import bench
 
 
+@pytest.mark.release
 def test_tunnel_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
     options = ["--rounds", "1", "--seconds", "0.2", "--connections", "20", "--json"]
     with bench(tmp_path, "tunnel", *options) as process:

@@ -138,7 +138,7 @@ async def test_a_bound_that_is_changed_in_the_settings_holds_without_a_restart_a
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
-@pytest.mark.parametrize("wrong_end", ["source", "destination"])
+@pytest.mark.parametrize("wrong_end", ["source", pytest.param("destination", marks=pytest.mark.release)])
 async def test_a_wrong_secret_at_one_end_is_named_at_both_and_nothing_is_written(orders: Link, wrong_end: str) -> None:
     wrong = {"SHARED_SECRET": "another-" + orders.secret}
     async with (
@@ -155,7 +155,7 @@ async def test_a_wrong_secret_at_one_end_is_named_at_both_and_nothing_is_written
     assert orders.topics(orders.grape) == set()
 
 
-@pytest.mark.parametrize("side", ["SOURCE", "DESTINATION"])
+@pytest.mark.parametrize("side", ["SOURCE", pytest.param("DESTINATION", marks=pytest.mark.release)])
 async def test_a_wrong_api_key_ends_it_with_one_line_and_nothing_is_written(orders: Link, side: str) -> None:
     async with orders.tunnel(), orders.running("replicate", **{f"{side}_API_SECRET": "wrong"}) as replicator:
         assert await replicator.wait(PATIENCE) == 1
@@ -208,6 +208,7 @@ async def test_a_regex_that_matches_nothing_is_named_and_a_topic_that_comes_late
     assert orders.topics(orders.grape) == {"late.copy", POSITIONS, OFFSETS, REGISTRY}
 
 
+@pytest.mark.release  # held by tests/real/replicator/test_topics.py
 async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_topics_are_copied(orders: Link) -> None:
     orders.make_topic(orders.grape, "orders.copy", 1)
     orders.make_topic(orders.orange, "orders-eu", 1)
@@ -249,6 +250,7 @@ async def test_start_latest_copies_what_comes_after_and_later_topics_whole(order
     assert await copied(orders.grape, "orders.copy") == 5
 
 
+@pytest.mark.release  # held by tests/real/replicator/test_engine.py and test_copies.py
 async def test_what_has_stopped_goes_on_by_the_operators_word_while_the_replicator_runs(orders: Link) -> None:
     orders.make_topic(orders.grape, "orders.copy", 2, **{"max.message.bytes": "20000"})
     orders.produce("orders", 10)
@@ -266,6 +268,7 @@ async def test_what_has_stopped_goes_on_by_the_operators_word_while_the_replicat
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
+@pytest.mark.release  # held by tests/real/replicator/test_engine.py, and by the simulation
 async def test_the_operator_leaves_a_gap_and_it_is_written_down(orders: Link) -> None:
     orders.produce("orders", 10)
     async with orders.tunnel():

@@ -63,7 +63,12 @@ Address = tuple[str, int]
 
 
 @pytest_asyncio.fixture(
-    params=[our_replicator, on_a_cluster], ids=["local", "standalone"], scope="module", loop_scope="session"
+    params=[
+        pytest.param(our_replicator, id="local"),
+        pytest.param(on_a_cluster, id="standalone", marks=pytest.mark.release),
+    ],
+    scope="module",
+    loop_scope="session",
 )
 async def copying(
     request: pytest.FixtureRequest, clusters: tuple[Cluster, Cluster], tmp_path_factory: pytest.TempPathFactory
