@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from appliance.errors import ApplianceError
 from appliance.failover.group_sync import GroupSync
@@ -13,6 +13,7 @@ from appliance.failover.model.group_plan import GroupPlan
 from appliance.failover.newest_groups import NewestGroups
 from appliance.kafka.client.interface import Cluster
 from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.copy_states import CopyState
 from appliance.link.model.naming import Naming
 from appliance.settings.values import Settings
 
@@ -28,10 +29,16 @@ _SHORTEST = 0.2
 """Part of the time between two rounds that is left free of them, however long they take."""
 
 
-def group_sync(settings: Settings, source: Cluster, destination: Cluster) -> GroupSync:
-    """The sync of a link's groups, with the maps of its copies."""
+_FOLLOWED = frozenset(state for state in CopyState if state.follows)
+
+
+def group_sync(
+    settings: Settings, source: Cluster, destination: Cluster, states: Collection[CopyState] = _FOLLOWED
+) -> GroupSync:
+    """The sync of a link's groups, with the maps of its copies, to those copies that are in one of these states."""
     naming = Naming.of(settings)
-    return GroupSync(source, destination, naming, settings.groups, OffsetMaps(destination, naming))
+    maps = OffsetMaps(destination, naming)
+    return GroupSync(source, destination, naming, settings.groups, maps, lambda topic: maps.state(topic) in states)
 
 
 async def follow_groups(

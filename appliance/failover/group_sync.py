@@ -10,7 +10,7 @@ a group is read anew there before anything is committed for it.
 
 import asyncio
 import functools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
@@ -62,15 +62,26 @@ class Translator(Protocol):
         ...
 
 
+def _always(_topic: str) -> bool:
+    return True
+
+
 class GroupSync:
     """The groups of one link; ``plans`` are those of the newest round, by group, and ``failures`` what it lacked.
 
     ``stale`` are those of the failures by which any group may be elsewhere than its plan says; by the others some
-    translations are unknown, as their plans say themselves.
+    translations are unknown, as their plans say themselves. ``follows`` says of which topics: groups of a promoted
+    copy are its consumers' own.
     """
 
     def __init__(
-        self, source: Cluster, destination: Cluster, naming: Naming, settings: GroupSettings, translator: Translator
+        self,
+        source: Cluster,
+        destination: Cluster,
+        naming: Naming,
+        settings: GroupSettings,
+        translator: Translator,
+        follows: Callable[[str], bool] = _always,
     ) -> None:
         self.plans: Mapping[str, GroupPlan] = {}
         self.failures: Mapping[str, ApplianceError] = {}
@@ -80,6 +91,8 @@ class GroupSync:
         self._naming = naming
         self._takes = settings.takes
         self._translator = translator
+        self._follows = follows
+        self._offsets: Mapping[str, Commits] = {}
         self._read = ReadGroups()
         self._ids: dict[str, Mapping[str, UUID]] = {}
         self._committed: dict[str, Commits] = {}
@@ -108,7 +121,8 @@ class GroupSync:
     async def _round(self, *, commits: bool) -> Mapping[str, GroupPlan]:
         """Plan for all groups; while a broker at the destination does not tell its own, for those that are told."""
         there = await self._read_both()
-        names = [name for name in self._read.offsets if name in there.groups or not there.failures]
+        self._offsets = self._followed()
+        names = [name for name in self._offsets if name in there.groups or not there.failures]
         plans = await self._plans([name for name in names if name in self._committed], there)
         unread = [name for name in names if name not in plans or plans[name].state is not GroupState.SYNCED]
         for some in pieces(((name, 1) for name in unread), _AT_ONCE):
@@ -145,6 +159,15 @@ class GroupSync:
         known = self._ids | dict.fromkeys(read.offsets, ids)
         self._ids = {name: known[name] for name in self._read.offsets}
 
+    def _followed(self) -> dict[str, Commits]:
+        """What the groups have committed in topics whose copies they follow to, as the states of the copies are now."""
+        follows = functools.cache(self._follows)
+        followed = {
+            name: {partition: commit for partition, commit in offsets.items() if follows(partition[0])}
+            for name, offsets in self._read.offsets.items()
+        }
+        return {name: offsets for name, offsets in followed.items() if offsets}
+
     async def _follow(self, names: Sequence[str], there: ListedGroups, *, commits: bool) -> dict[str, GroupPlan]:
         """Read anew what these groups hold at the destination, plan, and commit what is due."""
         began = _now()
@@ -165,7 +188,7 @@ class GroupSync:
             if number % _PLANS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             committed = self._committed.get(name, {})
-            source, offsets = self._read.groups[name], self._read.offsets[name]
+            source, offsets = self._read.groups[name], self._offsets[name]
             made[name] = plan(source, offsets, there.groups.get(name), committed, copy_of, self._translate_by(name))
         return made
 
