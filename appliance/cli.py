@@ -85,6 +85,24 @@ def _offsets() -> Command:
     return OFFSETS
 
 
+def _pause() -> Command:
+    from appliance.failover.command import PAUSE
+
+    return PAUSE
+
+
+def _failover() -> Command:
+    from appliance.failover.command import FAILOVER
+
+    return FAILOVER
+
+
+def _promote() -> Command:
+    from appliance.failover.command import PROMOTE
+
+    return PROMOTE
+
+
 COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "source": ("run the tunnel's end beside the source cluster", _source),
     "destination": ("run the tunnel's end beside the destination cluster, with the DNS shim", _destination),
@@ -92,7 +110,10 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "spark": ("run a part of a Spark cluster, to copy on several hosts", _spark),
     "doctor": ("test the whole path, and name faults with their remedies", _doctor),
     "status": ("show progress, lag and stopped partitions", _status),
-    "resume": ("resume stopped partitions", _resume),
+    "pause": ("pause copying", _pause),
+    "resume": ("resume what is paused, and stopped partitions", _resume),
+    "promote": ("promote the copies as planned, with nothing lost", _promote),
+    "failover": ("promote the copies when the source is lost", _failover),
     "configs": ("show the settings that copies would get", _configs),
     "offsets": ("translate offsets between a source and its copy", _offsets),
     "verify": ("read both sides and compare them", _verify),

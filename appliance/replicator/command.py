@@ -3,7 +3,11 @@
 import argparse
 import asyncio
 
-from appliance.replicator.resume import Choice, adopt_positions, resume
+from appliance.errors import SettingsError
+from appliance.failover import operation
+from appliance.failover.pause import set_paused
+from appliance.link.model.copy_states import CopyEvent
+from appliance.replicator.resume import RETRY, Choice, adopt_positions, resume
 from appliance.replicator.spark.standalone import Part, run_part
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -30,8 +34,8 @@ SPARK = Command(
 
 
 def _resume_options(command: argparse.ArgumentParser) -> None:
-    subject = command.add_mutually_exclusive_group(required=True)
-    subject.add_argument("--topic", metavar="T", help="the source topic")
+    subject = command.add_mutually_exclusive_group()
+    subject.add_argument("--topic", metavar="T", help="the source topic, or a regex of paused ones (default: the link)")
     subject.add_argument("--adopt-positions", action="store_true", help="accept the positions topic as it is now")
     command.add_argument(
         "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all stopped ones)"
@@ -45,26 +49,55 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--take-over", action="store_true", help="take over a copy that belongs to another link")
     command.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
+    command.add_argument("--why", default="", metavar="TEXT", help="the reason, which is kept with the state")
 
 
 async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
-    """Print each change; 1 when nothing was stopped."""
+    """Print each change; 1 when nothing was paused or stopped."""
     if parsed.adopt_positions:
         count = await adopt_positions(settings, print, only_plan=parsed.dry_run)
         nothing = "the link is as it was made"
     else:
-        choice = Choice(parsed.topic, parsed.partition, parsed.start, parsed.take_over)
-        count = await resume(settings, choice, print, only_plan=parsed.dry_run)
-        nothing = f"no partition of {parsed.topic} is stopped"
+        count = await _resume_topics(settings, parsed)
+        nothing = f"nothing of {parsed.topic or 'the link'} is paused, and no partition of it is stopped"
     if not count:
         print(nothing)
     return 0 if count else 1
 
 
+async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
+    """Make what is paused active, unless the operator names a place; and try again what has stopped of one topic."""
+    elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
+    if elsewhere and not parsed.topic:
+        raise SettingsError(["--partition, --from and --take-over need --topic"])
+    count = 0 if elsewhere else await _resume_paused(settings, parsed)
+    if not parsed.topic:
+        return count
+    choice = Choice(parsed.topic, parsed.partition, parsed.start, parsed.take_over)
+    try:
+        return count + await resume(settings, choice, print, only_plan=parsed.dry_run)
+    except SettingsError:
+        if not count:
+            raise
+        return count  # a regex, which is no topic's name
+
+
+async def _resume_paused(settings: Settings, parsed: argparse.Namespace) -> int:
+    """The number of topics that were paused, or 1 for the link."""
+    chosen = operation.Choice(parsed.topic or "", parsed.why, parsed.dry_run, yes=True)
+    async with operation.operation(settings, chosen, print) as running:
+        report = await set_paused(running, CopyEvent.RESUME)
+    if report.states or report.kept:
+        for line in report.lines():
+            print(line)
+    return len(report.states)
+
+
 RESUME = Command(
-    "Resumes stopped partitions. Without --from they are tried again at the same offset, after you have removed the "
-    "reason. With --from they continue at another offset, and the skipped offsets are written to the gap ledger; this "
-    "also adopts a copy without a position. Each change is printed first. The replicator may run meanwhile.",
+    "Resumes what is paused, and stopped partitions. Without --from these are tried again at the same offset, after "
+    "you have removed the reason. With --from they continue at another offset, and the skipped offsets are written to "
+    "the gap ledger; this also adopts a copy without a position. Each change is printed. The replicator may run "
+    "meanwhile.",
     with_settings(Role.REPLICATOR, _resume),
     _resume_options,
 )

@@ -181,7 +181,7 @@ class Replicator:
         found = await discovery.look()
         unfit = {f"topic {name}": ApplianceError(fault) for name, fault in found.unfit.items()}
         self._problems.keep("topic ", unfit)
-        if not (found.replicas or found.unfit or found.held or self._said_nothing_matches):
+        if not (found.replicas or found.unfit or found.inactive or self._said_nothing_matches):
             self._said_nothing_matches = True
             regex = self._settings.topics.regex
             log.warning(f"REPLICA_TOPICS_SOURCE_REGEX={regex} matches no topic of the source yet")

@@ -4,4 +4,5 @@
 - ``group_checkpoints``: the groups as MirrorMaker 2's checkpoints.
 - ``group_messages``: the states of groups in sentences.
 - ``failback_plan``: where the link in reverse begins, and where the link goes on after it; no command uses it yet.
+- ``loss``, ``report``: what a promotion loses, and the outcome of a command.
 """

@@ -48,7 +48,7 @@ class DiscoveredTopics:
     ``missing`` are source topics whose copy has to be made first, ``smaller`` those whose copy has fewer partitions,
     ``unfit`` source topics that cannot be copied as things are, with the reason in one line; of none of these is
     anything copied. ``left_out`` are the settings that a source topic's copy has to do without, as far as
-    they are known. ``held`` are topics that are not copied since an operator has said so, each with its state.
+    they are known. ``inactive`` are topics that are not copied since an operator has said so, each with its state.
     """
 
     replicas: tuple[Replica, ...] = ()
@@ -56,7 +56,7 @@ class DiscoveredTopics:
     smaller: tuple[tuple[Topic, Topic], ...] = ()
     unfit: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    held: Mapping[str, CopyState] = field(default_factory=dict)
+    inactive: Mapping[str, CopyState] = field(default_factory=dict)
 
 
 def discover(source: Metadata, destination: Metadata, naming: Naming) -> DiscoveredTopics:
@@ -87,13 +87,13 @@ def obeying(found: DiscoveredTopics, states: States) -> DiscoveredTopics:
     """The same without the topics of which no copy is to be made, grown or written to now."""
     replicas, missing, smaller = found.replicas, found.missing, found.smaller
     names = {*(r.source_topic for r in replicas), *(t.name for t in missing), *(t.name for t, _ in smaller)}
-    held = {name: state for name in names if (state := effective(states, name)) is not CopyState.ACTIVE}
+    inactive = {name: state for name in names if (state := effective(states, name)) is not CopyState.ACTIVE}
     return replace(
         found,
-        replicas=tuple(replica for replica in replicas if replica.source_topic not in held),
-        missing=tuple(topic for topic in missing if topic.name not in held),
-        smaller=tuple((topic, copy) for topic, copy in smaller if topic.name not in held),
-        held=held,
+        replicas=tuple(replica for replica in replicas if replica.source_topic not in inactive),
+        missing=tuple(topic for topic in missing if topic.name not in inactive),
+        smaller=tuple((topic, copy) for topic, copy in smaller if topic.name not in inactive),
+        inactive=inactive,
     )
 
 

@@ -92,8 +92,8 @@ async def test_topics_to_come_have_the_links_state(pair: Pair) -> None:
         found = await engine.discovery().look()
         assert not found.replicas
         assert not found.missing
-        assert set(found.held.values()) == {CopyState.PAUSED}
-        assert set(found.held) == {f"first-{pair.tag}", f"second-{pair.tag}"}
+        assert set(found.inactive.values()) == {CopyState.PAUSED}
+        assert set(found.inactive) == {f"first-{pair.tag}", f"second-{pair.tag}"}
 
 
 async def test_a_replicator_that_stood_still_during_a_failover_cannot_write_afterwards(pair: Pair) -> None:

@@ -1,0 +1,36 @@
+"""The last sync of groups before a promotion: what follows to a copy is committed once its lanes are fenced."""
+
+import asyncio
+
+from appliance.errors import ApplianceError
+from appliance.failover.group_service import group_sync
+from appliance.failover.operation import Operation
+from appliance.link.model.copy_states import CopyState
+
+_SECONDS = 30.0
+"""Seconds within which every group without members is where it can be."""
+_PAUSE = 0.2
+
+
+async def last_sync(operation: Operation, source_answers: bool = True) -> tuple[str, ...] | None:
+    """Have the groups follow until nothing is due; those that are not where they are at the source.
+
+    None when the source does not tell: what the replicator has committed for them stays.
+    """
+    settings = operation.settings
+    if not settings.groups.wanted:
+        return ()
+    if not source_answers:
+        return None
+    sync = group_sync(settings, operation.source, operation.destination, {CopyState.FAILING_OVER})
+    try:
+        async with asyncio.timeout(_SECONDS):
+            while True:
+                plans = await sync.round()
+                if not sync.failures and not any(plan.commits for plan in plans.values()):
+                    break
+                await asyncio.sleep(_PAUSE)
+    except (ApplianceError, TimeoutError):
+        if not sync.plans:
+            return None
+    return tuple(plan.name for plan in sync.plans.values() if plan.lag != 0)

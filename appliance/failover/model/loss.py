@@ -1,0 +1,83 @@
+"""The loss of a promotion, by partition: what the source is known to hold that its copy does not.
+
+Offsets are counted, markers of transactions and what compaction took among them. What nobody tells is unknown, never 0.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from appliance.kafka.protocol.metadata import Partition, is_another
+from appliance.link.model.position import UNKNOWN, Position
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLogs:
+    """The source's topics by id, and where the logs of their partitions begin and end, as far as it tells.
+
+    ``unfit`` are topics that are not copied as things are, with the reason.
+    """
+
+    ids: Mapping[str, UUID] = field(default_factory=dict)
+    starts: Mapping[Partition, int] = field(default_factory=dict)
+    ends: Mapping[Partition, int] = field(default_factory=dict)
+    partitions: tuple[Partition, ...] = ()
+    unfit: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLoss:
+    """One source partition: the first offset that is not copied, the source's end, and the offsets between them.
+
+    ``fault`` is the reason that it is not copied any further, or that nobody knows how far it is.
+    """
+
+    topic: str
+    partition: int
+    position: int | None
+    source_end: int | None
+    behind: int | None
+    fault: str = ""
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        position, end, behind = map(number, (self.position, self.source_end, self.behind))
+        fault = f" ({self.fault})" if self.fault else ""
+        name = f"{self.topic}-{self.partition}"
+        return f"{name}: copied up to offset {position}, the source ends at {end}: {behind} behind{fault}"
+
+
+def number(count: int | None) -> str:
+    """A count for people."""
+    return "unknown" if count is None else str(count)
+
+
+def losses(
+    positions: Mapping[Partition, Position], source: SourceLogs | None, takes: Callable[[str], bool]
+) -> list[PartitionLoss]:
+    """The loss of each partition of the topics that are taken; ``source`` is None while it does not answer."""
+    known = {*positions, *(source.partitions if source else ())}
+    return [_loss(key, positions.get(key), source) for key in sorted(known) if takes(key[0])]
+
+
+def total(found: Iterable[PartitionLoss]) -> int | None:
+    """The offsets behind of all; None where those of one are unknown."""
+    counts = [each.behind for each in found]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _loss(key: Partition, held: Position | None, source: SourceLogs | None) -> PartitionLoss:
+    end = source.ends.get(key) if source else None
+    fault = source.unfit.get(key[0], "") if source else ""
+    if held is None:
+        start = source.starts.get(key) if source else None
+        behind = None if end is None or start is None else end - start
+        return PartitionLoss(*key, None, end, behind, fault)
+    fault = fault or held.stopped
+    if held.next_offset == UNKNOWN:
+        return PartitionLoss(*key, None, end, None, fault or "nobody knows how far it is copied")
+    if source and key[0] in source.ids and is_another(held.source_id, source.ids[key[0]]):
+        return PartitionLoss(*key, held.next_offset, None, None, f"source topic {key[0]} was deleted and made anew")
+    if end is not None and end < held.next_offset:
+        return PartitionLoss(*key, held.next_offset, end, None, "the source has lost records that were copied")
+    return PartitionLoss(*key, held.next_offset, end, None if end is None else end - held.next_offset, fault)

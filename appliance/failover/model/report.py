@@ -1,0 +1,60 @@
+"""The outcome of a command that changes states, in lines and as JSON."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+from appliance.failover.model.loss import PartitionLoss, number, total
+from appliance.link.model.copy_states import CopyState, StateRecord
+
+_LINES_MAX = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The states that a run has made, or with ``dry_run`` would make; and the topics that stay as they are.
+
+    ``losses`` are of each partition of the topics that are promoted. ``groups`` are those that are not where they are
+    at the source; None where nobody knows.
+    """
+
+    replicator: str
+    dry_run: bool = False
+    states: tuple[StateRecord, ...] = ()
+    kept: Mapping[str, CopyState] = field(default_factory=dict)
+    losses: tuple[PartitionLoss, ...] = ()
+    groups: tuple[str, ...] | None = ()
+
+    def lines(self) -> Iterator[str]:
+        """Say it to the operator."""
+        would = "would be " if self.dry_run else ""
+        for record in self.states:
+            yield f"{record.subject}: {would}{record.state}"
+        for topic, state in self.kept.items():
+            yield f"{topic or 'the link'}: stays {state}"
+        if not (self.states or self.kept):
+            yield "nothing is to be done"
+        if self.losses:
+            yield from self._losses()
+        if self.groups is None:
+            yield "groups: unknown, since the source does not answer: they are where their last sync has put them"
+        elif self.groups:
+            yield f"groups that are not where they are at the source: {', '.join(self.groups)}"
+
+    def _losses(self) -> Iterator[str]:
+        behind = [loss for loss in self.losses if loss.behind != 0]
+        yield f"records behind in {len(self.losses)} partitions: {number(total(self.losses))}"
+        yield from map(str, behind[:_LINES_MAX])
+        if len(behind) > _LINES_MAX:
+            yield f"... and {len(behind) - _LINES_MAX} partitions more: --json shows all"
+
+    def document(self) -> dict[str, object]:
+        """The JSON object; null is unknown."""
+        return {
+            "replicator": self.replicator,
+            "dry_run": self.dry_run,
+            "states": [{**asdict(record), "topic": record.topic or None} for record in self.states],
+            "kept": [{"topic": topic or None, "state": state} for topic, state in self.kept.items()],
+            "behind": total(self.losses),
+            "partitions": [asdict(loss) for loss in self.losses],
+            "groups_not_synced": None if self.groups is None else list(self.groups),
+        }

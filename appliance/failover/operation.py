@@ -1,0 +1,117 @@
+"""One run of an operator's command on a link: the topics that it is for, who gives it and why, and their consent."""
+
+import asyncio
+import getpass
+import os
+import re
+import socket
+import sys
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from appliance.errors import ApplianceError, SettingsError
+from appliance.failover.link_states import LinkStates, Subjects
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.model.copy_states import LINK, CopyState, StateRecord
+from appliance.link.model.naming import Naming
+from appliance.settings.values import Settings
+
+WAIT_SECONDS = 600.0
+"""Longest wait of a planned promotion for its copies, unless the operator says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds."""
+
+    topic: str = ""
+    why: str = ""
+    dry_run: bool = False
+    yes: bool = False
+    allow_loss: bool = False
+    wait: float = WAIT_SECONDS
+
+    def takes(self, topic: str) -> bool:
+        """True when the command is for this source topic."""
+        return not self.topic or re.fullmatch(self.topic, topic) is not None
+
+    def subjects(self, known: Collection[str]) -> Subjects:
+        """The topics of these that the command is for; None for all, and those to come.
+
+        Raises:
+            SettingsError: the regex is none, or fits nothing.
+        """
+        if not self.topic:
+            return None
+        try:
+            chosen = [topic for topic in sorted(known) if self.takes(topic)]
+        except re.error as error:
+            raise SettingsError([f"--topic {self.topic}: no regular expression: {error}"]) from error
+        if not chosen:
+            raise SettingsError([f"--topic {self.topic}: no topic of this link is called so"])
+        return chosen
+
+
+@dataclass(slots=True)
+class Operation:
+    """A command's run; ``tell`` shows the operator a line."""
+
+    settings: Settings
+    choice: Choice
+    source: KafkaCluster
+    destination: KafkaCluster
+    tell: Callable[[str], None]
+    naming: Naming = field(init=False)
+    link: LinkStates = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.naming = Naming.of(self.settings)
+        stamp = StateRecord(LINK, CopyState.ACTIVE, 0, operator(), self.choice.why, uuid.uuid4().hex)
+        timeout = self.settings.engine.transaction_timeout
+        self.link = LinkStates(self.destination, self.naming, timeout, stamp)
+
+    async def consent(self, question: str) -> None:
+        """Ask the operator, unless ``--yes`` was given.
+
+        Raises:
+            SettingsError: there is no terminal to ask at.
+            ApplianceError: the answer is no.
+        """
+        if self.choice.yes:
+            return
+        if not sys.stdin.isatty():
+            raise SettingsError([f"{question}: there is no terminal to ask at: give --yes, or --dry-run to see more"])
+        print(f"{question}: go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        if (await _line()).strip().lower() not in ("y", "yes"):
+            raise ApplianceError("nothing was changed")
+
+
+@asynccontextmanager
+async def operation(settings: Settings, choice: Choice, tell: Callable[[str], None]) -> AsyncIterator[Operation]:
+    """A run with both clusters, of which the source need not answer."""
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        yield Operation(settings, choice, source, destination, tell)
+
+
+def operator() -> str:
+    """The user and the host of this process; in a container the user may have no name."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+async def _line() -> str:
+    """A line from the terminal; a stop cuts it off, which it could not if a thread were waiting for it."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline()

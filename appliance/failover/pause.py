@@ -1,0 +1,27 @@
+"""Pausing copies, and letting them go on."""
+
+from appliance.failover.model.report import Report
+from appliance.failover.operation import Operation
+from appliance.failover.source_logs import try_source_logs
+from appliance.link.model.copy_states import LINK, CopyEvent, change
+
+
+async def set_paused(operation: Operation, event: CopyEvent) -> Report:
+    """Pause or resume the topics that the command is for. Killed anywhere, the same command again goes on.
+
+    Raises:
+        ApplianceError: as ``LinkStates.change``.
+    """
+    link, choice = operation.link, operation.choice
+    await link.read()
+    known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}
+    if choice.topic:
+        logs = await try_source_logs(operation.source, operation.destination, operation.naming)
+        known |= logs.ids.keys() if logs else set()
+    subjects = choice.subjects(known)
+    made = change(link.states, subjects, event, link.stamp)
+    if not choice.dry_run:
+        if made.records:
+            await operation.consent(f"{event.value} {', '.join(record.subject for record in made.records)}")
+        made = await link.change(subjects, event)
+    return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept)

@@ -1,0 +1,190 @@
+"""Promotions: copies become topics of their own. ``failover`` needs no source; ``promote`` needs it, and loses nothing.
+
+Both fence every lane with ``failing over``, settle what there is to settle, and then say ``promoted``. Killed anywhere
+the same command again goes on from there.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from appliance.errors import ApplianceError, LinkRefused
+from appliance.failover.last_sync import last_sync
+from appliance.failover.link_states import Subjects
+from appliance.failover.model.loss import PartitionLoss, SourceLogs, losses, number, total
+from appliance.failover.model.report import Report
+from appliance.failover.operation import Operation
+from appliance.failover.source_logs import source_logs, try_source_logs
+from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, change, effective
+
+_PAUSE = 0.5
+_SAY_AGAIN = 10
+"""Looks between two lines of progress."""
+
+_NAMED = 10
+"""Partitions that an error names."""
+
+
+async def failover(operation: Operation) -> Report:
+    """Promote the copies, whether the source answers or not.
+
+    Raises:
+        ApplianceError: as ``LinkStates.change``.
+    """
+    link, choice = operation.link, operation.choice
+    await link.read()
+    logs = await _logs_if_told(operation)
+    subjects = _subjects(operation, logs)
+    planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
+    if choice.dry_run:
+        return _report(operation, planned, logs, ())
+    if planned.records:
+        behind = number(total(_losses(operation, logs)))
+        await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
+    await link.change(subjects, CopyEvent.FAIL_OVER)
+    logs = await _logs_if_told(operation)
+    groups = await last_sync(operation, logs is not None)
+    return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
+
+
+async def promote(operation: Operation) -> Report:
+    """Promote the copies once they hold all that the source has; a source that still takes writes is refused.
+
+    Raises:
+        LinkRefused: a partition cannot be copied to its end, is not in time, or the source still takes writes.
+        ApplianceError: the source does not answer; or as ``LinkStates.change``.
+    """
+    link, choice = operation.link, operation.choice
+    await link.read()
+    logs = await _logs(operation)
+    subjects = _subjects(operation, logs)
+    planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
+    _require_not_paused(operation, logs)
+    if choice.dry_run:
+        return _report(operation, planned, logs, ())
+    if planned.records:
+        await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
+        await _until_copied(operation)
+    await link.change(subjects, CopyEvent.FAIL_OVER)
+    try:
+        logs = await _logs(operation)
+        _require_nothing_behind(operation, logs)
+    except ApplianceError:
+        await link.change(_failing_over(operation, subjects), CopyEvent.GIVEN_UP)
+        raise
+    groups = await last_sync(operation)
+    return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
+
+
+async def _promoted(
+    operation: Operation,
+    subjects: Subjects,
+    kept: StateChange,
+    logs: SourceLogs | None,
+    groups: tuple[str, ...] | None,
+) -> Report:
+    """Say of all that has settled that it is promoted."""
+    chosen = _failing_over(operation, subjects)
+    if not chosen:
+        return _report(operation, kept, logs, ())
+    made = await operation.link.change(chosen, CopyEvent.PROMOTED)
+    return _report(operation, replace(kept, records=made.records), logs, groups)
+
+
+def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
+    states = operation.link.states
+    known = {LINK, *states} if subjects is None else subjects
+    return [subject for subject in sorted(known) if effective(states, subject) is CopyState.FAILING_OVER]
+
+
+def _report(operation: Operation, made: StateChange, logs: SourceLogs | None, groups: tuple[str, ...] | None) -> Report:
+    choice = operation.choice
+    found = tuple(_losses(operation, logs))
+    return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept, found, groups)
+
+
+def _subjects(operation: Operation, logs: SourceLogs | None) -> Subjects:
+    states = operation.link.states
+    known = {topic for topic, _ in operation.link.positions} | states.keys() | (logs.ids.keys() if logs else set())
+    return operation.choice.subjects(known - {LINK})
+
+
+def _losses(operation: Operation, logs: SourceLogs | None) -> list[PartitionLoss]:
+    """The losses in the topics that the command is for; one that fails back has none."""
+    states = operation.link.states
+
+    def takes(topic: str) -> bool:
+        return operation.choice.takes(topic) and effective(states, topic) is not CopyState.FAILING_BACK
+
+    return losses(operation.link.positions, logs, takes)
+
+
+async def _logs(operation: Operation) -> SourceLogs:
+    return await source_logs(operation.source, operation.destination, operation.naming)
+
+
+async def _logs_if_told(operation: Operation) -> SourceLogs | None:
+    return await try_source_logs(operation.source, operation.destination, operation.naming)
+
+
+def _names(planned: StateChange) -> str:
+    return ", ".join(record.subject for record in planned.records)
+
+
+def _require_not_paused(operation: Operation, logs: SourceLogs) -> None:
+    """Refuse topics that nothing is copied of: their copies would never hold all."""
+    states, takes = operation.link.states, operation.choice.takes
+    paused = [name for name in sorted(logs.ids) if takes(name) and effective(states, name) is CopyState.PAUSED]
+    if paused:
+        raise LinkRefused(f"{', '.join(paused[:_NAMED])}: paused, so never copied to the end: `appliance resume` first")
+
+
+async def _until_copied(operation: Operation) -> None:
+    """Wait until nothing is behind in the topics that are copied now.
+
+    Raises:
+        LinkRefused: a partition cannot be copied to its end, or is not in time; unless losses are allowed.
+    """
+    loop, choice, looks = asyncio.get_running_loop(), operation.choice, 0
+    deadline = loop.time() + choice.wait
+    while behind := await _behind(operation):
+        if loop.time() >= deadline:
+            if choice.allow_loss:
+                return
+            raise LinkRefused(f"not copied within {choice.wait:g} s: {_some(behind)}; or promote with --allow-loss")
+        if looks % _SAY_AGAIN == 0:
+            operation.tell(f"waiting for {len(behind)} partitions, records behind: {number(total(behind))}")
+        looks += 1
+        await asyncio.sleep(_PAUSE)
+
+
+async def _behind(operation: Operation) -> list[PartitionLoss]:
+    """The partitions that are being copied and are not at their ends.
+
+    Raises:
+        LinkRefused: some cannot be copied to their ends; unless losses are allowed.
+    """
+    await operation.link.read()
+    states = operation.link.states
+    found = _losses(operation, await _logs(operation))
+    active = [loss for loss in found if effective(states, loss.topic) is CopyState.ACTIVE]
+    faults = [loss for loss in active if loss.fault]
+    if faults and not operation.choice.allow_loss:
+        raise LinkRefused(f"cannot be copied to the end: {_some(faults)}; mend it, or promote with --allow-loss")
+    return [loss for loss in active if loss.behind != 0 and not loss.fault]
+
+
+def _require_nothing_behind(operation: Operation, logs: SourceLogs) -> None:
+    states = operation.link.states
+    found = [loss for loss in _losses(operation, logs) if effective(states, loss.topic) is CopyState.FAILING_OVER]
+    behind = [loss for loss in found if loss.behind != 0]
+    if behind and not operation.choice.allow_loss:
+        raise LinkRefused(
+            f"the source still takes writes: stop the producers, or promote with --allow-loss: {_some(behind)}; "
+            "copying goes on"
+        )
+
+
+def _some(found: Sequence[PartitionLoss]) -> str:
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return "; ".join(map(str, found[:_NAMED])) + more

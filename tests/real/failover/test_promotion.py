@@ -1,0 +1,252 @@
+"""Promotions between two real clusters: what they lose is a number, and what was killed goes on."""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator
+
+import pytest
+from confluent_kafka import Producer
+
+from appliance.errors import ApplianceError, LinkRefused, SettingsError
+from appliance.failover.link_states import LinkStates
+from appliance.failover.model.report import Report
+from appliance.failover.operation import Choice, Operation, operation
+from appliance.failover.pause import set_paused
+from appliance.failover.promotion import failover, promote
+from appliance.link.model.copy_states import CopyEvent, CopyState, effective
+from tests.support.engine import LANES, Engine, Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+YES = Choice(yes=True)
+
+
+def unheard(_: str) -> None:
+    """Ignore a line of output."""
+
+
+@contextlib.asynccontextmanager
+async def command(pair: Pair, choice: Choice = YES, **variables: str) -> AsyncIterator[Operation]:
+    async with operation(pair.settings(**variables), choice, unheard) as running:
+        yield running
+
+
+async def failed_over(pair: Pair, choice: Choice = YES, **variables: str) -> Report:
+    async with command(pair, choice, **variables) as running:
+        return await failover(running)
+
+
+async def promoted(pair: Pair, choice: Choice = YES, **variables: str) -> Report:
+    async with command(pair, choice, **variables) as running:
+        return await promote(running)
+
+
+async def everywhere(pair: Pair, topic: str) -> set[CopyState]:
+    """The states of a topic's copy by the lanes' checkpoints."""
+    async with command(pair) as running:
+        await running.link.read()
+        return {effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints}
+
+
+@contextlib.asynccontextmanager
+async def copying(engine: Engine) -> AsyncIterator[None]:
+    """Lanes that run meanwhile."""
+    stopping = asyncio.Event()
+    running = [asyncio.create_task(runner.run(stopping), name="runner") for runner in engine.runners]
+    try:
+        yield
+    finally:
+        stopping.set()
+        for runner in engine.runners:
+            runner.ready.set()
+        await asyncio.gather(*running)
+
+
+NOWHERE = "127.0.0.1:1"
+"""Where no broker listens: a source that is dead."""
+
+
+async def test_a_failover_needs_no_source_and_calls_unknown_what_nobody_knows(pair: Pair) -> None:
+    topic = pair.topic("dead", 2)
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+    report = await failed_over(pair, SOURCE_BROKER_SERVERS=NOWHERE)
+    assert [record.state for record in report.states] == [CopyState.PROMOTED]
+    assert {(loss.partition, loss.position, loss.source_end, loss.behind) for loss in report.losses} == {
+        (0, 10, None, None),
+        (1, 0, None, None),
+    }
+    assert report.document()["behind"] is None
+    assert report.groups == ()
+    assert "records behind in 2 partitions: unknown" in list(report.lines())
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+
+
+async def test_a_failover_says_by_number_what_the_source_had_more(pair: Pair) -> None:
+    topic, other = pair.topic("lost", 2), pair.topic("kept")
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+        produce(pair.producer(), topic, 7, 1)
+        produce(pair.producer(), other, 3)
+        report = await failed_over(pair, Choice(topic=r"lost-.*", yes=True, why="the source is on fire"))
+    assert {
+        (f"{loss.topic}-{loss.partition}", loss.position, loss.source_end, loss.behind) for loss in report.losses
+    } == {
+        (f"{topic}-0", 10, 10, 0),
+        (f"{topic}-1", 0, 7, 7),
+    }
+    assert report.document()["behind"] == 7
+    assert [(record.topic, record.why) for record in report.states] == [(topic, "the source is on fire")]
+    assert await everywhere(pair, other) == {CopyState.ACTIVE}
+    again = await failed_over(pair, Choice(topic=r"lost-.*", yes=True))
+    assert (again.states, again.kept) == ((), {topic: CopyState.PROMOTED})
+
+
+async def test_a_promotion_waits_for_the_copies_and_loses_nothing(pair: Pair) -> None:
+    topic = pair.topic("planned", 4)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        for partition in range(4):
+            produce(pair.producer(), topic, 500, partition)
+        async with copying(engine):
+            report = await promoted(pair)
+    assert report.document()["behind"] == 0
+    assert len(report.losses) == 4
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+    assert [len(rows) for rows in await asyncio.to_thread(pair.compare, topic, 4)] == [500] * 4
+
+
+async def test_a_promotion_is_refused_while_the_source_takes_writes_and_copying_goes_on(pair: Pair) -> None:
+    topic = pair.topic("written", 2)
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+        async with copying(engine), command(pair) as running:
+            change = running.link.change
+
+            async def written_to_meanwhile(subjects: object, event: CopyEvent) -> object:
+                if event is CopyEvent.FAIL_OVER:
+                    produce(pair.producer(), topic, 5)
+                return await change(subjects, event)  # type: ignore[arg-type]
+
+            object.__setattr__(running, "link", _Changed(running.link, written_to_meanwhile))
+            with pytest.raises(LinkRefused, match=f"still takes writes.*{topic}-0: copied up to offset 10.*5 behind"):
+                await promote(running)
+            assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+            async with asyncio.timeout(PATIENCE):
+                await engine.until_copied(topic, 15)
+        await engine.copy_all()
+    await asyncio.to_thread(pair.compare, topic, 2)
+
+
+class _Changed:
+    """States whose changes pass through a function of the test's."""
+
+    def __init__(self, link: LinkStates, change: object) -> None:
+        self._link, self.change = link, change
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._link, name)
+
+
+async def test_a_promotion_names_what_it_cannot_wait_for(pair: Pair) -> None:
+    topic = pair.topic("never", 1)
+    pair.make_copy(topic, 1)
+    produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.until_all_stopped(topic, 1)
+        with pytest.raises(LinkRefused, match=f"cannot be copied to the end: {topic}-0.*no position says how far"):
+            await promoted(pair)
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+        report = await promoted(pair, Choice(yes=True, allow_loss=True))
+    assert report.document()["behind"] is None
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+
+
+async def test_a_promotion_of_what_is_not_copied_in_time_is_refused(pair: Pair) -> None:
+    topic = pair.topic("late")
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        produce(pair.producer(), topic, 10)
+        with pytest.raises(LinkRefused, match=f"not copied within 1 s: {topic}-0: .*: 10 behind"):
+            await promoted(pair, Choice(yes=True, wait=1))
+    assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+
+
+class Killed(Exception):
+    """Stands for a kill -9."""
+
+
+@pytest.mark.parametrize("work", [failover, promote])
+async def test_a_promotion_that_is_killed_after_any_lane_is_finished_by_the_same_command(
+    pair: Pair, work: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [pair.topic(f"killed-{at}", 2) for at in range(1, 2 * LANES + 1)]
+    async with pair.engine() as engine:
+        for topic in topics:
+            produce(pair.producer(), topic, 5)
+        await engine.copy_all()
+    write = LinkStates._write
+    for at, topic in enumerate(topics, 1):
+        choice, left = Choice(topic=topic, yes=True), at
+
+        async def counted(self: LinkStates, *arguments: object) -> None:
+            nonlocal left
+            await write(self, *arguments)  # type: ignore[arg-type]
+            left -= 1
+            if not left:
+                raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LinkStates, "_write", counted)
+            async with command(pair, choice) as running:
+                with pytest.raises(Killed):
+                    await work(running)  # type: ignore[operator]
+        async with command(pair, choice) as running:
+            report = await work(running)  # type: ignore[operator]
+        assert {loss.behind for loss in report.losses} == {0}
+        assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+
+
+async def test_without_a_terminal_nothing_is_changed_unasked(pair: Pair) -> None:
+    topic = pair.topic("asked")
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    for work in (failover, promote, functools.partial(set_paused, event=CopyEvent.PAUSE)):
+        async with command(pair, Choice()) as running:
+            with pytest.raises(SettingsError, match="give --yes"):
+                await work(running)
+        async with command(pair, Choice(dry_run=True)) as running:
+            report = await work(running)
+        assert report.dry_run
+        assert report.states
+    assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+    with pytest.raises(SettingsError, match="no topic of this link is called so"):
+        await failed_over(pair, Choice(topic="nothing", yes=True))
+
+
+async def test_a_promotion_of_what_is_paused_is_refused(pair: Pair) -> None:
+    topic = pair.topic("resting")
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    async with command(pair) as running:
+        await set_paused(running, CopyEvent.PAUSE)
+    with pytest.raises(LinkRefused, match=f"{topic}: paused"):
+        await promoted(pair)
+    assert [record.state for record in (await failed_over(pair)).states] == [CopyState.PROMOTED]
+
+
+async def test_a_promotion_needs_the_source(pair: Pair) -> None:
+    topic = pair.topic("gone")
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    with pytest.raises(ApplianceError):
+        await promoted(pair, SOURCE_BROKER_SERVERS=NOWHERE)
+    assert await everywhere(pair, topic) == {CopyState.ACTIVE}

@@ -1,0 +1,64 @@
+import uuid
+from dataclasses import replace
+
+from appliance.failover.model.loss import SourceLogs, losses, total
+from appliance.failover.model.report import Report
+from appliance.link.model.copy_states import LINK, CopyState, StateRecord
+from appliance.link.model.position import UNKNOWN, Position
+
+KEY = ("orders", 0)
+POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 100)
+SOURCE = SourceLogs({"orders": uuid.UUID(int=1)}, {KEY: 40}, {KEY: 130}, (KEY,))
+
+
+def takes(_: str) -> bool:
+    return True
+
+
+def test_the_loss_is_what_the_source_has_past_the_position() -> None:
+    (loss,) = losses({KEY: POSITION}, SOURCE, takes)
+    assert (loss.position, loss.source_end, loss.behind, loss.fault) == (100, 130, 30, "")
+
+
+def test_of_a_partition_that_was_never_copied_all_is_lost_that_the_source_holds() -> None:
+    (loss,) = losses({}, SOURCE, takes)
+    assert (loss.position, loss.behind) == (None, 90)
+
+
+def test_what_nobody_tells_is_unknown() -> None:
+    silent = losses({KEY: POSITION}, None, takes)
+    half = losses({KEY: POSITION, ("orders", 1): POSITION}, SOURCE, takes)
+    assert [loss.behind for loss in silent] == [None]
+    assert [loss.behind for loss in half] == [30, None]
+    assert total(silent) is None
+    assert total(half) is None
+    assert total(losses({KEY: POSITION}, SOURCE, takes)) == 30
+
+
+def test_a_position_that_says_nothing_of_this_log_gives_no_number() -> None:
+    for held in (replace(POSITION, next_offset=UNKNOWN), replace(POSITION, source_id=uuid.UUID(int=9))):
+        (loss,) = losses({KEY: held}, SOURCE, takes)
+        assert loss.behind is None
+        assert loss.fault
+    (loss,) = losses({KEY: replace(POSITION, next_offset=200)}, SOURCE, takes)
+    assert (loss.behind, loss.fault) == (None, "the source has lost records that were copied")
+
+
+def test_a_partition_that_has_stopped_has_a_number_and_a_fault() -> None:
+    (loss,) = losses({KEY: POSITION.stop("too large", 1)}, SOURCE, takes)
+    assert (loss.behind, loss.fault) == (30, "too large")
+    assert str(loss) == "orders-0: copied up to offset 100, the source ends at 130: 30 behind (too large)"
+
+
+def test_a_report_names_the_numbers_and_never_calls_unknown_0() -> None:
+    state = StateRecord(LINK, CopyState.PROMOTED, 1, "me@host")
+    known = Report("replicator-orange", False, (state,), {}, tuple(losses({KEY: POSITION}, SOURCE, takes)), ())
+    assert list(known.lines())[:2] == ["the link: promoted", "records behind in 1 partitions: 30"]
+    unknown = Report("replicator-orange", False, (state,), {}, tuple(losses({KEY: POSITION}, None, takes)), None)
+    assert "records behind in 1 partitions: unknown" in list(unknown.lines())
+    assert unknown.document()["behind"] is None
+    assert unknown.document()["groups_not_synced"] is None
+
+
+def test_a_report_of_nothing_says_so() -> None:
+    assert list(Report("replicator-orange").lines()) == ["nothing is to be done"]
