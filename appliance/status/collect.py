@@ -119,7 +119,9 @@ class DestinationFactsCollector:
         topic = PositionsTopic(self._name, await self._policy(), self._tail.checkpoints) if owners else None
         held = {lane: name for (_, lane), name in holding.items()}
         heartbeat = await newest_heartbeat(self._cluster, metadata, self._heartbeats)
-        return DestinationFacts(metadata, topic, dict(self._registry.claims), positions, gaps, owners, held, heartbeat)
+        states = dict(self._tail.checkpoints[0].states) if owners else {}
+        claims = dict(self._registry.claims)
+        return DestinationFacts(metadata, topic, claims, positions, gaps, owners, held, heartbeat, states)
 
     async def _policy(self) -> str:
         """The cleanup policy of the positions topic; empty when the cluster does not say."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.model.checkpoint import start_offset
 from appliance.link.model.claims import Claim, belongs_to_another
+from appliance.link.model.copy_states import States, effective
 from appliance.link.model.link_check import link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
@@ -43,7 +44,7 @@ class _Composer:
     now: int
 
     def snapshot(self) -> Snapshot:
-        before = self.previous
+        before, states = self.previous, self._states()
         return Snapshot(
             replicator=self.settings.replicator,
             at=self.now,
@@ -57,7 +58,12 @@ class _Composer:
             max_bytes_per_second=self.settings.engine.max_bytes_per_second,
             previous_secret=bool(self.settings.tunnel.previous_secret),
             heartbeat=self.destination.now.heartbeat if self.destination.now else None,
+            states=tuple(states[topic] for topic in sorted(states)),
         )
+
+    def _states(self) -> States:
+        """The states of copies as they were seen last: a cluster that does not answer now changes none."""
+        return self.destination.facts.states if self.destination.facts else {}
 
     def _link_fault(self) -> str:
         """The reason why the link must not go on, as far as both clusters show it now."""
@@ -106,6 +112,7 @@ class _Composer:
                 stopped=self._fault(unfit.get(name, ""), known.stopped if known else None),
                 partitions=tuple(self._partition((name, n), is_active, statuses.get(n)) for n in numbers),
                 left_out=self._left_out(naming.destination(name)),
+                state=effective(self._states(), name),
             )
 
     def _active(self, naming: Naming) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.messages import problems, remarks, utc
 from appliance.status.model.snapshot import (
@@ -32,6 +33,7 @@ def document(snapshot: Snapshot) -> Json:
         "destination": _cluster(snapshot.destination),
         "max_bytes_per_second": snapshot.max_bytes_per_second,
         "heartbeat": _heartbeat(snapshot.heartbeat) if snapshot.heartbeat else None,
+        "states": [_state(record) for record in snapshot.states],
         "lanes": [_lane(lane) for lane in snapshot.lanes],
         "topics": [_topic(topic) for topic in snapshot.topics],
         "groups_unknown": _fault(snapshot.groups_unknown),
@@ -45,6 +47,12 @@ def _cluster(cluster: ClusterStatus) -> Json:
 
 def _heartbeat(heartbeat: Heartbeat) -> Json:
     return {"at": utc(heartbeat.at), "way_ms": heartbeat.way}
+
+
+def _state(record: StateRecord) -> Json:
+    """A state; null as its topic stands for the link."""
+    of = {"topic": record.topic or None, "state": record.state, "since": utc(record.since)}
+    return {**of, "by": record.by, "why": record.why or None}
 
 
 def _fault(fault: Fault | None) -> Json | None:
@@ -65,6 +73,7 @@ def _topic(topic: TopicStatus) -> Json:
         "topic": topic.name,
         "copy": topic.copy,
         "active": topic.active,
+        "state": topic.state,
         "stopped": _fault(topic.stopped),
         "copied": topic.copied,
         "rate": topic.rate,

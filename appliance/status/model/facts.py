@@ -9,6 +9,7 @@ from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.claims import Claim, Copy
+from appliance.link.model.copy_states import States
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.position import Position
@@ -48,7 +49,8 @@ class DestinationFacts:
     """The destination's facts; ``owners`` and ``holding`` are by lane, and there are no owners before the first lane.
 
     ``topic`` is the positions topic, None as long as there is none; ``claims`` names the link of each copy.
-    ``heartbeat`` is the newest that came from the source, None where the link writes none.
+    ``heartbeat`` is the newest that came from the source, None where the link writes none. ``states`` are those of the
+    link and of topics, as the first lane has them.
     """
 
     metadata: Metadata
@@ -59,6 +61,7 @@ class DestinationFacts:
     owners: tuple[Owner | None, ...] = ()
     holding: Mapping[int, OpenTransaction] = field(default_factory=dict)
     heartbeat: Heartbeat | None = None
+    states: States = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

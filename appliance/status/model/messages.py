@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from appliance.failover.model.group_messages import told
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
+from appliance.link.model.copy_states import CopyState
 from appliance.status.model.snapshot import (
     BlockingTransaction,
     ClusterStatus,
@@ -48,6 +49,10 @@ def _problems(snapshot: Snapshot) -> Iterator[str]:
 def _remarks(snapshot: Snapshot) -> Iterator[str]:
     if snapshot.previous_secret:
         yield "SHARED_SECRET_PREVIOUS is set: remove it as soon as the source VM has the new SHARED_SECRET"
+    for record in snapshot.states:
+        if record.state is not CopyState.ACTIVE:
+            why = f": {record.why}" if record.why else ""
+            yield f"{record.subject}: {record.state} since {utc(record.since)} by {record.by}{why}"
     for lane in snapshot.lanes:
         if lane.held:
             yield f"lane {lane.lane}: its positions wait for {transaction_name(lane.held)}"

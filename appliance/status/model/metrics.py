@@ -104,6 +104,14 @@ def _of_topics(snapshot: Snapshot) -> Iterator[Metric]:
     for topic in snapshot.topics if known else ():
         family.add_metric((topic.name,), topic.stopped is not None)
     yield family
+    states = GaugeMetricFamily(
+        f"{_PREFIX}topic_state",
+        "1 for the state that operators have given to the topic's copy.",
+        labels=("topic", "state"),
+    )
+    for topic in [] if snapshot.destination.unknown else snapshot.topics:
+        states.add_metric((topic.name, topic.state), 1)
+    yield states
 
 
 def _of_lanes(snapshot: Snapshot) -> Iterator[Metric]:

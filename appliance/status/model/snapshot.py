@@ -8,6 +8,7 @@ from typing import TypeVar
 from appliance.failover.model.group_plan import GroupPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.settings.values import Side
 
@@ -15,18 +16,22 @@ _Number = TypeVar("_Number", int, float)
 
 
 class LinkState(enum.StrEnum):
-    """The state of a link; of several that fit, the first of these."""
+    """The state of a link; of several that fit, the first of these.
+
+    It is inactive when operators have paused or promoted every topic: then nothing is copied, as was asked for.
+    """
 
     UNKNOWN = "unknown"
     NEVER_RUN = "never run"
     STOPPED = "stopped"
+    INACTIVE = "inactive"
     COPYING = "copying"
     COPIED = "copied"
 
     @property
     def well(self) -> bool:
         """True when no operator is needed."""
-        return self in (LinkState.COPYING, LinkState.COPIED)
+        return self in (LinkState.INACTIVE, LinkState.COPYING, LinkState.COPIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,8 @@ class PartitionStatus:
 @dataclass(frozen=True, slots=True)
 class TopicStatus:
     """One source topic; ``active`` while it exists and its name matches. ``stopped`` is why none of it can be copied as
-    things are; ``left_out`` are the settings that its copy has to do without.
+    things are; ``left_out`` are the settings that its copy has to do without. ``state`` is the one that operators have
+    given to the copy.
     """
 
     name: str
@@ -87,6 +93,7 @@ class TopicStatus:
     stopped: Fault | None
     partitions: tuple[PartitionStatus, ...]
     left_out: tuple[str, ...] = ()
+    state: CopyState = CopyState.ACTIVE
 
     @property
     def copied(self) -> int | None:
@@ -137,6 +144,7 @@ class Snapshot:
     ``groups`` are those whose offsets follow, as they were seen last; ``groups_unknown`` says why that is not now.
     ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does. ``previous_secret`` is true as long
     as SHARED_SECRET_PREVIOUS is set. ``heartbeat`` is the newest that came from the source, where the link writes some.
+    ``states`` are those that operators have given to the link, or to topics.
     """
 
     replicator: str
@@ -151,6 +159,7 @@ class Snapshot:
     groups: tuple[GroupPlan, ...] = ()
     groups_unknown: Fault | None = None
     heartbeat: Heartbeat | None = None
+    states: tuple[StateRecord, ...] = ()
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:
@@ -166,9 +175,12 @@ class Snapshot:
             return LinkState.STOPPED
         if not any(lane.owner for lane in self.lanes):
             return LinkState.NEVER_RUN
-        if any(topic.stopped for topic in self.topics) or any(p.stopped for p in self.partitions):
+        growing = [topic for topic in self.topics if topic.state is CopyState.ACTIVE]
+        if any(topic.stopped or any(p.stopped for p in topic.partitions) for topic in growing):
             return LinkState.STOPPED
-        if any(p.lag_records != 0 for topic in self.topics if topic.active for p in topic.partitions):
+        if self.topics and not growing:
+            return LinkState.INACTIVE
+        if any(p.lag_records != 0 for topic in growing if topic.active for p in topic.partitions):
             return LinkState.COPYING
         return LinkState.COPIED
 

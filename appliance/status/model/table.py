@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from appliance.failover.model.group_plan import GroupPlan, GroupState
+from appliance.link.model.copy_states import CopyState
 from appliance.status.model.messages import cluster_name, is_behind, problems, remarks, utc
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot, TopicStatus
 
@@ -98,6 +99,8 @@ def topic_state(topic: TopicStatus) -> str:
         return "not copied"
     if not topic.active:
         return "no longer copied"
+    if topic.state is not CopyState.ACTIVE:
+        return topic.state
     counts = {
         _UNKNOWN: sum(p.unknown is not None for p in topic.partitions),
         LinkState.STOPPED: sum(p.stopped is not None for p in topic.partitions),
