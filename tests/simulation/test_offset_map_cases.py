@@ -113,3 +113,27 @@ def test_case_103_a_damaged_segment_makes_only_its_own_partition_unknown(
 
 def damaged(_: object) -> None:
     raise PeerError("version 2")
+
+
+def test_case_114_segments_whose_copies_retention_has_taken_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    # They stayed for ever, and were read by everybody who translates.
+    monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 1)
+    monkeypatch.setattr("appliance.replicator.write.map_cleaner._EVERY", 30.0)
+    monkeypatch.setattr("appliance.replicator.write.lane._DROPPED_A_COMMIT", 4)
+    link = two_lanes()
+    (topic,) = link.source.topics
+    copy = link.destination.topics[link.naming.destination(topic)].logs[0]
+    maps = OffsetMaps(link.at_destination, link.naming)
+    link.run(maps.refresh())
+    before = [maps.translate((topic, 0), offset) for offset in range(21)]
+    count, start = len(maps._logs[0].segments((topic, 0))), before[12].offset
+    assert start is not None
+    copy.delete_before(start)
+    link.go_on(120)
+    maps = OffsetMaps(link.at_destination, link.naming)
+    link.run(maps.refresh())
+    kept = maps._logs[0].segments((topic, 0))
+    assert 0 < len(kept) <= count - 10
+    assert all(segment.stretch.copy_to > start for segment in kept)
+    assert [maps.translate((topic, 0), offset) for offset in range(12, 21)] == before[12:]
+    assert maps.translate((topic, 1), 0).offset is not None

@@ -119,6 +119,20 @@ def segment_key(record: Record) -> SegmentKey:
         raise _something_else(record, error) from error
 
 
+def decode_bounds(record: Record) -> tuple[SegmentKey, int | None]:
+    """The key of a segment, and the offset at which its copies end; None by a tombstone.
+
+    Raises:
+        PeerError: as above.
+    """
+    of = segment_key(record)
+    _, value_bytes = key_and_value(record.body)
+    try:
+        return of, None if value_bytes is None else int(json.loads(value_bytes)["copy"][1])
+    except (ValueError, LookupError, TypeError) as error:
+        raise _something_else(record, error) from error
+
+
 def _something_else(record: Record, error: Exception) -> PeerError:
     return PeerError(f"the map of offsets holds something else at offset {record.offset}: {error!r}")
 

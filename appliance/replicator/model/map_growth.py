@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from appliance.errors import BatchCorrupt
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.offset_map import Segment
+from appliance.link.model.offset_records import SegmentKey
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -125,6 +126,11 @@ class MapGrowth:
             segments += self._settled(partition, position, tail)
             position = replace(position, tail=OffsetTail.begin(tail.source_to, tail.copy_to))
         return segments, position
+
+    @property
+    def growing(self) -> set[SegmentKey]:
+        """The segments that may be written again, grown."""
+        return {(partition, segment.stretch.copy_from) for partition, segment in self._newest.items()}
 
     def committed(self, grown: Grown) -> None:
         """The transaction is committed."""

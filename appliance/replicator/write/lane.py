@@ -7,6 +7,7 @@ a new epoch, which aborts what was open, fences what was delayed, and then reads
 """
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -24,14 +25,18 @@ from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Mark,
 from appliance.link.model.checkpoint_records import encode_gap, encode_mark, encode_owner, encode_position
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
-from appliance.link.model.offset_records import encode_segment
+from appliance.link.model.offset_records import encode_dropped, encode_segment
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
 from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
+from appliance.replicator.model.map_cleaning import KnownSegments
 from appliance.replicator.model.map_growth import Grown, MapGrowth, copied_tail, read_tail
 
 log = logging.getLogger("appliance.replicator")
+
+_DROPPED_A_COMMIT = 500
+"""Segments that are dropped in one transaction."""
 
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
@@ -191,6 +196,29 @@ class Lane:
         """
         records = [encode_segment(partition, segment, _now()) for partition, segment in segments]
         await self._write((), lambda _: {self._offsets: records})
+
+    @property
+    def offsets(self) -> Partition:
+        """The lane's partition of the topic of the maps of offsets."""
+        return self._offsets
+
+    async def drop_segments(self, known: KnownSegments, starts: Mapping[Partition, int]) -> int:
+        """Drop segments that lie below where the copies start, as many as fit one transaction; how many.
+
+        Raises:
+            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+        """
+        if not self._keeps_offsets():
+            return 0
+        keys = list(itertools.islice(known.below(starts, self._maps.growing), _DROPPED_A_COMMIT))
+        records = [encode_dropped(key, _now()) for key in keys]
+        try:
+            if records:
+                await self._write((), lambda _: {self._offsets: records})
+        except ApplianceError:
+            self._do_without_segments()
+            raise
+        return len(keys)
 
     async def commit(
         self,

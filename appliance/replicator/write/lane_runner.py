@@ -19,6 +19,7 @@ from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.copy_watch import CopyWatch
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_partitions import LanePartitions
+from appliance.replicator.write.map_cleaner import MapCleaner
 from appliance.settings.values import EngineSettings, OnGap
 
 _BACKOFF_MAX = 5.0
@@ -54,6 +55,7 @@ class LaneRunner:
     _problems: ProblemLog = field(init=False)
     _partitions: LanePartitions = field(init=False)
     _watch: CopyWatch = field(init=False)
+    _cleaner: MapCleaner = field(init=False)
 
     def __post_init__(self) -> None:
         self._size = TransactionSize(self.engine.commit_bytes, self.engine.transaction_timeout)
@@ -62,6 +64,7 @@ class LaneRunner:
         clusters = self.source, self.destination
         self._partitions = LanePartitions(self.lane, *clusters, self.reader, self.ready, self._problems, records_gaps)
         self._watch = CopyWatch(self._partitions)
+        self._cleaner = MapCleaner(self.lane, self.destination)
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
@@ -107,6 +110,7 @@ class LaneRunner:
                 await self._watch.look_for_room()
                 if self._is_cold():
                     continue
+                await self._cleaner.step(self.replicas)
                 await self._transact(stopping)
                 self._failures = 0
             except CopyRefused as error:
