@@ -12,7 +12,20 @@ from rich.console import Console
 from appliance.errors import ApplianceError
 from appliance.runtime import log
 from appliance.settings.values import LogFormat, LogSettings
-from bench.cases import backlog, batches, groups, latency, recovery, replicate, spark, start, topics, tunnel, wan
+from bench.cases import (
+    backlog,
+    batches,
+    groups,
+    latency,
+    offsets,
+    recovery,
+    replicate,
+    spark,
+    start,
+    topics,
+    tunnel,
+    wan,
+)
 from bench.lib import plot
 from bench.lib.row import Row, as_json, as_table
 from bench.lib.setup import setup
@@ -26,6 +39,7 @@ _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run
     "batches": ("processor time of raw and rebuilt batches, without a broker", batches.add_arguments, batches.run),
     "groups": ("delay of the offsets of many groups", groups.add_arguments, groups.run),
     "latency": ("latency from producer to consumer, beside MirrorMaker 2", latency.add_arguments, latency.run),
+    "offsets": ("exactness of the offsets of groups, beside MirrorMaker 2", offsets.add_arguments, offsets.run),
     "recovery": ("time to recover from SIGKILL", recovery.add_arguments, recovery.run),
     "plot": ("one picture of several results of --json", plot.add_arguments, plot.run),
     "spark": ("rate of 1, 2 and 4 Spark tasks, and of a Spark cluster", spark.add_arguments, spark.run),

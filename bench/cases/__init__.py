@@ -2,7 +2,7 @@
 
 - ``replicate``, ``backlog``, ``topics``, ``wan``, ``spark``: copies of one topic, of gigabytes, of many topics,
   over a long line, with more tasks.
-- ``groups``: the offsets of many groups.
+- ``groups``, ``offsets``: the offsets of many groups, and their exactness.
 - ``latency``, ``recovery``, ``start``: times: of a record, after a kill, of a lane's start.
 - ``batches``, ``tunnel``: the batches' path without brokers, and the tunnel.
 """

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.group_offsets import Commit, Commits, commit_offsets, fetch_offsets
-from appliance.kafka.client.groups import Group, find_coordinators
+from appliance.kafka.client.groups import Group
 from appliance.settings.values import Side
 from bench.lib.clusters import Pair, kafka_cluster, plain_pair
 from bench.lib.filling import Load
 from bench.lib.footprint import Footprint, footprint
+from bench.lib.group_commits import coordinated, group_names
 from bench.lib.our_replicator import our_replicator
 from bench.lib.row import LIMIT, Row
 from bench.lib.setup import positive
@@ -115,24 +116,13 @@ class _Groups:
 
 @contextlib.asynccontextmanager
 async def _groups(pair: Pair, count: int) -> AsyncIterator[_Groups]:
-    names = [f"bench-{number}" for number in range(count)]
+    names = group_names(count)
     async with (
         kafka_cluster(pair.source, Side.SOURCE) as source,
         kafka_cluster(pair.destination, Side.DESTINATION) as destination,
     ):
-        here, there = await _coordinated(source, names), await _coordinated(destination, names)
+        here, there = await coordinated(source, names), await coordinated(destination, names)
         yield _Groups(source, destination, here, there)
-
-
-async def _coordinated(cluster: KafkaCluster, names: Sequence[str]) -> list[Group]:
-    """The groups, once every coordinator is ready: a new cluster has none at first."""
-    async with asyncio.timeout(_DEADLINE):
-        while True:
-            nodes, failures = await find_coordinators(cluster, names)
-            groups = [Group(name, nodes[name]) for name in names if name in nodes]
-            if not failures and not (await fetch_offsets(cluster, groups))[1]:
-                return groups
-            await asyncio.sleep(_INTERVAL)
 
 
 def _moved_on(before: Commits, now: Commits) -> bool:

@@ -2,11 +2,12 @@
 
 - ``clusters``, ``wan_sites``, ``wan_proxy``: where a benchmark runs.
 - ``workloads``: the contenders and their loads.
-- ``filling``, ``events``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``, ``positions_log``:
-  loads.
+- ``filling``, ``events``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``,
+  ``numbered_records``, ``group_commits``, ``positions_log``: loads.
 - ``copying``, ``our_replicator``, ``mirror_maker``, ``record_by_record``, ``record_program``: contenders.
 - ``raw_batches``, ``limit``: fetching and producing alone, as the limit.
-- ``watching``, ``counting``, ``sampling``, ``footprint``, ``procfs``, ``running``: instruments.
+- ``watching``, ``counting``, ``sampling``, ``footprint``, ``procfs``, ``running``, ``offset_errors``:
+  instruments.
 - ``latency_sender``, ``latency_receiver``, ``latency_figures``: latency.
 - ``tunnel_load``, ``tunnel_ours``, ``tunnel_strangers``, ``tunnel_stunnel``, ``tunnel_target``, ``tunnel_ways``: the
   tunnel.

@@ -33,8 +33,11 @@ class Row:
     def ratio(self) -> float:
         """``ours / peer``, whatever the unit: the more the better for a rate, the less the better for a cost.
 
-        Beside nothing at all it is infinite: within a short while an idle program may need no processor time.
+        Beside nothing at all it is infinite: within a short while an idle program may need no processor time. Nothing
+        beside nothing is 1.
         """
+        if self.ours == self.peer:
+            return 1.0
         return self.ours / self.peer if self.peer else math.inf
 
 
