@@ -1,12 +1,11 @@
 """Exactness of the offsets of consumer groups at the destination, beside MirrorMaker 2's on the same history.
 
 A topic has records that carry their partition and a number, half of them in transactions, of which every fifth is
-aborted; the traffic goes on all the time. Groups have committed random offsets of its history. Ours and then
-MirrorMaker 2, both with a round of groups every five seconds, copy the topic from its beginning. Each has some rounds
-more once its copy holds the history. Then the offsets that it has committed are compared by the records themselves:
-those that a consumer would read again from there on, and those that it would miss.
-
-MirrorMaker 2 syncs groups as it does by default, but for the five seconds: its interval is a minute.
+aborted; the traffic goes on all the time. Ours and then MirrorMaker 2, both with a round of groups every five seconds,
+copy the topic from its beginning. Once a copy holds the history, the groups, which were at the first offset till then,
+commit a random offset in each partition: half of them anywhere in the history, half of them near the end. After some
+rounds the offsets at the destination are compared by the records themselves: those that a consumer would read again
+from there on, and those that it would miss.
 """
 
 import argparse
@@ -15,8 +14,8 @@ import logging
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict
 
+from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.settings.values import Side
 from bench.lib.clusters import Pair, kafka_cluster, make_topic, plain_pair
@@ -33,9 +32,15 @@ from bench.lib.watching import until_begun
 
 PARTITIONS = 24
 
+PLACES = ("anywhere", "near the end")
+Errors = tuple[OffsetErrors, OffsetErrors]
+"""Those of the groups anywhere in the history, and of those near its end."""
+
 _LOAD = Load(records=0, partitions=PARTITIONS)
 _RUN = "0"
 _SEED = 21
+_NEAR = 500
+_PEER = "MirrorMaker 2"
 _BEGIN_SECONDS = 90.0
 _OURS: Mapping[str, str] = {"REPLICA_GROUPS_REGEX": "bench-.*", "GROUPS_SYNC_SECONDS": "5"}
 _MIRROR_MAKER: Mapping[str, str] = {
@@ -43,6 +48,7 @@ _MIRROR_MAKER: Mapping[str, str] = {
     "sync.group.offsets.enabled": "true",
     "sync.group.offsets.interval.seconds": "5",
     "emit.checkpoints.interval.seconds": "5",
+    "refresh.groups.interval.seconds": "5",
 }
 
 log = logging.getLogger("appliance.bench")
@@ -55,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--records", type=positive, default=240_000, metavar="N", help="records of the history (%(default)s)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=20.0, metavar="S", help="seconds for the groups after the copy (%(default)g)"
+        "--seconds", type=float, default=20.0, metavar="S", help="seconds from the commits on (%(default)g)"
     )
 
 
@@ -65,65 +71,81 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     Raises:
         ProcessFailed, ToolMissing: something did not run, or the copies did not hold the history in time.
     """
-    names = group_names(arguments.groups)
     async with plain_pair() as pair:
-        await make_topic(pair.source, _LOAD.topic, PARTITIONS)
-        traffic = NumberedRecords(pair.source, _LOAD.topic, PARTITIONS)
-        await traffic.history(arguments.records)
-        last = _last(await read_whole(pair.source, _LOAD.topic, PARTITIONS))
-        offsets = await _commit(pair, names)
-        copies = []
-        async with traffic.flowing():
-            for program in (our_replicator(pair, _LOAD, _RUN, _OURS), mirror_maker(pair, _LOAD, _RUN, _MIRROR_MAKER)):
-                copies.append(await _translated(pair, program, names, last, arguments.seconds))
-        source = await read_whole(pair.source, _LOAD.topic, PARTITIONS)
-        ours, theirs = [
-            errors(source, await read_whole(pair.destination, copy, PARTITIONS), offsets, found)
-            for copy, found in copies
+        ours, theirs = await _judged(pair, arguments)
+    return rows(ours, theirs, arguments.groups)
+
+
+def rows(ours: Errors, theirs: Errors, groups: int) -> list[Row]:
+    """Our errors beside MirrorMaker 2's, of both halves of so many groups."""
+    found = []
+    for place, our, their, count in zip(PLACES, ours, theirs, (groups - groups // 2, groups // 2), strict=True):
+        offsets = count * PARTITIONS
+        found += [
+            Row(f"{place}: exact of {offsets:,}", "offsets", our.exact, _PEER, their.exact),
+            Row(f"{place}: missing of {offsets:,}", "offsets", our.missing, _PEER, their.missing),
+            Row(f"{place}: read again", "records", our.again, _PEER, their.again),
+            Row(f"{place}: read again, at most", "records", our.most_again, _PEER, their.most_again),
+            Row(f"{place}: missed", "records", our.missed, _PEER, their.missed),
         ]
-    return rows(ours, theirs, len(names) * PARTITIONS)
+    return found
 
 
-def rows(ours: OffsetErrors, theirs: OffsetErrors, offsets: int) -> list[Row]:
-    """Our errors beside MirrorMaker 2's; ``offsets`` is their number."""
-    figures = [
-        (f"exact of {offsets:,}", "offsets", ours.exact, theirs.exact),
-        (f"missing of {offsets:,}", "offsets", ours.missing, theirs.missing),
-        ("read again", "records", ours.again, theirs.again),
-        ("read again, most of an offset", "records", ours.most_again, theirs.most_again),
-        ("missed", "records", ours.missed, theirs.missed),
-    ]
-    return [Row(name, unit, our, "MirrorMaker 2", their) for name, unit, our, their in figures]
-
-
-async def _commit(pair: Pair, names: Sequence[str]) -> dict[str, dict[int, int]]:
-    """Commit for each group a random offset in each partition; return them."""
-    chosen = random.Random(_SEED)
-    async with kafka_cluster(pair.source, Side.SOURCE) as source:
-        partitions = [(_LOAD.topic, number) for number in range(PARTITIONS)]
-        known = await source.metadata([_LOAD.topic])
-        ends = await list_offsets(source, known, partitions, Bound.STABLE_END)
-        offsets = {name: [chosen.randint(0, ends[each]) for each in partitions] for name in names}
-        await commit(source, _LOAD.topic, offsets)
-    return {name: dict(enumerate(each)) for name, each in offsets.items()}
+async def _judged(pair: Pair, arguments: argparse.Namespace) -> list[Errors]:
+    """The errors of ours and of MirrorMaker 2, each of the groups anywhere and of those near the end."""
+    await make_topic(pair.source, _LOAD.topic, PARTITIONS)
+    traffic = NumberedRecords(pair.source, _LOAD.topic, PARTITIONS)
+    await traffic.history(arguments.records)
+    history = await read_whole(pair.source, _LOAD.topic, PARTITIONS)
+    names = group_names(arguments.groups)
+    programs = our_replicator(pair, _LOAD, _RUN, _OURS), mirror_maker(pair, _LOAD, _RUN, _MIRROR_MAKER)
+    async with traffic.flowing():
+        copies = [await _translated(pair, program, names, history, arguments.seconds) for program in programs]
+    source = await read_whole(pair.source, _LOAD.topic, PARTITIONS)
+    judged = []
+    for topic, here, there in copies:
+        copy = await read_whole(pair.destination, topic, PARTITIONS)
+        halves = [{name: here[name] for name in half} for half in (names[::2], names[1::2])]
+        judged.append((errors(source, copy, halves[0], there), errors(source, copy, halves[1], there)))
+    return judged
 
 
 async def _translated(
-    pair: Pair,
-    program: AbstractAsyncContextManager[Copying],
-    names: Sequence[str],
-    last: Mapping[int, int],
-    seconds: float,
-) -> tuple[str, Offsets]:
-    """The copy, and the offsets of the groups in it ``seconds`` after it holds the history."""
-    async with program as copying, kafka_cluster(pair.destination, Side.DESTINATION) as destination:
-        await until_begun(pair.destination, copying.topic, copying.process, _BEGIN_SECONDS)
-        await read_until(pair.destination, copying.topic, last)
-        await asyncio.sleep(seconds)
-        copying.process.require_running()
-        found = await committed(destination, copying.topic, names)
-    log.info("groups copied", extra={"fields": {"topic": copying.topic, "offsets": sum(map(len, found.values()))}})
-    return copying.topic, found
+    pair: Pair, program: AbstractAsyncContextManager[Copying], names: Sequence[str], history: Read, seconds: float
+) -> tuple[str, Offsets, Offsets]:
+    """The copy, and the offsets of the groups at both clusters ``seconds`` after they were committed."""
+    async with (
+        kafka_cluster(pair.source, Side.SOURCE) as source,
+        kafka_cluster(pair.destination, Side.DESTINATION) as destination,
+    ):
+        await commit(source, _LOAD.topic, dict.fromkeys(names, [0] * PARTITIONS))
+        async with program as copying:
+            await until_begun(pair.destination, copying.topic, copying.process, _BEGIN_SECONDS)
+            await read_until(pair.destination, copying.topic, _last(history))
+            here = chosen(names, [max(history[number]) for number in range(PARTITIONS)], await _ends(source))
+            await commit(source, _LOAD.topic, here)
+            await asyncio.sleep(seconds)
+            copying.process.require_running()
+            there = await committed(destination, copying.topic, names)
+    log.info("groups copied", extra={"fields": {"topic": copying.topic, "offsets": sum(map(len, there.values()))}})
+    return copying.topic, {name: dict(enumerate(offsets)) for name, offsets in here.items()}, there
+
+
+def chosen(names: Sequence[str], history: Sequence[int], ends: Sequence[int]) -> dict[str, list[int]]:
+    """A random offset in each partition for each group: up to that of ``history``, and for every second near the end."""
+    numbers = random.Random(_SEED)
+    offsets = {}
+    for place, name in enumerate(names):
+        anywhere = [numbers.randint(0, last) for last in history]
+        near = [numbers.randint(max(0, end - _NEAR), end) for end in ends]
+        offsets[name] = near if place % 2 else anywhere
+    return offsets
+
+
+async def _ends(source: KafkaCluster) -> list[int]:
+    partitions = [(_LOAD.topic, number) for number in range(PARTITIONS)]
+    ends = await list_offsets(source, await source.metadata([_LOAD.topic]), partitions, Bound.STABLE_END)
+    return [ends[partition] for partition in partitions]
 
 
 def _last(read: Read) -> dict[int, int]:

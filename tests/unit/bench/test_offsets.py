@@ -3,7 +3,7 @@
 import pytest
 
 from bench.__main__ import main
-from bench.cases.offsets import rows
+from bench.cases.offsets import chosen, rows
 from bench.lib.numbered_records import Read
 from bench.lib.offset_errors import OffsetErrors, errors
 from bench.lib.row import Row
@@ -41,14 +41,24 @@ def test_an_offset_that_was_never_committed_is_missing() -> None:
     assert errors(SOURCE, COPY, at_source, at_destination) == expected
 
 
-def test_every_error_is_beside_the_peers() -> None:
-    assert rows(OffsetErrors(exact=48), OffsetErrors(10, 2, 900, 70, 0), 48) == [
-        Row("exact of 48", "offsets", 48, "MirrorMaker 2", 10),
-        Row("missing of 48", "offsets", 0, "MirrorMaker 2", 2),
-        Row("read again", "records", 0, "MirrorMaker 2", 900),
-        Row("read again, most of an offset", "records", 0, "MirrorMaker 2", 70),
-        Row("missed", "records", 0, "MirrorMaker 2", 0),
+def test_every_error_is_beside_the_peers_for_both_halves_of_the_groups() -> None:
+    ours, theirs = OffsetErrors(exact=48), OffsetErrors(10, 2, 900, 70, 1)
+    told = rows((ours, OffsetErrors(exact=24)), (theirs, OffsetErrors(exact=12)), 3)
+    assert told[:5] == [
+        Row("anywhere: exact of 48", "offsets", 48, "MirrorMaker 2", 10),
+        Row("anywhere: missing of 48", "offsets", 0, "MirrorMaker 2", 2),
+        Row("anywhere: read again", "records", 0, "MirrorMaker 2", 900),
+        Row("anywhere: read again, at most", "records", 0, "MirrorMaker 2", 70),
+        Row("anywhere: missed", "records", 0, "MirrorMaker 2", 1),
     ]
+    assert told[5] == Row("near the end: exact of 24", "offsets", 24, "MirrorMaker 2", 12)
+
+
+def test_every_second_group_is_near_the_end_and_the_others_are_within_the_history() -> None:
+    offsets = chosen(["a", "b"], [10, 20], [5_000, 300])
+    assert all(0 <= offset <= last for offset, last in zip(offsets["a"], [10, 20], strict=True))
+    assert 4_500 <= offsets["b"][0] <= 5_000
+    assert 0 <= offsets["b"][1] <= 300
 
 
 @pytest.mark.parametrize("option", ["--groups", "--records"])

@@ -16,6 +16,10 @@ def test_the_ratio_is_ours_to_the_peers_for_rates_and_costs_alike() -> None:
     assert (SPEED.ratio, IDLE.ratio) == (12.34567, 0.25)
 
 
+def test_nothing_beside_nothing_is_1() -> None:
+    assert Row("missed", "records", 0, "MirrorMaker 2", 0).ratio == 1
+
+
 def test_json_has_every_key_of_every_row() -> None:
     assert json.loads(as_json([SPEED, IDLE], {"machine": "2 cores"})) == {
         "rows": [
