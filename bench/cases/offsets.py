@@ -2,10 +2,10 @@
 
 A topic has records that carry their partition and a number, half of them in transactions, of which every fifth is
 aborted; the traffic goes on all the time. Ours and then MirrorMaker 2, both with a round of groups every five seconds,
-copy the topic from its beginning. Once a copy holds the history, the groups, which were at the first offset till then,
-commit a random offset in each partition: half of them anywhere in the history, half of them near the end. After some
-rounds the offsets at the destination are compared by the records themselves: those that a consumer would read again
-from there on, and those that it would miss.
+copy the topic from its beginning. Ten seconds after a copy holds the history, the groups, which were at the first
+offset till then, commit a random offset in each partition: half of them anywhere in the history, half of them near the
+end, where it was copied live. After some rounds the offsets at the destination are compared by the records themselves:
+those that a consumer would read again from there on, and those that it would miss.
 """
 
 import argparse
@@ -40,6 +40,9 @@ _LOAD = Load(records=0, partitions=PARTITIONS)
 _RUN = "0"
 _SEED = 21
 _NEAR = 500
+_LIVE_SECONDS = 10.0
+"""Seconds in which more than ``_NEAR`` offsets of each partition are copied as they are written."""
+
 _PEER = "MirrorMaker 2"
 _BEGIN_SECONDS = 90.0
 _OURS: Mapping[str, str] = {"REPLICA_GROUPS_REGEX": "bench-.*", "GROUPS_SYNC_SECONDS": "5"}
@@ -61,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--records", type=positive, default=240_000, metavar="N", help="records of the history (%(default)s)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=20.0, metavar="S", help="seconds from the commits on (%(default)g)"
+        "--seconds", type=float, default=15.0, metavar="S", help="seconds from the commits on (%(default)g)"
     )
 
 
@@ -122,6 +125,7 @@ async def _translated(
         async with program as copying:
             await until_begun(pair.destination, copying.topic, copying.process, _BEGIN_SECONDS)
             await read_until(pair.destination, copying.topic, _last(history))
+            await asyncio.sleep(_LIVE_SECONDS)
             here = chosen(names, [max(history[number]) for number in range(PARTITIONS)], await _ends(source))
             await commit(source, _LOAD.topic, here)
             await asyncio.sleep(seconds)
@@ -132,7 +136,7 @@ async def _translated(
 
 
 def chosen(names: Sequence[str], history: Sequence[int], ends: Sequence[int]) -> dict[str, list[int]]:
-    """A random offset in each partition for each group: up to that of ``history``, and for every second near the end."""
+    """A random offset in each partition for each group: up to that of ``history``, every second group's near the end."""
     numbers = random.Random(_SEED)
     offsets = {}
     for place, name in enumerate(names):
