@@ -136,7 +136,7 @@ async def _translated(
 
 
 def chosen(names: Sequence[str], history: Sequence[int], ends: Sequence[int]) -> dict[str, list[int]]:
-    """A random offset in each partition for each group: up to that of ``history``, every second group's near the end."""
+    """A random offset in each partition for each group: up to ``history``, and near the end for every second group."""
     numbers = random.Random(_SEED)
     offsets = {}
     for place, name in enumerate(names):
