@@ -21,11 +21,14 @@ from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_owner, encode_state
-from appliance.link.model.copy_states import CopyEvent, StateChange, StateRecord, States, change
+from appliance.link.model.copy_states import LINK, CopyEvent, StateChange, StateRecord, States, change
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.replicator.write.lane import Lane
+
+_SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED})
+"""The events that say of a state that all is settled: only of the very state in which it was settled."""
 
 Subjects = Collection[str] | None
 """Topics, or the link by its empty name; None: the link with each topic that has a state of its own."""
@@ -110,9 +113,18 @@ class LinkStates:
 
     async def _change_first(self, subjects: Subjects, event: CopyEvent, stamp: StateRecord) -> StateChange:
         lane = await self._take(0)
+        if event in _SETTLING:
+            self._require_as_settled(lane.checkpoint.states, subjects)
         made = change(lane.checkpoint.states, subjects, event, stamp)
         await self._write(lane, made.records)
         return made
+
+    def _require_as_settled(self, states: States, subjects: Subjects) -> None:
+        """Refuse where another command has changed, and perhaps changed back, what this one has settled."""
+        for subject in states if subjects is None else subjects:
+            now, then = (known.get(subject) or known.get(LINK) for known in (states, self.states))
+            if now != then and now is not None and now.change != self.stamp.change:
+                raise LinkRefused(f"another command has made {now.subject} {now.state} meanwhile: run this one again")
 
     async def _tell(self, index: int) -> None:
         """Have a lane remember what the first one does."""

@@ -59,7 +59,7 @@ async def promote(operation: Operation) -> Report:
     logs = await _logs(operation)
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
-    _require_not_paused(operation, logs)
+    _require_not_paused(operation, subjects, logs)
     if choice.dry_run:
         return _report(operation, planned, logs, ())
     if planned.records:
@@ -131,10 +131,12 @@ def _names(planned: StateChange) -> str:
     return ", ".join(record.subject for record in planned.records)
 
 
-def _require_not_paused(operation: Operation, logs: SourceLogs) -> None:
-    """Refuse topics that nothing is copied of: their copies would never hold all."""
+def _require_not_paused(operation: Operation, subjects: Subjects, logs: SourceLogs) -> None:
+    """Refuse what nothing is copied of: the copies would never hold all, and a promotion given up would resume it."""
     states, takes = operation.link.states, operation.choice.takes
-    paused = [name for name in sorted(logs.ids) if takes(name) and effective(states, name) is CopyState.PAUSED]
+    known = set(subjects) if subjects is not None else {LINK, *states}
+    known |= {name for name in logs.ids if takes(name)}
+    paused = [name or "the link" for name in sorted(known) if effective(states, name) is CopyState.PAUSED]
     if paused:
         raise LinkRefused(f"{', '.join(paused[:_NAMED])}: paused, so never copied to the end: `appliance resume` first")
 
@@ -178,7 +180,12 @@ def _require_nothing_behind(operation: Operation, logs: SourceLogs) -> None:
     states = operation.link.states
     found = [loss for loss in _losses(operation, logs) if effective(states, loss.topic) is CopyState.FAILING_OVER]
     behind = [loss for loss in found if loss.behind != 0]
-    if behind and not operation.choice.allow_loss:
+    faults = [loss for loss in found if loss.fault]
+    if operation.choice.allow_loss:
+        return
+    if faults:
+        raise LinkRefused(f"cannot be copied to the end: {_some(faults)}; mend it, or promote with --allow-loss")
+    if behind:
         raise LinkRefused(
             f"the source still takes writes: stop the producers, or promote with --allow-loss: {_some(behind)}; "
             "copying goes on"

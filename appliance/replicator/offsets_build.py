@@ -23,6 +23,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint import OPERATOR, Owner
+from appliance.link.model.copy_states import effective
 from appliance.link.model.map_filling import MapFilling
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Hole, Segment
@@ -158,7 +159,7 @@ class _Building:
             anew = [
                 (partition, held)
                 for partition, held in taken.checkpoint.positions.items()
-                if chosen(partition) and _has_no_tail(held)
+                if chosen(partition) and _has_no_tail(held) and self._follows(taken, partition)
             ]
             ends = await self._ends([partition for partition, _ in anew])
             changed = {
@@ -167,6 +168,15 @@ class _Building:
                 if partition in ends
             }
             await taken.commit([], changed)
+
+    def _follows(self, taken: Lane, partition: Partition) -> bool:
+        """True while nobody else writes to the copy; the end of another one says nothing of what was copied."""
+        state = effective(taken.checkpoint.states, partition[0])
+        if not state.follows:
+            self._tell(
+                f"{_name(partition)}: not built: its copy is {state}, so nobody knows where what was copied ends"
+            )
+        return state.follows
 
     async def build(self, lane: int, missing: Sequence[Missing]) -> int:
         """Read what is missing in a lane's partitions, and write its segments; how many could not be built."""

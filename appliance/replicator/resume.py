@@ -18,6 +18,7 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.claims import Claim, belongs_to_another
+from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
 from appliance.link.model.replicas import Replica, discover, lanes_of
@@ -87,6 +88,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         others = await _others(registry, replicas, choice, naming)
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)
+        _require_follows(topic.checkpoints[0].states, choice)
         starts = await _starts(source, replicas, choice)
         planned = {
             index: _changes(owned, topic.checkpoints[index].positions, starts, choice)
@@ -104,6 +106,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         for index in [index for index, planned_changes in planned.items() if planned_changes]:
             lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)
             await lane.start()
+            _require_follows(lane.checkpoint.states, choice)
             owned = [change.replica for change in planned[index]]
             changed = _changes(owned, lane.checkpoint.positions, starts, choice)
             await _commit(lane, await _with_ends(destination, changed), choice)
@@ -127,6 +130,16 @@ async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = F
         for line in done:
             tell(line)
         return max(len(done), 1)
+
+
+def _require_follows(states: States, choice: Choice) -> None:
+    """Refuse a copy that is promoted, or on its way: its position is how far it was copied, and stays that.
+
+    Raises:
+        LinkRefused: it is.
+    """
+    if not (state := effective(states, choice.topic)).follows:
+        raise LinkRefused(f"topic {choice.topic} is {state}: its positions are not changed any more")
 
 
 async def _replicas(source: KafkaCluster, destination: KafkaCluster, naming: Naming, choice: Choice) -> list[Replica]:

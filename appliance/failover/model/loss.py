@@ -76,7 +76,10 @@ def _loss(key: Partition, held: Position | None, source: SourceLogs | None) -> P
     fault = fault or held.stopped
     if held.next_offset == UNKNOWN:
         return PartitionLoss(*key, None, end, None, fault or "nobody knows how far it is copied")
-    if source and key[0] in source.ids and is_another(held.source_id, source.ids[key[0]]):
+    if source and key[0] not in source.ids:
+        gone = f"the source has no topic {key[0]} that is to be copied"
+        return PartitionLoss(*key, held.next_offset, None, None, fault or gone)
+    if source and is_another(held.source_id, source.ids[key[0]]):
         return PartitionLoss(*key, held.next_offset, None, None, f"source topic {key[0]} was deleted and made anew")
     if end is not None and end < held.next_offset:
         return PartitionLoss(*key, held.next_offset, end, None, "the source has lost records that were copied")

@@ -1,0 +1,130 @@
+"""Commands at odds with each other, with a kill before, or with what a promotion has left behind."""
+
+import asyncio
+
+import pytest
+from confluent_kafka import Producer
+
+from appliance.errors import LinkRefused
+from appliance.failover import promotion
+from appliance.failover.operation import Choice
+from appliance.failover.pause import set_paused
+from appliance.failover.promotion import failover, promote
+from appliance.link.model.copy_states import CopyEvent, CopyState
+from appliance.link.model.position import Position
+from appliance.replicator import resume as partitions
+from appliance.replicator.offsets_build import build
+from tests.real.failover.test_promotion import command, everywhere, failed_over, promoted
+from tests.support.engine import Engine, Pair
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def copied(engine: Engine, topic: str, records: int = 10) -> None:
+    if records:
+        produce(engine.pair.producer(), topic, records)
+    await engine.copy_all()
+
+
+@pytest.mark.parametrize("work", [failover, promote])
+@pytest.mark.parametrize(
+    ("others", "left"),
+    [
+        ([CopyEvent.GIVEN_UP], CopyState.ACTIVE),
+        ([CopyEvent.GIVEN_UP, CopyEvent.FAIL_OVER], CopyState.FAILING_OVER),
+    ],
+)
+async def test_case_120_a_promotion_that_another_command_has_undone_does_not_end_well(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, work: object, others: list[CopyEvent], left: CopyState
+) -> None:
+    topic = pair.topic("undone")
+
+    async def meanwhile(*_: object) -> tuple[str, ...]:
+        for event in others:
+            async with command(pair) as other:
+                await other.link.read()
+                await other.link.change(None, event)
+        return ()
+
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        with monkeypatch.context() as patch:
+            patch.setattr(promotion, "last_sync", meanwhile)
+            async with command(pair) as running:
+                with pytest.raises(LinkRefused, match=f"another command has made the link {left}"):
+                    await work(running)  # type: ignore[operator]
+        assert await everywhere(pair, topic) == {left}
+        assert [record.state for record in (await failed_over(pair)).states] == [CopyState.PROMOTED]
+
+
+async def test_case_121_a_link_that_is_paused_for_topics_to_come_stays_so_after_a_refused_promotion(pair: Pair) -> None:
+    topic = pair.topic("resumed")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+    async with command(pair) as running:
+        await set_paused(running, CopyEvent.PAUSE)
+    async with command(pair, Choice(topic=topic, yes=True)) as running:
+        await set_paused(running, CopyEvent.RESUME)
+    with pytest.raises(LinkRefused, match="the link: paused"):
+        await promoted(pair)
+    assert await everywhere(pair, "to-come") == {CopyState.PAUSED}
+    assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+
+
+async def test_case_122_a_promotion_that_is_finished_after_a_kill_refuses_stopped_partitions_too(pair: Pair) -> None:
+    topic = pair.topic("stopped")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        for runner in engine.runners:
+            held = runner.lane.checkpoint.positions
+            for replica in runner.replicas:
+                await runner.lane.commit([], {replica: held[replica.source].stop("its copy was shortened", 1)})
+    async with command(pair) as killed:
+        await killed.link.read()
+        await killed.link.change(None, CopyEvent.FAIL_OVER)
+    with pytest.raises(LinkRefused, match=f"cannot be copied to the end: {topic}-0: .*its copy was shortened"):
+        await promoted(pair)
+    assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+
+
+async def test_case_123_the_positions_of_a_promoted_topic_are_not_changed_by_hand(pair: Pair) -> None:
+    topic = pair.topic("final")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await failed_over(pair, Choice(topic=topic, yes=True))
+        before = await engine.positions()
+        for start, take_over in (("earliest", False), ("retry", False), ("latest", True)):
+            choice = partitions.Choice(topic, 0, start, take_over)
+            with pytest.raises(LinkRefused, match=f"{topic} is promoted: its positions are not changed"):
+                await partitions.resume(pair.settings(), choice, lambda _: None)
+        assert await engine.positions() == before
+
+
+async def test_case_124_the_end_of_a_promoted_copy_is_not_taken_for_the_end_of_what_was_copied(pair: Pair) -> None:
+    topic, told = pair.topic("older"), list[str]()
+    async with pair.engine() as engine:
+        await engine.prepare_as_an_older_release()
+        await copied(engine, topic)
+        await engine.establish_topic_alone()
+    held: Position | None = None
+    async with pair.engine() as engine:
+        await engine.establish()
+        await failed_over(pair)
+        produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
+        held = (await engine.positions())[topic, 0]
+        await build(pair.settings(), lambda partition: partition[0] == topic, told.append)
+        assert (await engine.positions())[topic, 0] == held
+    assert [line for line in told if "its copy is promoted" in line]
+
+
+async def test_case_125_a_promotion_names_a_topic_that_the_source_has_no_more_and_does_not_wait_for_it(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("deleted")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+    await asyncio.to_thread(pair.delete, topic)
+    with pytest.raises(LinkRefused, match=f"cannot be copied to the end: .*the source has no topic {topic}"):
+        await promoted(pair)
+    assert (await failed_over(pair)).document()["behind"] is None
