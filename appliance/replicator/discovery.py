@@ -14,6 +14,7 @@ from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.newest_states import NewestStates
 from appliance.link.client.registry import Registry
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copy_states import States
 from appliance.link.model.naming import Naming
@@ -89,7 +90,7 @@ class TopicDiscovery:
 
     async def _discover(self) -> DiscoveredTopics:
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
-        states = await self._states.read()
+        states = await retry_while_busy(self._states.read)  # its leader may just be elected
         known = self._known
         if known is None or known[0] is not source or known[1] is not destination or known[2] != states:
             _tell(states, known[2] if known else {})
