@@ -5,15 +5,16 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from appliance.errors import ApplianceError
-from appliance.failover.group_sync import GroupSync
+from appliance.failover.group_sync import Follows, GroupSync
 from appliance.failover.mirror_checkpoints import MirrorCheckpoints
 from appliance.failover.model.group_checkpoints import checkpoints
 from appliance.failover.model.group_messages import told
 from appliance.failover.model.group_plan import GroupPlan
 from appliance.failover.newest_groups import NewestGroups
 from appliance.kafka.client.interface import Cluster
+from appliance.link.client.newest_states import NewestStates
 from appliance.link.client.offset_maps import OffsetMaps
-from appliance.link.model.copy_states import CopyState
+from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.naming import Naming
 from appliance.settings.values import Settings
 
@@ -37,8 +38,13 @@ def group_sync(
 ) -> GroupSync:
     """The sync of a link's groups, with the maps of its copies, to those copies that are in one of these states."""
     naming = Naming.of(settings)
-    maps = OffsetMaps(destination, naming)
-    return GroupSync(source, destination, naming, settings.groups, maps, lambda topic: maps.state(topic) in states)
+    newest = NewestStates(destination, naming)
+
+    async def follows() -> Follows:
+        now = await newest.read()
+        return lambda topic: effective(now, topic) in states
+
+    return GroupSync(source, destination, naming, settings.groups, OffsetMaps(destination, naming), follows)
 
 
 async def follow_groups(

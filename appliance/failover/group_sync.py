@@ -10,7 +10,7 @@ a group is read anew there before anything is committed for it.
 
 import asyncio
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
@@ -62,16 +62,20 @@ class Translator(Protocol):
         ...
 
 
-def _always(_topic: str) -> bool:
-    return True
+Follows = Callable[[str], bool]
+"""True of a source topic to whose copy groups follow."""
+
+
+async def _always() -> Follows:
+    return lambda _: True
 
 
 class GroupSync:
     """The groups of one link; ``plans`` are those of the newest round, by group, and ``failures`` what it lacked.
 
     ``stale`` are those of the failures by which any group may be elsewhere than its plan says; by the others some
-    translations are unknown, as their plans say themselves. ``follows`` says of which topics: groups of a promoted
-    copy are its consumers' own.
+    translations are unknown, as their plans say themselves. ``follows`` reads of which topics they follow now: groups
+    of a promoted copy are its consumers' own.
     """
 
     def __init__(
@@ -81,7 +85,7 @@ class GroupSync:
         naming: Naming,
         settings: GroupSettings,
         translator: Translator,
-        follows: Callable[[str], bool] = _always,
+        follows: Callable[[], Awaitable[Follows]] = _always,
     ) -> None:
         self.plans: Mapping[str, GroupPlan] = {}
         self.failures: Mapping[str, ApplianceError] = {}
@@ -121,7 +125,7 @@ class GroupSync:
     async def _round(self, *, commits: bool) -> Mapping[str, GroupPlan]:
         """Plan for all groups; while a broker at the destination does not tell its own, for those that are told."""
         there = await self._read_both()
-        self._offsets = self._followed()
+        self._offsets = self._followed(await self._follows())
         names = [name for name in self._offsets if name in there.groups or not there.failures]
         plans = await self._plans([name for name in names if name in self._committed], there)
         unread = [name for name in names if name not in plans or plans[name].state is not GroupState.SYNCED]
@@ -159,9 +163,9 @@ class GroupSync:
         known = self._ids | dict.fromkeys(read.offsets, ids)
         self._ids = {name: known[name] for name in self._read.offsets}
 
-    def _followed(self) -> dict[str, Commits]:
+    def _followed(self, states: Follows) -> dict[str, Commits]:
         """What the groups have committed in topics whose copies they follow to, as the states of the copies are now."""
-        follows = functools.cache(self._follows)
+        follows = functools.cache(states)
         followed = {
             name: {partition: commit for partition, commit in offsets.items() if follows(partition[0])}
             for name, offsets in self._read.offsets.items()
@@ -179,7 +183,11 @@ class GroupSync:
             del self._committed[name]
             plans[name] = replace(plans[name], refused=str(error))
         due = {name: made for name, made in plans.items() if made.commits}
-        return {**plans, **await self._commit(due, there, began)} if commits and due else plans
+        if not (commits and due):
+            return plans
+        follows = await self._follows()  # once more: a round is long, and a copy may have been promoted meanwhile
+        due = {name: made for name, made in due.items() if all(follows(each.source[0]) for each in made.partitions)}
+        return {**plans, **await self._commit(due, there, began)}
 
     async def _plans(self, names: Iterable[str], there: ListedGroups) -> dict[str, GroupPlan]:
         copy_of = functools.cache(self._naming.destination)

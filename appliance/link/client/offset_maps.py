@@ -17,7 +17,6 @@ from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_a
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
-from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Hole, OffsetMap
 from appliance.link.model.position import Position
@@ -77,10 +76,6 @@ class OffsetMaps:
         if lane is None:
             return next(iter(self.failures.values()), None)
         return self.failures.get(lane) or (self._logs[lane].damage(partition) if lane < len(self._logs) else None)
-
-    def state(self, topic: str) -> CopyState | None:
-        """The state of a source topic's copy; None while the first lane, which says it, cannot be read."""
-        return None if not self._checkpoints or 0 in self.failures else effective(self._checkpoints[0].states, topic)
 
     def positions(self) -> Iterator[tuple[Partition, Position]]:
         """The position of each source partition."""

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.errors import ApplianceError, Unreachable
 from appliance.failover.group_io import coordinated, read_offsets
-from appliance.failover.group_sync import GroupSync
+from appliance.failover.group_sync import Follows, GroupSync
 from appliance.failover.model.group_plan import GroupState
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.group_offsets import Commit
@@ -359,6 +359,21 @@ async def test_case_105_offsets_are_translated_as_those_of_the_topic_that_there_
         await at.states()
         anew = (await at.source.metadata([at.topic])).topics[at.topic].id
         assert at.translator.ids == {former, anew}
+
+
+async def test_case_126_a_round_that_began_before_a_promotion_commits_nothing_after_it(pair: Pair) -> None:
+    async with site(pair) as at:
+        commit(pair.orange, at.group("g"), {(at.topic, 0): 5})
+        looks = iter([True, False])
+
+        async def promoted_meanwhile() -> Follows:
+            follows = next(looks)
+            return lambda _: follows
+
+        at.sync._follows = promoted_meanwhile
+        await at.sync.round()
+        assert next(looks, None) is None
+        assert at.at_destination("g") == {}
 
 
 async def test_case_106_maps_that_cannot_be_read_are_named_and_keep_no_group_waiting_that_needs_others(
