@@ -116,7 +116,7 @@ def _losses(operation: Operation, logs: SourceLogs | None) -> list[PartitionLoss
     def takes(topic: str) -> bool:
         return operation.choice.takes(topic) and effective(states, topic) is not CopyState.FAILING_BACK
 
-    return losses(operation.link.positions, logs, takes)
+    return losses(operation.link.positions, logs, takes, operation.link.checkpoints[0].starts)
 
 
 async def _logs(operation: Operation) -> SourceLogs:

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from appliance.kafka.protocol.metadata import Partition, is_another
+from appliance.link.model.checkpoint import StartOffsets, start_offset
 from appliance.link.model.position import UNKNOWN, Position
+
+NO_STARTS: Mapping[str, StartOffsets] = {}
+"""Of a link that begins at the first records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,17 @@ def number(count: int | None) -> str:
 
 
 def losses(
-    positions: Mapping[Partition, Position], source: SourceLogs | None, takes: Callable[[str], bool]
+    positions: Mapping[Partition, Position],
+    source: SourceLogs | None,
+    takes: Callable[[str], bool],
+    starts: Mapping[str, StartOffsets] = NO_STARTS,
 ) -> list[PartitionLoss]:
-    """The loss of each partition of the topics that are taken; ``source`` is None while it does not answer."""
+    """The loss of each partition of the topics that are taken; ``source`` is None while it does not answer.
+
+    What lies before ``starts`` was never to be copied.
+    """
     known = {*positions, *(source.partitions if source else ())}
-    return [_loss(key, positions.get(key), source) for key in sorted(known) if takes(key[0])]
+    return [_loss(key, positions.get(key), source, starts) for key in sorted(known) if takes(key[0])]
 
 
 def total(found: Iterable[PartitionLoss]) -> int | None:
@@ -66,12 +76,15 @@ def total(found: Iterable[PartitionLoss]) -> int | None:
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
-def _loss(key: Partition, held: Position | None, source: SourceLogs | None) -> PartitionLoss:
+def _loss(
+    key: Partition, held: Position | None, source: SourceLogs | None, starts: Mapping[str, StartOffsets]
+) -> PartitionLoss:
     end = source.ends.get(key) if source else None
     fault = source.unfit.get(key[0], "") if source else ""
     if held is None:
-        start = source.starts.get(key) if source else None
-        behind = None if end is None or start is None else end - start
+        chosen = start_offset(*key, source.ids.get(key[0]) if source else None, starts)
+        start = chosen if chosen is not None or source is None else source.starts.get(key)
+        behind = None if end is None or start is None or end < start else end - start
         return PartitionLoss(*key, None, end, behind, fault)
     fault = fault or held.stopped
     if held.next_offset == UNKNOWN:

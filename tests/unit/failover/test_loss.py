@@ -3,6 +3,7 @@ from dataclasses import replace
 
 from appliance.failover.model.loss import SourceLogs, losses, total
 from appliance.failover.model.report import Report
+from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.position import UNKNOWN, Position
 
@@ -62,3 +63,11 @@ def test_a_report_names_the_numbers_and_never_calls_unknown_0() -> None:
 
 def test_a_report_of_nothing_says_so() -> None:
     assert list(Report("replicator-orange").lines()) == ["nothing is to be done"]
+
+
+def test_case_127_of_a_partition_that_is_not_copied_yet_nothing_is_lost_before_the_offset_chosen_to_begin_at() -> None:
+    starts = {"orders": StartOffsets("orders", uuid.UUID(int=1), (120,) * (KEY[1] + 1))}
+    (loss,) = losses({}, SOURCE, lambda _: True, starts)
+    assert (loss.source_end, loss.behind) == (130, 10)
+    (former,) = losses({}, SOURCE, lambda _: True, {"orders": replace(starts["orders"], source_id=uuid.UUID(int=2))})
+    assert former.behind == 90
