@@ -103,6 +103,12 @@ def _promote() -> Command:
     return PROMOTE
 
 
+def _failback() -> Command:
+    from appliance.replicator.failback_command import FAILBACK
+
+    return FAILBACK
+
+
 COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "source": ("run the tunnel's end beside the source cluster", _source),
     "destination": ("run the tunnel's end beside the destination cluster, with the DNS shim", _destination),
@@ -114,6 +120,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "resume": ("resume what is paused, and stopped partitions", _resume),
     "promote": ("promote the copies as planned, with nothing lost", _promote),
     "failover": ("promote the copies when the source is lost", _failover),
+    "failback": ("bring back what promoted copies took, and copy as before", _failback),
     "configs": ("show the settings that copies would get", _configs),
     "offsets": ("translate offsets between a source and its copy", _offsets),
     "verify": ("read both sides and compare them", _verify),

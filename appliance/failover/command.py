@@ -4,7 +4,8 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
 
 from appliance.errors import ApplianceError
 from appliance.failover.model.report import Report
@@ -17,7 +18,18 @@ from appliance.runtime.stopping import unless_stopped
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
-Work = Callable[[Operation], Awaitable[Report]]
+
+class Outcome(Protocol):
+    """The outcome of such a command."""
+
+    def lines(self) -> Iterable[str]:
+        """Say it to the operator."""
+
+    def document(self) -> dict[str, object]:
+        """The JSON object."""
+
+
+Work = Callable[[Operation], Awaitable[Outcome]]
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -63,7 +75,7 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
     return 0
 
 
-async def _coroutine(work: Work, running: Operation) -> Report:
+async def _coroutine(work: Work, running: Operation) -> Outcome:
     return await work(running)
 
 
@@ -71,7 +83,8 @@ def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _run(work: Work) -> Run:
+def run_of(work: Work) -> Run:
+    """The run of a command that does this work."""
     return with_settings(Role.REPLICATOR, lambda settings, parsed, stopping: perform(settings, parsed, stopping, work))
 
 
@@ -82,7 +95,7 @@ async def _pause(running: Operation) -> Report:
 PAUSE = Command(
     "Pauses copying until `appliance resume`. Every lane is fenced first: when the command ends, nothing more is "
     "copied, whichever replicator runs.",
-    _run(_pause),
+    run_of(_pause),
     add_options,
 )
 
@@ -90,13 +103,13 @@ FAILOVER = Command(
     "Promotes the copies when the source is lost: fences every lane, so that no replicator can write to them any "
     "more, finishes the groups if the source answers, and prints for each partition how far it is copied and what is "
     "lost. What nobody knows is unknown, never 0. Killed anywhere, the same command again finishes it.",
-    _run(failover),
+    run_of(failover),
     add_options,
 )
 
 PROMOTE = Command(
     "Promotes the copies as planned, with nothing lost: waits until nothing is behind, fences every lane, and asks "
     "the source again. If it still takes writes, copying goes on and the command refuses. Stop the producers first.",
-    _run(promote),
+    run_of(promote),
     _promote_options,
 )

@@ -9,7 +9,7 @@ ends.
 import functools
 import socket
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, Fenced, LinkRefused, OutcomeUnknown
@@ -19,12 +19,13 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
-from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, Owner
+from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_owner, encode_state
 from appliance.link.model.copy_states import LINK, CopyEvent, StateChange, StateRecord, States, change
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
+from appliance.link.model.replicas import Replica
 from appliance.replicator.write.lane import Lane
 
 _SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED})
@@ -33,19 +34,28 @@ _SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED})
 Subjects = Collection[str] | None
 """Topics, or the link by its empty name; None: the link with each topic that has a state of its own."""
 
+Moves = tuple[Mapping[Replica, Position], Collection[Gap]]
+"""Positions that take the place of a lane's, and the gaps that they leave behind."""
+
+
+def _any(_: States) -> None:
+    """Allow a change, whatever holds."""
+
 
 @dataclass(slots=True)
 class LinkStates:
     """The states of one link, and its positions, for one run of a command.
 
     ``stamp`` says by whom and why states are changed, and its ``change`` is the run's id. ``checkpoints`` is what each
-    lane remembers, as far as it was read.
+    lane remembers, as far as it was read. ``require`` is given what holds once a lane is fenced, and raises where
+    nothing may be changed.
     """
 
     destination: Cluster
     naming: Naming
     transaction_timeout: float
     stamp: StateRecord
+    require: Callable[[States], None] = _any
     checkpoints: list[LaneCheckpoint] = field(default_factory=list)
 
     @property
@@ -112,7 +122,8 @@ class LinkStates:
         return made
 
     async def _change_first(self, subjects: Subjects, event: CopyEvent, stamp: StateRecord) -> StateChange:
-        lane = await self._take(0)
+        lane = await self.take(0)
+        self.require(lane.checkpoint.states)
         if event in _SETTLING:
             self._require_as_settled(lane.checkpoint.states, subjects)
         made = change(lane.checkpoint.states, subjects, event, stamp)
@@ -126,6 +137,34 @@ class LinkStates:
             if now != then and now is not None and now.change != self.stamp.change:
                 raise LinkRefused(f"another command has made {now.subject} {now.state} meanwhile: run this one again")
 
+    async def note(self, records: Callable[[States], Collection[StateRecord]]) -> None:
+        """Write records that change no state, given what holds, into the first lane alone.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``records``.
+        """
+
+        async def write() -> None:
+            lane = await self.take(0)
+            await self._write(lane, records(lane.checkpoint.states))
+
+        await retry_while_busy(write, _may_pass)
+
+    async def move(self, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
+        """Change positions of a lane, given those that it remembers, with the operator's name.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``moves``.
+        """
+
+        async def write() -> None:
+            lane = await self.take(index)
+            await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
+            self.require(self.states)
+            await lane.commit([], *moves(lane.checkpoint.positions))
+
+        await retry_while_busy(write, _may_pass)
+
     async def _tell(self, index: int) -> None:
         """Have a lane remember what the first one does."""
         states = dict(self.states)
@@ -133,14 +172,14 @@ class LinkStates:
         await peek_checkpoint(self.destination, self.naming.positions_topic, index, checkpoint)
         if checkpoint.states == states:
             return
-        lane = await self._take(index)
+        lane = await self.take(index)
         await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
         if self.states != states:
             raise LinkRefused("another command has changed the states of this link meanwhile: see `appliance status`")
         held = lane.checkpoint.states
         await self._write(lane, [record for topic, record in states.items() if held.get(topic) != record])
 
-    async def _take(self, index: int) -> Lane:
+    async def take(self, index: int) -> Lane:
         """Fence a lane's owner, and read what the lane remembers."""
         lane = Lane(index, self.destination, self.naming, self._owner(), self.transaction_timeout)
         await lane.start()

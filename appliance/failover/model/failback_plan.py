@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from appliance.kafka.protocol.metadata import is_another
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 
 
@@ -67,7 +67,7 @@ def _unusable(replica: Replica, forward: Position | None) -> str:
         return f"topic {replica.source_topic} was deleted and made anew since it was copied"
     if is_another(forward.destination_id, replica.destination_id):
         return f"topic {replica.destination_topic} was deleted and made anew since it was written to"
-    if LOST in forward.stopped:
+    if LOST in forward.stopped or UNACCOUNTED in forward.stopped:
         return forward.stopped
     if forward.copy_end is None:
         return f"its position does not say where the link's last transaction in {copy} ended"

@@ -1,0 +1,67 @@
+"""The outcome of a failback, in lines and as JSON."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+from appliance.link.model.copy_states import CopyState
+
+_LINES_MAX = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedPartition:
+    """One partition: source offsets that were never copied, up to but without the second, and what the copy took.
+
+    ``copied_back`` are records; None in a dry run. ``written_there`` is the first record and the offset after the last
+    one that somebody else wrote to the source meanwhile, None where there are none.
+    """
+
+    topic: str
+    partition: int
+    diverged: tuple[int, int]
+    copied_back: int | None = None
+    written_there: tuple[int, int] | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Say what is left out."""
+        stays = f"they stay in {self.topic}, and are never copied"
+        for what, span in (("", self.diverged), (", of a producer there", self.written_there)):
+            if span and span[0] < span[1]:
+                yield f"{self.topic}-{self.partition}: source offsets {span[0]} to {span[1] - 1}{what}: {stays}"
+
+
+@dataclass(frozen=True, slots=True)
+class FailbackReport:
+    """The topics that a run has returned, or with ``dry_run`` would, and those that stay as they are."""
+
+    replicator: str
+    dry_run: bool = False
+    returned: tuple[str, ...] = ()
+    kept: Mapping[str, CopyState] = field(default_factory=dict)
+    partitions: tuple[ReturnedPartition, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Say it to the operator."""
+        for topic in self.returned:
+            yield f"{topic or 'the link'}: {'would be ' if self.dry_run else ''}active"
+        for topic, state in self.kept.items():
+            yield f"{topic or 'the link'}: stays {state}"
+        if not (self.returned or self.kept):
+            yield "nothing is to be done"
+        left_out = [line for each in self.partitions for line in each.lines()]
+        yield from left_out[:_LINES_MAX]
+        if len(left_out) > _LINES_MAX:
+            yield f"... and {len(left_out) - _LINES_MAX} lines more: --json shows all"
+        if self.partitions and not self.dry_run:
+            copied = sum(each.copied_back or 0 for each in self.partitions)
+            yield f"records copied back in {len(self.partitions)} partitions: {copied}"
+
+    def document(self) -> dict[str, object]:
+        """The JSON object."""
+        return {
+            "replicator": self.replicator,
+            "dry_run": self.dry_run,
+            "returned": [topic or None for topic in self.returned],
+            "kept": [{"topic": topic or None, "state": state} for topic, state in self.kept.items()],
+            "partitions": [asdict(each) for each in self.partitions],
+        }
