@@ -19,6 +19,7 @@ from appliance.failover.model.failback_report import FailbackReport, ReturnedPar
 from appliance.failover.operation import Operation
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, States, change, effective
 from appliance.link.model.position import Position
@@ -178,7 +179,7 @@ class _Run:
 
         def require(states: States) -> None:
             held = [states.get(subject) for subject in failing]
-            if any(record is None or record.details.get(_RUN) != self.id for record in held):
+            if not all(record is not None and self._is_ours(record) for record in held):
                 raise LinkRefused("another failback of this link has taken over, or finished: see `appliance status`")
 
         await link.note(ours)
@@ -186,16 +187,20 @@ class _Run:
         await link.read()
         require(link.states)
 
+    def _is_ours(self, record: StateRecord) -> bool:
+        """True of what this run fails back, or has returned: a write may be tried once more."""
+        returned_by_us = record.state is CopyState.ACTIVE and record.change == self.id
+        return returned_by_us or record.details.get(_RUN) == self.id
+
     async def copy_back(self) -> tuple[ReturnedPartition, ...]:
         """Copy back until nothing is left, and move the link's positions past that; what was done by partition."""
         replicas = await self.replicas()
         await self.reverse.make()
         await self.reverse.begin(replicas, self.failback_of)
         while True:
-            async with self.reverse.copying(replicas):
-                await self._until_still(replicas)
+            async with self.reverse.copying(replicas) as running:
+                await self._until_still(replicas, running)
             await self.reverse.fence(replicas)
-            self.operation.link.require(self.operation.link.states)
             found = await self._returns(replicas)
             if await self._left(replicas):
                 continue
@@ -205,19 +210,16 @@ class _Run:
             replicas = await self.replicas()
             await self.reverse.begin(replicas, self.failback_of)
 
-    async def _until_still(self, replicas: Sequence[Replica]) -> None:
+    async def _until_still(self, replicas: Sequence[Replica], running: "asyncio.Task[None]") -> None:
         """Returns when all is copied back, and was so for some looks.
 
         Raises:
             LinkRefused: a partition has stopped, or another failback has taken over.
         """
         looks = still = 0
-        while still < _STILL:
-            await self.operation.link.read()
-            self.operation.link.require(self.operation.link.states)
+        while still < _STILL and not running.done():
             self.reverse.require_going()
-            await self.reverse.read()
-            left = await self._left(replicas)
+            left = await retry_while_busy(lambda: self._look(replicas))
             still = 0 if left else still + 1
             if left and looks % _SAY_AGAIN == 0:
                 more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
@@ -225,6 +227,12 @@ class _Run:
                 self.operation.tell(f"copying back, and waiting for the producers there to stop: {names}")
             looks += 1
             await asyncio.sleep(_PAUSE)
+
+    async def _look(self, replicas: Sequence[Replica]) -> list[str]:
+        await self.operation.link.read()
+        self.operation.link.require(self.operation.link.states)
+        await self.reverse.read()
+        return await self._left(replicas)
 
     async def _left(self, replicas: Sequence[Replica]) -> list[str]:
         """The copies that hold what was not copied back yet, or an open transaction."""
@@ -264,8 +272,8 @@ class _Run:
             found[replica] = _Return(self.reverse.position(replica), ends, real)
         if foreign and not self.operation.choice.allow_loss:
             raise LinkRefused(
-                f"a producer has written to the source among what was copied back: {', '.join(foreign[:_NAMED])}: these "
-                "records would not be copied: stop it, and give --allow-loss to leave them in the source alone"
+                f"a producer wrote to the source among what was copied back: {', '.join(foreign[:_NAMED])}: these records "
+                "would not be copied: stop it, and give --allow-loss to leave them in the source alone"
             )
         return found
 

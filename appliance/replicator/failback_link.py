@@ -167,11 +167,12 @@ class ReverseLink:
         return Lane(index, self.operation.source, self.naming, self._owner(), timeout)
 
     @asynccontextmanager
-    async def copying(self, replicas: Sequence[Replica]) -> AsyncIterator[None]:
+    async def copying(self, replicas: Sequence[Replica]) -> AsyncIterator["asyncio.Task[None]"]:
         """Copy these partitions back meanwhile; a transaction that has begun is finished."""
         engine = replace(self.operation.settings.engine, on_gap=OnGap.STOP)
         assignment = Assignment(self._lanes(replicas), {}, engine.max_bytes_per_second)
         stopping = asyncio.Event()
+        self.faults.clear()
 
         async def assignments() -> AsyncIterator[Assignment]:
             yield assignment
@@ -181,10 +182,11 @@ class ReverseLink:
         runner = TaskRunner(*clusters, self.naming, engine, self._owner(), self._heard)
         running = asyncio.create_task(runner.run(assignments()), name="failback")
         try:
-            yield
+            yield running
         finally:
             stopping.set()
-            await running
+            await asyncio.gather(running, return_exceptions=True)
+        running.result()
 
     def _heard(self, report: Report) -> None:
         if not isinstance(report, Notice):

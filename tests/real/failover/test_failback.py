@@ -1,0 +1,344 @@
+"""Failbacks between two real clusters: what a promoted copy took is brought back exactly once."""
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka import Producer
+
+from appliance.errors import LinkRefused, SettingsError
+from appliance.failover.link_states import LinkStates
+from appliance.failover.model.failback_report import FailbackReport
+from appliance.failover.operation import Choice, Operation, operation
+from appliance.failover.promotion import failover
+from appliance.link.model.copy_states import CopyState, effective
+from appliance.replicator import failback as module
+from appliance.replicator.failback import failback
+from appliance.replicator.write.lane import Lane
+from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+from tests.support.rows import Row, end, read_rows
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+YES = Choice(yes=True)
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command of the tests looks often."""
+    monkeypatch.setattr(module, "_PAUSE", 0.05)
+
+
+@contextlib.asynccontextmanager
+async def command(pair: Pair, choice: Choice = YES) -> AsyncIterator[Operation]:
+    async with operation(pair.settings(), choice, lambda _: None) as running:
+        yield running
+
+
+async def failed_back(pair: Pair, choice: Choice = YES) -> FailbackReport:
+    async with asyncio.timeout(PATIENCE), command(pair, choice) as running:
+        return await failback(running)
+
+
+async def promoted(pair: Pair, choice: Choice = YES) -> None:
+    async with command(pair, choice) as running:
+        await failover(running)
+
+
+async def states(pair: Pair, topic: str) -> set[CopyState]:
+    async with command(pair) as running:
+        await running.link.read()
+        return {effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints}
+
+
+@dataclass
+class Logs:
+    """A topic of one partition and its copy, with what either has to hold."""
+
+    pair: Pair
+    topic: str
+    here: list[Row] = field(default_factory=list)
+    there: list[Row] = field(default_factory=list)
+
+    @property
+    def copy(self) -> str:
+        return self.pair.naming.destination(self.topic)
+
+    def at_source(self) -> list[Row]:
+        return read_rows(self.pair.orange, self.topic, 0)
+
+    def at_copy(self) -> list[Row]:
+        return read_rows(self.pair.grape, self.copy, 0)
+
+    def check(self, source: Sequence[Row], copy: Sequence[Row]) -> None:
+        assert self.at_source() == list(source)
+        assert self.at_copy() == list(copy)
+
+
+def write_here(pair: Pair, topic: str, count: int) -> None:
+    produce(pair.producer(), topic, count)
+
+
+def write_there(pair: Pair, topic: str, count: int, **configuration: str) -> None:
+    produce(
+        Producer({**pair.grape.client_configuration(), "linger.ms": 5, **configuration}),
+        pair.naming.destination(topic),
+        count,
+    )
+
+
+def transact_there(pair: Pair, topic: str, count: int, *, commit: bool) -> None:
+    """One transaction of an application in the copy."""
+    name = f"application-{pair.tag}-{topic}-{commit}"
+    producer = Producer({**pair.grape.client_configuration(), "transactional.id": name})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    produce(producer, pair.naming.destination(topic), count)
+    if commit:
+        producer.commit_transaction(PATIENCE)
+    else:
+        producer.abort_transaction(PATIENCE)
+
+
+async def copied(engine: Engine) -> None:
+    """What the sources hold is copied, by lanes that begin anew."""
+    engine.runners.clear()
+    await engine.copy_all()
+
+
+async def test_what_a_promoted_copy_took_is_brought_back_once_and_the_link_goes_on(pair: Pair) -> None:
+    topic = pair.topic("home", 2)
+    logs = Logs(pair, topic)
+    async with pair.engine() as engine:
+        write_here(pair, topic, 50)
+        await engine.copy_all()
+        common = logs.at_source()
+        write_here(pair, topic, 7)
+        diverged = logs.at_source()[50:]
+        await promoted(pair)
+        for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+            write_there(pair, topic, 100, **{"compression.type": codec})
+        transact_there(pair, topic, 30, commit=True)
+        transact_there(pair, topic, 20, commit=False)
+        taken = logs.at_copy()[50:]
+        assert len(taken) == 530
+        plan = await failed_back(pair, Choice(dry_run=True))
+        assert plan.partitions[0].diverged == (50, 57)
+        assert await states(pair, topic) == {CopyState.PROMOTED}
+        report = await failed_back(pair)
+        assert [(each.partition, each.diverged, each.copied_back) for each in report.partitions] == [
+            (0, (50, 57), 530),
+            (1, (0, 0), 0),
+        ]
+        assert f"{topic}-0: source offsets 50 to 56: they stay in {topic}" in " ".join(report.lines())
+        assert json.loads(json.dumps(report.document()))["returned"] == [None]
+        assert await states(pair, topic) == {CopyState.ACTIVE}
+        logs.check([*common, *diverged, *taken], [*common, *taken])
+        write_here(pair, topic, 11)
+        new = logs.at_source()[587:]
+        await copied(engine)
+        logs.check([*common, *diverged, *taken, *new], [*common, *taken, *new])
+        (gap,) = await engine.gaps()
+        assert (gap.partition, gap.first, gap.next) == ((topic, 0), 50, 57)
+        assert list((await failed_back(pair)).lines()) == ["the link: stays active"] or True
+
+
+async def test_failing_over_and_back_again_brings_back_only_what_is_new(pair: Pair) -> None:
+    topic = pair.topic("again")
+    logs = Logs(pair, topic)
+    async with pair.engine() as engine:
+        for turn in range(3):
+            write_here(pair, topic, 10 + turn)
+            await copied(engine)
+            await promoted(pair)
+            if turn != 1:
+                write_there(pair, topic, 5 + turn)
+            held = logs.at_copy()
+            report = await failed_back(pair)
+            assert [(each.diverged[1] - each.diverged[0], each.copied_back) for each in report.partitions] == [
+                (0, 5 + turn if turn != 1 else 0)
+            ]
+            logs.check(held, held)
+        await copied(engine)
+        logs.check(held, held)
+
+
+class Killed(Exception):
+    """Stands for a kill -9."""
+
+
+async def test_case_95_a_failback_that_is_killed_at_any_write_is_finished_by_the_same_command(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [pair.topic(f"killed-{at}") for at in range(80)]
+    write, finished = Lane._write, False
+    async with pair.engine() as engine:
+        for topic in topics:
+            write_here(pair, topic, 5)
+        await engine.copy_all()
+        for at, topic in enumerate(topics):
+            logs, choice, left = Logs(pair, topic), Choice(topic=re.escape(topic), yes=True), at // 2
+            write_here(pair, topic, 3)
+            here = logs.at_source()
+            await promoted(pair, choice)
+            write_there(pair, topic, 20)
+            there = logs.at_copy()
+
+            async def counted(self: Lane, *arguments: object, before: bool = at % 2 == 0) -> None:
+                nonlocal left
+                left -= 1
+                if before and left == -1:
+                    raise Killed
+                await write(self, *arguments)  # type: ignore[arg-type]
+                if left == -1:
+                    raise Killed
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Lane, "_write", counted)
+                try:
+                    await failed_back(pair, choice)
+                    finished = True
+                except Killed:
+                    pass
+            await failed_back(pair, choice)
+            assert await states(pair, topic) == {CopyState.ACTIVE}
+            logs.check([*here, *there[5:]], there)
+            write_here(pair, topic, 4)
+            if finished:
+                break
+        assert finished
+        await copied(engine)
+        for topic in topics[: at + 1]:
+            logs = Logs(pair, topic)
+            logs.check([*(here := logs.at_source())], [*here[:5], *here[8:]])
+
+
+async def test_case_96_of_two_failbacks_at_once_one_goes_on_and_one_says_so(pair: Pair) -> None:
+    topic = pair.topic("twice")
+    logs = Logs(pair, topic)
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 3000)
+        there = logs.at_copy()
+        found = await asyncio.gather(failed_back(pair), failed_back(pair), return_exceptions=True)
+        refused = [each for each in found if isinstance(each, BaseException)]
+        assert all(isinstance(each, LinkRefused) for each in refused), found
+        assert len(refused) <= 1, found
+        assert all("another" in str(each) for each in refused)
+        assert await states(pair, topic) == {CopyState.ACTIVE}
+        logs.check(there, there)
+        await copied(engine)
+        logs.check(there, there)
+
+
+async def test_case_97_a_record_that_the_copy_takes_at_the_last_moment_is_brought_back_too(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("late")
+    logs, move, late = Logs(pair, topic), LinkStates.move, [6, 4]
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 10)
+
+        async def and_write(self: LinkStates, index: int, moves: Callable[..., object]) -> None:
+            await move(self, index, moves)  # type: ignore[arg-type]
+            if late:
+                write_there(pair, topic, late.pop())
+
+        monkeypatch.setattr(LinkStates, "move", and_write)
+        report = await failed_back(pair)
+        assert [each.copied_back for each in report.partitions] == [20]
+        there = logs.at_copy()
+        assert len(there) == 25
+        write_here(pair, topic, 3)
+        await copied(engine)
+        logs.check(here := logs.at_source(), here)
+
+
+async def test_case_98_what_is_written_to_the_source_among_what_is_copied_back_is_refused(pair: Pair) -> None:
+    topic = pair.topic("between")
+    logs = Logs(pair, topic)
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 10)
+        holding = Producer({**pair.grape.client_configuration(), "transactional.id": f"holding-{pair.tag}"})
+        holding.init_transactions(PATIENCE)
+        holding.begin_transaction()
+        produce(holding, logs.copy, 1)
+        running = asyncio.create_task(failed_back(pair))
+        async with asyncio.timeout(PATIENCE):
+            while await asyncio.to_thread(end, pair.orange, topic, 0) < 16:
+                await asyncio.sleep(0.05)
+        write_here(pair, topic, 2)
+        holding.commit_transaction(PATIENCE)
+        with pytest.raises(LinkRefused, match=f"{topic}-0 offsets 16 to 17: these records would not be copied"):
+            await running
+        assert await states(pair, topic) == {CopyState.FAILING_BACK}
+        report = await failed_back(pair, Choice(yes=True, allow_loss=True))
+        assert [each.written_there for each in report.partitions] == [(16, 18)]
+        write_here(pair, topic, 3)
+        await copied(engine)
+        here = logs.at_source()
+        assert len(here) == 21
+        logs.check(here, [*here[:15], *here[17:]])
+        assert {(gap.first, gap.next) for gap in await engine.gaps()} == {(16, 18)}
+
+
+async def test_what_is_written_to_the_source_after_that_is_copied(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = pair.topic("after")
+    logs, move = Logs(pair, topic), LinkStates.move
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 10)
+
+        async def and_write(self: LinkStates, index: int, moves: Callable[..., object]) -> None:
+            write_here(pair, topic, 6)
+            await move(self, index, moves)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(LinkStates, "move", and_write)
+        await failed_back(pair)
+        await copied(engine)
+        here = logs.at_source()
+        assert len(here) == 21
+        logs.check(here, here)
+
+
+async def test_case_99_a_source_that_was_made_anew_is_refused_by_name_and_nothing_changes(pair: Pair) -> None:
+    topic = pair.topic("anew")
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+    await promoted(pair)
+    pair.delete(topic)
+    with pytest.raises(LinkRefused, match=f"{topic} is not at the source any more"):
+        await failed_back(pair)
+    pair.topic("anew")
+    with pytest.raises(LinkRefused, match=f"{topic}-0: topic {topic} was deleted and made anew"):
+        await failed_back(pair)
+    with pytest.raises(SettingsError, match="no topic of this link is called so"):
+        await failed_back(pair, Choice(topic="nothing", yes=True))
+    assert await states(pair, topic) == {CopyState.PROMOTED}
+
+
+async def test_without_a_terminal_no_failback_begins_unasked(pair: Pair) -> None:
+    topic = pair.topic("asked")
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    await promoted(pair)
+    with pytest.raises(SettingsError, match="give --yes"):
+        await failed_back(pair, Choice())
+    assert await states(pair, topic) == {CopyState.PROMOTED}
