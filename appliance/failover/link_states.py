@@ -9,7 +9,7 @@ ends.
 import functools
 import socket
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, Fenced, LinkRefused, OutcomeUnknown
@@ -34,7 +34,7 @@ _SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED})
 Subjects = Collection[str] | None
 """Topics, or the link by its empty name; None: the link with each topic that has a state of its own."""
 
-Moves = tuple[Mapping[Replica, Position], Collection[Gap]]
+Moves = tuple[Mapping[Replica, Position], Sequence[Gap]]
 """Positions that take the place of a lane's, and the gaps that they leave behind."""
 
 

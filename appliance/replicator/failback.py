@@ -272,8 +272,8 @@ class _Run:
             found[replica] = _Return(self.reverse.position(replica), ends, real)
         if foreign and not self.operation.choice.allow_loss:
             raise LinkRefused(
-                f"a producer wrote to the source among what was copied back: {', '.join(foreign[:_NAMED])}: these records "
-                "would not be copied: stop it, and give --allow-loss to leave them in the source alone"
+                f"a producer wrote to the source among what was copied back: {', '.join(foreign[:_NAMED])}: these "
+                "records would not be copied: stop it, and give --allow-loss to leave them in the source alone"
             )
         return found
 
@@ -283,7 +283,8 @@ class _Run:
         for index, owned in lanes_of(replicas, len(link.checkpoints)).items():
 
             def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
-                moved, gaps = {}, []
+                moved: dict[Replica, Position] = {}
+                gaps: list[Gap] = []
                 for replica in owned:
                     each = found[replica]
                     end = as_found(each.ends.ends[replica.copy], each.ends.metadata, replica.copy)
