@@ -154,6 +154,8 @@ class _Run:
             elif copy is not None and original is not None and len(copy.leaders) > len(original.leaders):
                 counts = f"{len(copy.leaders)} partitions, and {topic} has {len(original.leaders)}"
                 faults.append(f"{copy.name} has {counts}: give {topic} as many")
+            elif original is not None and not naming.copies(topic, original.internal):
+                faults.append(f"{topic} is not chosen by REPLICA_TOPICS_SOURCE_REGEX any more")
         if faults:
             raise LinkRefused("cannot be failed back: " + "; ".join(faults[:_NAMED]))
         return [replica for replica in found.replicas if takes(replica.source_topic)]
