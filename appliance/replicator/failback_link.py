@@ -7,11 +7,11 @@ with a gap, which says by its cause in which failback it was made, and what the 
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import BrokerBusy, LinkRefused
+from appliance.errors import BrokerBusy, Fenced, LinkRefused
 from appliance.failover.model.failback_plan import Refusal, Seed, seed
 from appliance.failover.operation import Operation
 from appliance.kafka.client.config_filter import ConfigFilter
@@ -139,22 +139,44 @@ class ReverseLink:
             ApplianceError: as ``Lane.commit``; run again, it goes on.
         """
         planned = await self.plan(replicas, failback)
-        for index, owned in self._lanes(planned).items():
-            lane = self._lane(index)
-            await lane.start()
-            back = {reversed_replica(replica): replica for replica in planned}
+        back = {reversed_replica(replica): replica for replica in planned}
+
+        async def write(lane: Lane, owned: Sequence[Replica]) -> None:
             missing = [back[r] for r in owned if self._has_to_begin(lane.checkpoint, back[r], failback)]
             seeds = {reversed_replica(replica): planned[replica].position for replica in missing}
             gaps = [_gap(replica, planned[replica], failback(replica.source_topic)) for replica in missing]
             await lane.commit([], seeds, gaps)
-        await self.fence(replicas)
+
+        await self._in_lanes(planned, write)
 
     async def fence(self, replicas: Iterable[Replica]) -> None:
         """Fence the lanes of these partitions, and read what they remember: nothing of it is under way any more."""
-        for index in self._lanes(replicas):
-            lane = self._lane(index)
-            await lane.start()
-            self.checkpoints[index] = lane.checkpoint
+
+        async def nothing(*_: object) -> None:
+            """Write nothing."""
+
+        await self._in_lanes(replicas, nothing)
+
+    async def _in_lanes(
+        self, replicas: Iterable[Replica], write: Callable[[Lane, Sequence[Replica]], Awaitable[None]]
+    ) -> None:
+        """Fence the lanes of these partitions, and write there. A run that was taken over may fence us once more.
+
+        Raises:
+            LinkRefused: it is this run that was taken over.
+        """
+        link = self.operation.link
+        for index, owned in self._lanes(replicas).items():
+
+            async def attempt(index: int = index, owned: Sequence[Replica] = owned) -> None:
+                await link.read()
+                link.require(link.states)
+                lane = self._lane(index)
+                await lane.start()
+                await write(lane, owned)
+                self.checkpoints[index] = lane.checkpoint
+
+            await retry_while_busy(attempt, lambda error: error.retriable or isinstance(error, Fenced))
 
     def _lanes(self, replicas: Iterable[Replica]) -> Mapping[int, tuple[Replica, ...]]:
         return lanes_of(map(reversed_replica, replicas), len(self.checkpoints))
