@@ -3,6 +3,7 @@
 - ``replicate``, ``backlog``, ``topics``, ``wan``, ``spark``: copies of one topic, of gigabytes, of many topics,
   over a long line, with more tasks.
 - ``groups``, ``offsets``: the offsets of many groups, and their exactness.
-- ``latency``, ``recovery``, ``start``: times: of a record, after a kill, of a lane's start.
+- ``latency``, ``recovery``, ``start``, ``failover``: times: of a record, after a kill, of a lane's start, of a
+  promotion.
 - ``batches``, ``tunnel``: the batches' path without brokers, and the tunnel.
 """
