@@ -59,10 +59,10 @@ async def built(pair: Pair, topic: str) -> tuple[int, list[str]]:
     return await build(pair.settings(), lambda partition: partition[0] == topic, lines.append), lines
 
 
-@pytest.mark.parametrize("seed", [random.randrange(2**32)])
 async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_the_copying(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, seed: int
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    seed = random.randrange(2**32)
     chance, topic = random.Random(seed), pair.topic("history")
     producer = pair.producer(**{"transactional.id": topic})
     producer.init_transactions(PATIENCE)
