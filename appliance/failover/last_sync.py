@@ -4,6 +4,7 @@ import asyncio
 
 from appliance.errors import ApplianceError
 from appliance.failover.group_service import group_sync
+from appliance.failover.group_sync import GroupSync
 from appliance.failover.operation import Operation
 from appliance.link.model.copy_states import CopyState
 
@@ -26,11 +27,25 @@ async def last_sync(operation: Operation, source_answers: bool = True) -> tuple[
     try:
         async with asyncio.timeout(_SECONDS):
             while True:
-                plans = await sync.round()
-                if not sync.failures and not any(plan.commits for plan in plans.values()):
+                if await _is_settled(sync):
                     break
                 await asyncio.sleep(_PAUSE)
     except (ApplianceError, TimeoutError):
         if not sync.plans:
             return None
     return tuple(plan.name for plan in sync.plans.values() if plan.lag != 0)
+
+
+async def _is_settled(sync: GroupSync) -> bool:
+    """True after a round that was told everything, and left nothing to commit.
+
+    Raises:
+        ApplianceError: no use trying again.
+    """
+    try:
+        plans = await sync.round()
+    except ApplianceError as error:
+        if not error.retriable:
+            raise
+        return False
+    return not sync.failures and not any(plan.commits for plan in plans.values())

@@ -69,11 +69,24 @@ async def promote(operation: Operation) -> Report:
     try:
         logs = await _logs(operation)
         _require_nothing_behind(operation, logs)
+        groups = await _last_sync(operation)
     except ApplianceError:
         await link.change(_failing_over(operation, subjects), CopyEvent.GIVEN_UP)
         raise
-    groups = await last_sync(operation)
     return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
+
+
+async def _last_sync(operation: Operation) -> tuple[str, ...] | None:
+    """The groups that are not where they are at the source.
+
+    Raises:
+        LinkRefused: the source does not tell its groups; unless losses are allowed.
+    """
+    groups = await last_sync(operation)
+    if groups is None and not operation.choice.allow_loss:
+        what = "the groups' offsets are not told, and would be read again from where they were synchronized last"
+        raise LinkRefused(f"{what}: promote again, or with --allow-loss; copying goes on")
+    return groups
 
 
 async def _promoted(

@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
 
-from appliance.errors import ApplianceError, LinkRefused, SettingsError
+from appliance.errors import ApplianceError, BrokerRefused, LinkRefused, SettingsError
+from appliance.failover import group_sync
 from appliance.failover.link_states import LinkStates
 from appliance.failover.model.report import Report
 from appliance.failover.operation import Choice, Operation, operation
@@ -242,6 +244,26 @@ async def test_a_promotion_of_what_is_paused_is_refused(pair: Pair) -> None:
     with pytest.raises(LinkRefused, match=f"{topic}: paused"):
         await promoted(pair)
     assert [record.state for record in (await failed_over(pair)).states] == [CopyState.PROMOTED]
+
+
+async def test_case_128_a_promotion_is_given_up_where_the_groups_are_not_told(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It ended well, and consumers read again what they had read since the last sync.
+    async def refused(*_: object) -> None:
+        raise BrokerRefused("list groups", "CLUSTER_AUTHORIZATION_FAILED")
+
+    topic = pair.topic("groups")
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+        monkeypatch.setattr(group_sync, "read_groups", refused)
+        with pytest.raises(LinkRefused, match="the groups' offsets are not told"):
+            await promoted(pair, REPLICA_GROUPS_REGEX=".*")
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+        report = await promoted(pair, replace(YES, allow_loss=True), REPLICA_GROUPS_REGEX=".*")
+    assert report.groups is None
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}
 
 
 async def test_a_promotion_needs_the_source(pair: Pair) -> None:
