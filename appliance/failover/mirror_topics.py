@@ -10,7 +10,10 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.kafka.records.records import Record
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.topic_configs import mirror_topic
+
+_PAUSE_MAX = 0.5
 
 
 @dataclass(slots=True)
@@ -29,11 +32,17 @@ class MirrorTopics:
             ApplianceError: the destination does not take them.
         """
         try:
-            self._metadata = self._metadata or await self._made()
-            await append(self.cluster, self._metadata, (topic, 0), records)
+            if self._metadata is None:  # a topic that was made a moment ago has no leader that knows it yet
+                await retry_while_busy(lambda: self._append_anew(topic, records), longest_pause=_PAUSE_MAX)
+            else:
+                await append(self.cluster, self._metadata, (topic, 0), records)
         except ApplianceError:
             self._metadata = None
             raise
+
+    async def _append_anew(self, topic: str, records: Sequence[Record]) -> None:
+        self._metadata = await self._made()
+        await append(self.cluster, self._metadata, (topic, 0), records)
 
     async def _made(self) -> Metadata:
         found = await self.cluster.metadata(self.names)
