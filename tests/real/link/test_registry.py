@@ -7,6 +7,7 @@ import pytest
 
 from appliance.errors import BrokerBusy, LinkRefused
 from appliance.kafka.protocol.metadata import Metadata
+from appliance.link.client import retry
 from appliance.link.client.registry import Registry
 from appliance.link.model.naming import REGISTRY
 from tests.support.administration import configure
@@ -47,6 +48,7 @@ async def test_a_broker_that_does_not_know_the_registry_yet_lets_nobody_claim_an
             return replace(answer, topics=known)
 
         monkeypatch.setattr(theirs.destination, "metadata", of_the_past)
+        monkeypatch.setattr(retry, "_PATIENCE", 1.0)
         registry = Registry(theirs.destination, other.naming.replicator)
         with pytest.raises(BrokerBusy):
             await registry.claim({replica.destination_topic: replica.destination_id})
