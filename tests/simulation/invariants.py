@@ -251,6 +251,8 @@ class Invariants:
         for partition in self.current:
             position = self.positions.get(partition)
             log = self._destination.log((self._naming.destination(partition[0]), partition[1]))
+            if log is None and position is not None and position.stopped:
+                continue  # somebody deleted the copy of a partition that had stopped
             assert log is not None
             whole = self._is_whole(log)
             if log in self.lost and not whole:

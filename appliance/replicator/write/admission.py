@@ -101,9 +101,14 @@ class Admitting:
         if not asked:
             return {}
         at_source = await self.source.metadata(sorted({topic for topic, _ in asked}))
-        found, failures = await try_offsets(self.source, at_source, sorted(asked), Bound.START)
+        anew = {
+            replica.source: BrokerBusy(f"{replica.source_topic} was deleted and made anew", "UNKNOWN_TOPIC_ID")
+            for replica in replicas
+            if (topic := at_source.topics.get(replica.source_topic)) and is_another(topic.id, replica.source_id)
+        }
+        found, failures = await try_offsets(self.source, at_source, sorted(asked - anew.keys()), Bound.START)
         admission.begins |= found
-        return failures
+        return {**failures, **{partition: anew[partition] for partition in asked & anew.keys()}}
 
     def _remembered_ends(
         self, replicas: Iterable[Replica], known: Mapping[Replica, Position]
