@@ -31,18 +31,16 @@ class MirrorTopics:
         Raises:
             ApplianceError: the destination does not take them.
         """
+        await retry_while_busy(lambda: self._append(topic, records), longest_pause=_PAUSE_MAX)
+
+    async def _append(self, topic: str, records: Sequence[Record]) -> None:
+        """Append once; a topic that was made a moment ago has no leader that knows it yet."""
         try:
-            if self._metadata is None:  # a topic that was made a moment ago has no leader that knows it yet
-                await retry_while_busy(lambda: self._append_anew(topic, records), longest_pause=_PAUSE_MAX)
-            else:
-                await append(self.cluster, self._metadata, (topic, 0), records)
+            self._metadata = self._metadata or await self._made()
+            await append(self.cluster, self._metadata, (topic, 0), records)
         except ApplianceError:
             self._metadata = None
             raise
-
-    async def _append_anew(self, topic: str, records: Sequence[Record]) -> None:
-        self._metadata = await self._made()
-        await append(self.cluster, self._metadata, (topic, 0), records)
 
     async def _made(self) -> Metadata:
         found = await self.cluster.metadata(self.names)
