@@ -164,7 +164,7 @@ class GroupSync:
         self._ids = {name: known[name] for name in self._read.offsets}
 
     def _followed(self, states: Follows) -> dict[str, Commits]:
-        """What the groups have committed in topics whose copies they follow to, as the states of the copies are now."""
+        """The commits of the groups in topics whose copies they follow to, as the states of the copies are now."""
         follows = functools.cache(states)
         followed = {
             name: {partition: commit for partition, commit in offsets.items() if follows(partition[0])}

@@ -60,7 +60,7 @@ class LinkStates:
 
     @property
     def states(self) -> States:
-        """What holds."""
+        """The states that hold: those of the first lane."""
         return self.checkpoints[0].states
 
     @property

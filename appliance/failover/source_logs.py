@@ -1,4 +1,4 @@
-"""Where the logs of the source end now, asked with little patience: it may be dead."""
+"""The ends of the source's logs now, asked with little patience: it may be dead."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ _PATIENCE = 5.0
 
 
 async def source_logs(source: Cluster, destination: Cluster, naming: Naming) -> SourceLogs:
-    """Where the logs of all topics that are copied begin and end.
+    """The starts and ends of the logs of all topics that are copied.
 
     Raises:
         ApplianceError: a cluster does not answer. A broker that does not answer for its own partitions keeps no other

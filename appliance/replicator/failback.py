@@ -255,7 +255,7 @@ class _Run:
         return _Ends(metadata, ends, await list_offsets(destination, metadata, copies, Bound.STABLE_END))
 
     async def _returns(self, replicas: Sequence[Replica]) -> dict[Replica, _Return]:
-        """What the positions move by, once the link in reverse is fenced.
+        """The moves of the positions, once the link in reverse is fenced.
 
         Raises:
             LinkRefused: somebody else has written between what was copied back; unless losses are allowed.

@@ -69,11 +69,11 @@ class ReverseLink:
         return replace(naming, replicator=f"{naming.replicator}.failback")
 
     def position(self, replica: Replica) -> Position | None:
-        """How far a partition was copied back, as it was read last."""
+        """The position of a partition on its way back, as it was read last."""
         return self._checkpoint(replica).positions.get(replica.copy) if self.checkpoints else None
 
     def begun(self, replica: Replica, failback: str) -> Gap | None:
-        """What a partition's source held, and was never copied, when this failback began; None before that."""
+        """The source offsets of a partition that were never copied, when this failback began; None before that."""
         return _begun(self._checkpoint(replica), replica, failback) if self.checkpoints else None
 
     def _checkpoint(self, replica: Replica) -> LaneCheckpoint:

@@ -430,3 +430,17 @@ async def _known(ask: Callable[[], Awaitable[Answer]]) -> Answer:
             return await ask()
         except BrokerBusy:
             await asyncio.sleep(0.05)
+
+
+@contextlib.asynccontextmanager
+async def copying(engine: Engine) -> AsyncIterator[None]:
+    """Lanes that run meanwhile."""
+    stopping = asyncio.Event()
+    running = [asyncio.create_task(runner.run(stopping), name="runner") for runner in engine.runners]
+    try:
+        yield
+    finally:
+        stopping.set()
+        for runner in engine.runners:
+            runner.ready.set()
+        await asyncio.gather(*running)

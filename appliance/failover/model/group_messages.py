@@ -16,7 +16,7 @@ _TOLD = {
 
 
 def told(groups: Iterable[GroupPlan]) -> dict[GroupState, str]:
-    """What is to be told of groups, by their state; nothing of those that follow, or have gone over."""
+    """The text to be told of groups, by their state; none of those that follow, or have gone over."""
     found: dict[GroupState, list[GroupPlan]] = {}
     for group in groups:
         if group.state in _TOLD:

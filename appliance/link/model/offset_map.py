@@ -44,7 +44,7 @@ class Segment:
         return _index(self.stretch)
 
     def cut(self, copy_to: int) -> "Segment":
-        """What it still says when the copy was cut at an offset that lies within it."""
+        """The part of it that still holds when the copy was cut at an offset that lies within it."""
         return replace(self, stretch=self.stretch.cut(copy_to))
 
     def belongs_to(self, position: Position) -> bool:

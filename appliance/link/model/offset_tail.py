@@ -82,7 +82,7 @@ class OffsetTail(NamedTuple):
         return OffsetTail(self.source_from, self.copy_from, *ends, packed, last, other.source_at, other.copy_at)
 
     def cut(self, copy_to: int) -> "OffsetTail":
-        """What it still says when the copy was cut at an offset that lies within it.
+        """The part of it that still holds when the copy was cut at an offset that lies within it.
 
         Of source offsets it knows those before the first record that was cut off.
         """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 class TranslationState(enum.StrEnum):
-    """How much is known of a translated offset."""
+    """The certainty of a translated offset."""
 
     EXACT = "exact"
     AHEAD = "ahead"

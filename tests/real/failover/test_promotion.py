@@ -17,7 +17,7 @@ from appliance.failover.operation import Choice, Operation, operation
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
-from tests.support.engine import LANES, Engine, Pair
+from tests.support.engine import LANES, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -51,20 +51,6 @@ async def everywhere(pair: Pair, topic: str) -> set[CopyState]:
     async with command(pair) as running:
         await running.link.read()
         return {effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints}
-
-
-@contextlib.asynccontextmanager
-async def copying(engine: Engine) -> AsyncIterator[None]:
-    """Lanes that run meanwhile."""
-    stopping = asyncio.Event()
-    running = [asyncio.create_task(runner.run(stopping), name="runner") for runner in engine.runners]
-    try:
-        yield
-    finally:
-        stopping.set()
-        for runner in engine.runners:
-            runner.ready.set()
-        await asyncio.gather(*running)
 
 
 NOWHERE = "127.0.0.1:1"

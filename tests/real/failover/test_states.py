@@ -1,9 +1,7 @@
 """States of a link between two real clusters: every replicator obeys them, whatever was killed before."""
 
 import asyncio
-import contextlib
 import uuid
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,7 +9,7 @@ from appliance.errors import Fenced, LinkRefused
 from appliance.failover.link_states import LinkStates, Subjects
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, StateRecord, effective
 from appliance.replicator.write.lane import Lane
-from tests.support.engine import LANES, Engine, Pair
+from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -35,20 +33,6 @@ async def everywhere(engine: Engine, topic: str) -> set[CopyState]:
     states = link_states(engine)
     await states.read()
     return {effective(checkpoint.states, topic) for checkpoint in states.checkpoints}
-
-
-@contextlib.asynccontextmanager
-async def copying(engine: Engine) -> AsyncIterator[None]:
-    """Lanes that run meanwhile."""
-    stopping = asyncio.Event()
-    running = [asyncio.create_task(runner.run(stopping), name="runner") for runner in engine.runners]
-    try:
-        yield
-    finally:
-        stopping.set()
-        for runner in engine.runners:
-            runner.ready.set()
-        await asyncio.gather(*running)
 
 
 async def until_lanes_know(engine: Engine, topic: str, state: CopyState) -> None:
