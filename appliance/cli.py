@@ -80,7 +80,7 @@ def _verify() -> Command:
 
 
 def _offsets() -> Command:
-    from appliance.replicator.offsets_command import OFFSETS
+    from appliance.replicator.command import OFFSETS
 
     return OFFSETS
 
@@ -104,7 +104,7 @@ def _promote() -> Command:
 
 
 def _failback() -> Command:
-    from appliance.replicator.failback_command import FAILBACK
+    from appliance.replicator.command import FAILBACK
 
     return FAILBACK
 
@@ -176,7 +176,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with tempdir(settings.replicator) as directory:
         async with spark_jvm(settings.engine, settings.replicator, parsed.env_file.resolve(), directory) as jvm:
-            from appliance.failover.newest_groups import NewestGroups
+            from appliance.failover.model.newest_groups import NewestGroups
             from appliance.replicator.driver import run_replicator
             from appliance.status.service import console
 

@@ -5,6 +5,6 @@ Comes in: queries on loopback. Goes out: replies, and forwarded queries to the r
 - ``messages``: DNS messages as bytes and values; no IO.
 - ``addresses``: a loopback address for each broker name, the same after every restart.
 - ``binding``, ``server``, ``responder``: the sockets, and one query from its arrival to its reply, with its outcome.
-- ``exchange``, ``upstream``, ``stub``: questions to other DNS servers, forwarded or our own.
+- ``exchange``, ``stub``: questions to other DNS servers, forwarded or our own.
 - ``invented``: invented names, resolved to see how far a pattern reaches.
 """

@@ -7,9 +7,9 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
+from appliance.dns.exchange import Upstream
 from appliance.dns.messages.answers import Dismissed, answer_mapped, decode, refuse, servfail, truncate
 from appliance.dns.messages.question import Question, response_code
-from appliance.dns.upstream import Upstream
 from appliance.errors import ApplianceError
 
 Lookup = Callable[[str], Awaitable[ipaddress.IPv4Address | None]]

@@ -7,9 +7,8 @@ from collections.abc import Callable, Coroutine
 from typing import cast
 
 from appliance.dns.binding import bind, check
-from appliance.dns.exchange import framed, read_framed
+from appliance.dns.exchange import Upstream, framed, read_framed
 from appliance.dns.responder import Lookup, Outcome, QueryCounters, Responder
-from appliance.dns.upstream import Upstream
 from appliance.settings.values import DnsSettings
 
 __all__ = ["DnsServer", "Lookup"]

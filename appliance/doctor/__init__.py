@@ -1,6 +1,6 @@
 """The diagnosis: each step of the path is tried from one VM, with a verdict and a remedy.
 
-- ``command``, ``runner``, ``step``, ``diagnosis``: runs the steps in order, and prints the results.
+- ``command``, ``step``, ``diagnosis``: runs the steps in order, and prints the results.
 - ``source_side``, ``destination_side``: the steps of each VM.
 - ``brokers``: name, TCP, TLS, SASL and API versions of every broker of one cluster.
 - ``tunnel``, ``clock``, ``made_up_names``: the tunnel, the VM's clock, the names that SOURCE_BROKER_PATTERN admits.

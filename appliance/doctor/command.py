@@ -16,13 +16,12 @@ from rich.console import Console
 from appliance.doctor import destination_side, source_side
 from appliance.doctor.destination_side import DestinationVm
 from appliance.doctor.diagnosis import Diagnosis
-from appliance.doctor.runner import blocked, run_steps
 from appliance.doctor.source_side import SourceVm
-from appliance.doctor.step import SETTINGS, Result, Step, failed, passed
+from appliance.doctor.step import SETTINGS, Result, Step, blocked, failed, passed, run_steps
 from appliance.errors import ApplianceError, SettingsError
 from appliance.runtime import log
+from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command
-from appliance.runtime.stopping import unless_stopped
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side

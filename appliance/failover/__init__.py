@@ -9,6 +9,5 @@
 - ``group_sync``: rounds in which the offsets of groups are read, translated and committed.
 - ``group_service``: the same beside the replicator, for ever.
 - ``offsets_command``: ``appliance offsets translate``.
-- ``newest_groups``: the groups as they were seen last.
-- ``mirror_topics``, ``heartbeats``, ``mirror_checkpoints``: MirrorMaker 2's topics, for its Java client.
+- ``mirror_formats``: MirrorMaker 2's topics, for its Java client.
 """

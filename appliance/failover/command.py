@@ -13,8 +13,8 @@ from appliance.failover.operation import WAIT_SECONDS, Choice, Operation, operat
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
 from appliance.link.model.copy_states import CopyEvent
+from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, Run, with_settings
-from appliance.runtime.stopping import unless_stopped
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 

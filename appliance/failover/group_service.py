@@ -6,13 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from appliance.errors import ApplianceError
 from appliance.failover.group_sync import Follows, GroupSync
-from appliance.failover.mirror_checkpoints import MirrorCheckpoints
-from appliance.failover.model.group_checkpoints import checkpoints
-from appliance.failover.model.group_messages import told
-from appliance.failover.model.group_plan import GroupPlan
-from appliance.failover.newest_groups import NewestGroups
+from appliance.failover.mirror_formats import MirrorCheckpoints
+from appliance.failover.model.group_plan import GroupPlan, checkpoints
+from appliance.failover.model.newest_groups import NewestGroups, told
 from appliance.kafka.client.interface import Cluster
-from appliance.link.client.newest_states import NewestStates
+from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.naming import Naming

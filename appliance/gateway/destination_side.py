@@ -18,7 +18,7 @@ from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.limits import fd_limit
+from appliance.tunnel.limits.connection_limit import raise_fd_limit
 from appliance.tunnel.model.timeouts import DRAIN_SECONDS
 from appliance.tunnel.stream.jams import reset_jammed
 
@@ -32,7 +32,7 @@ async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
         SettingsError: an address or a port is not available, or a file of the identity cannot be used.
     """
     tunnel = settings.tunnel
-    fd_limit.raise_to_need(tunnel.connections_max)
+    raise_fd_limit(tunnel.connections_max)
     async with contextlib.AsyncExitStack() as stack:
         identity = await stack.enter_async_context(CertificateReload(tunnel, Side.DESTINATION))
         client = await stack.enter_async_context(TunnelClient(tunnel, identity))

@@ -12,7 +12,7 @@ from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.broker_dialer import Resolve
 from appliance.tunnel.certificate_reload import CertificateReload
-from appliance.tunnel.limits import fd_limit
+from appliance.tunnel.limits.connection_limit import raise_fd_limit
 from appliance.tunnel.model.timeouts import DRAIN_SECONDS
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.stream.jams import reset_jammed
@@ -27,7 +27,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
         SettingsError: the port is not available, or a file of the identity cannot be used.
     """
     tunnel = settings.tunnel
-    fd_limit.raise_to_need(tunnel.connections_max)
+    raise_fd_limit(tunnel.connections_max)
     async with (
         CertificateReload(tunnel, Side.SOURCE) as identity,
         TunnelServer(tunnel, identity, broker_resolver(tunnel)) as server,

@@ -6,8 +6,8 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``establish``, ``resume``: a link made once and checked at every start; the operator's word on what has stopped.
 - ``config_follower``, ``configs_command``: the settings of copies as those of their sources, and ``appliance configs``.
 - ``offsets_build``: maps of offsets for what was copied before there were any.
-- ``failback``, ``failback_link``, ``failback_command``: ``appliance failback``, and the link in reverse that it runs.
-- ``command``, ``offsets_command``: ``appliance spark``, ``appliance resume`` and ``appliance offsets``.
+- ``failback``, ``failback_link``: ``appliance failback``, and the link in reverse that it runs.
+- ``command``: ``appliance spark``, ``resume``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.
 - ``read``: from Fetch to buffered batches.
 - ``write``: from batches to committed transactions.

@@ -1,12 +1,16 @@
-"""``appliance spark`` and ``appliance resume``; ``replicate``, which has the console beside it, is in ``cli``."""
+"""``appliance spark``, ``resume``, ``failback`` and ``offsets``; ``replicate``, beside its status, is in ``cli``."""
 
 import argparse
 import asyncio
 
 from appliance.errors import SettingsError
-from appliance.failover import operation
+from appliance.failover import offsets_command, operation
+from appliance.failover.command import add_options, run_of
 from appliance.failover.pause import set_paused
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyEvent
+from appliance.replicator.failback import failback
+from appliance.replicator.offsets_build import build
 from appliance.replicator.resume import RETRY, Choice, adopt_positions, resume
 from appliance.replicator.spark.standalone import Part, run_part
 from appliance.runtime.command import Command, with_settings
@@ -100,4 +104,47 @@ RESUME = Command(
     "meanwhile.",
     with_settings(Role.REPLICATOR, _resume),
     _resume_options,
+)
+
+
+def _failback_options(command: argparse.ArgumentParser) -> None:
+    add_options(command)
+    command.add_argument(
+        "--allow-loss", action="store_true", help="leave out what producers wrote to the source during the failback"
+    )
+
+
+FAILBACK = Command(
+    "Brings the records that promoted copies took back into their source topics, exactly once, and lets the link copy "
+    "as before. Copies until nothing is left, so stop the producers at the copies first. What the source held and was "
+    "never copied is printed, and stays in the source alone. Killed anywhere, the same command again goes on.",
+    run_of(failback),
+    _failback_options,
+)
+
+
+def _offsets_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("action", choices=["translate", "build"], help="translate offsets, or build what is missing")
+    offsets_command.add_options(command)
+    command.add_argument("--dry-run", action="store_true", help="say what build would read, and build nothing")
+
+
+async def _offsets(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    if parsed.action == "translate":
+        return await offsets_command.translate(settings, parsed)
+
+    def chosen(partition: Partition) -> bool:
+        return parsed.topic in (None, partition[0]) and parsed.partition in (None, partition[1])
+
+    return 1 if await build(settings, chosen, print, only_plan=parsed.dry_run) else 0
+
+
+OFFSETS = Command(
+    "translate says at which offset of the copy a consumer continues that has read the source up to an offset, or with "
+    "--reverse the other way: exactly, or that it is not known. Only the destination is asked, but for what --group "
+    "has committed at the source. Exit code 0 when every answer is exact. build reads both logs of what was copied "
+    "before there were maps of offsets, of all topics or of --topic, and writes the maps; exit code 0 when nothing is "
+    "left that can be built. The replicator may run meanwhile.",
+    with_settings(Role.REPLICATOR, _offsets),
+    _offsets_options,
 )

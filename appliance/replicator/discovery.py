@@ -11,8 +11,7 @@ from appliance.kafka.client.configs import set_on, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import grow_topics, hidden_topics
 from appliance.kafka.protocol.metadata import Metadata, Topic
-from appliance.link.client.checkpoint_log import peek_checkpoints
-from appliance.link.client.newest_states import NewestStates
+from appliance.link.client.checkpoint_log import NewestStates, peek_checkpoints
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.claims import belongs_to_another

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from appliance.errors import ApplianceError, Fenced, ProcessFailed
 from appliance.failover.group_service import GROUPS, follow_groups
-from appliance.failover.heartbeats import HEARTBEAT_SECONDS, Heartbeats
-from appliance.failover.newest_groups import NewestGroups
+from appliance.failover.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
+from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
@@ -28,7 +28,7 @@ from appliance.replicator.spark.control_server import ControlServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import SparkJvm, driver_host
 from appliance.replicator.spark.task_reports import TaskReports
-from appliance.runtime.stopping import unless_stopped
+from appliance.runtime.background import unless_stopped
 from appliance.settings.bound import Bound
 from appliance.settings.target import Target
 from appliance.settings.values import Settings

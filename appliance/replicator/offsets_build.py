@@ -24,10 +24,9 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.copy_states import effective
-from appliance.link.model.map_filling import MapFilling
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Hole, Segment
-from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.offset_tail import MapFilling, OffsetTail
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.establish import Establishing
@@ -36,7 +35,7 @@ from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 from appliance.verify.beginning import begin
 from appliance.verify.model.pairing import Pairing, Run
-from appliance.verify.model.result import Span
+from appliance.verify.model.report import Span
 from appliance.verify.reader import Reader
 from appliance.verify.side import Side
 

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from appliance.errors import SettingsError
 
@@ -47,3 +48,19 @@ async def _forever(work: Work, log: logging.Logger, failure: str) -> None:
                 log.exception(failure, extra={"fields": {}})
             logged = repr(error)
         await asyncio.sleep(_RETRY)
+
+
+Result = TypeVar("Result")
+
+
+async def unless_stopped(stopping: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """The result of the work; None when it was cut off, since ``stopping`` was set first."""
+    working = asyncio.create_task(work, name="unless-stopped")
+    stopped = asyncio.create_task(stopping.wait(), name="stopping")
+    try:
+        await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        for task in (working, stopped):
+            task.cancel()
+        await asyncio.gather(working, stopped, return_exceptions=True)

@@ -1,7 +1,7 @@
 """The status of a link, from committed facts only; it needs no running replicator.
 
 - ``model``: facts, the snapshot, and the forms in which it is shown; no IO.
-- ``collect``, ``tail``, ``heartbeat``, ``open_transactions``: collect the facts of both clusters.
+- ``collect``, ``tail``, ``open_transactions``: collect the facts of both clusters.
 - ``watcher``: collects again and again, and keeps the newest snapshot.
 - ``command``, ``service``: at the terminal, and over HTTP.
 """

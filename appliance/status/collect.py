@@ -15,10 +15,9 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
-from appliance.status.heartbeat import newest_heartbeat
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.open_transactions import OpenTransactionWatch
-from appliance.status.tail import PositionsTail
+from appliance.status.tail import PositionsTail, newest_heartbeat
 
 _BROKER_SECONDS = 5.0
 

@@ -11,8 +11,8 @@ from rich.live import Live
 
 from appliance.errors import ApplianceError
 from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
-from appliance.runtime.stopping import unless_stopped
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from appliance.status.model.document import document

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from appliance.failover.newest_groups import NewestGroups
+from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page

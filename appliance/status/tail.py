@@ -1,20 +1,21 @@
-"""The positions topic, read on from where the last collection ended, by one Fetch to each leader.
+"""The newest records of the positions topic, by one Fetch to each leader; and the newest heartbeat.
 
-It fences no lane. Only the newest record of a key counts, so of the thousands of records between two collections, only
-the last of each partition is decoded.
+The positions topic is read on from where the last collection ended. It fences no lane. Only the newest record of a key
+counts, so of the thousands of records between two collections, only the last of each partition is decoded.
 """
 
 from collections.abc import Mapping
 
-from appliance.errors import BrokerRefused
+from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.partition_reader import committed_records
+from appliance.kafka.client.partition_reader import committed_records, fetch_partition
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import newest
+from appliance.link.model.mirror_records import Heartbeat, decode_heartbeat
 
 _LANE_BYTES = 1024 * 1024
 _LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
@@ -85,3 +86,22 @@ class PositionsTail:
             checkpoint.add(remembered)
         checkpoint.read_to = following
         return checkpoint.read_to >= fetched.stable_end
+
+
+_HEARTBEAT_LIMITS = FetchLimits(64 * 1024, wait=0)
+
+
+async def newest_heartbeat(cluster: KafkaCluster, metadata: Metadata, topic: str) -> Heartbeat | None:
+    """The last heartbeat in ``topic``; None where there is none, or the cluster does not let us read it."""
+    partition = (topic, 0)
+    if topic not in metadata.topics:
+        return None
+    try:
+        end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
+        if end == 0:
+            return None
+        fetched = await fetch_partition(cluster, metadata, partition, end - 1, "heartbeats", _HEARTBEAT_LIMITS)
+        records, _ = committed_records(fetched, end - 1)
+        return decode_heartbeat(records[-1]) if records else None
+    except ApplianceError:
+        return None  # it is a measurement; whatever else the cluster tells is known without it

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from appliance.errors import ApplianceError, TimedOut
 from appliance.failover.group_service import group_sync
-from appliance.failover.newest_groups import NewestGroups
+from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.settings.bound import Bound

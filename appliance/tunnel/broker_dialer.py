@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from appliance.errors import ApplianceError, OutOfDescriptors, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.limits.fd_limit import FD_REMEDY
+from appliance.tunnel.limits.connection_limit import FD_REMEDY
 from appliance.tunnel.model.allowlist import check_target, dialable
 from appliance.tunnel.model.counters import Counters
 from appliance.tunnel.model.timeouts import Timeouts

@@ -34,8 +34,7 @@ from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identit
 from appliance.tunnel.connections import Connections
 from appliance.tunnel.dialler import dialler, request_target
 from appliance.tunnel.limits.breaker import Breaker
-from appliance.tunnel.limits.connection_limit import ConnectionLimit
-from appliance.tunnel.limits.fd_limit import FD_REMEDY
+from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit
 from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
 from appliance.tunnel.model.counters import Counters, Refusal
 from appliance.tunnel.model.timeouts import Timeouts

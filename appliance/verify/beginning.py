@@ -6,7 +6,7 @@ the destination by its own retention or by REPLICA_TOPICS_START=latest.
 
 from dataclasses import dataclass
 
-from appliance.verify.model.result import CopyState, counted
+from appliance.verify.model.report import CopyState, counted
 from appliance.verify.side import Side
 
 

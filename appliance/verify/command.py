@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from appliance.errors import ApplianceError
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
+from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
-from appliance.runtime.stopping import unless_stopped
 from appliance.settings.role import Role
 from appliance.settings.values import Settings, Start
 from appliance.verify import verification

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from appliance.kafka.records.records import Record, unpack
 from appliance.link.model.replicas import Replica
 from appliance.verify.model.newest import ALL_KEYS, NewestRecords, Tally
-from appliance.verify.model.result import NEWEST_RECORDS, CopyState, PartitionResult, Span, counted
+from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span, counted
 from appliance.verify.partition import Reached, Terms
 from appliance.verify.reader import Reader
 

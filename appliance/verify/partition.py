@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from appliance.link.model.replicas import Replica
 from appliance.verify.beginning import Beginning, begin
 from appliance.verify.model.comparison import Comparison, Difference
-from appliance.verify.model.result import CopyState, PartitionResult, Span, counted
+from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
 from appliance.verify.side import Side
 
 Reached = Callable[[int], None]

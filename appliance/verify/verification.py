@@ -14,7 +14,7 @@ from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.verify.compacted import verify_newest_records
-from appliance.verify.model.result import CopyState, PartitionResult, Span, counted
+from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
 from appliance.verify.partition import Terms, verify_every_record
 from appliance.verify.reader import Reader
 from appliance.verify.side import Side

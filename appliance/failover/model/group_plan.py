@@ -11,12 +11,13 @@
 """
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from appliance.kafka.client.group_offsets import Commit, Commits
 from appliance.kafka.client.groups import Group
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.mirror_records import MirrorCheckpoint
 from appliance.link.model.translation import Translation, TranslationState
 
 CopyOf = Callable[[str], str]
@@ -181,3 +182,15 @@ def _translated(source: Partition, offset: int, translate: Translate) -> Transla
     if found.state is TranslationState.AHEAD and found.offset is None:
         return replace(found, offset=translate(source, offset - found.behind).offset)
     return found
+
+
+def checkpoints(plans: Iterable[GroupPlan]) -> Iterator[MirrorCheckpoint]:
+    """A checkpoint for each offset that is known in its copy.
+
+    Where the copy lags behind the group, it is a checkpoint of the copy's end, and of the source's offset there.
+    """
+    for plan in plans:
+        for partition in plan.partitions:
+            if (target := partition.target) is not None:
+                upstream = partition.upstream.offset - partition.translation.behind
+                yield MirrorCheckpoint(plan.name, partition.copy, upstream, target.offset, target.metadata)

@@ -7,8 +7,8 @@ tells apart. A docstring names them where they mean more than that.
 - ``dial``, ``login``, ``connection``, ``silence``: one connection, from a name to pipelined requests.
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
 - ``by_leader``: partitions grouped as requests name them, and all leaders asked at once.
-- ``fetch``, ``fetch_session``, ``partition_reader``, ``offsets``, ``leader_epochs``: reading.
-- ``produce``, ``transactions``, ``append``: writing, in transactions and without.
+- ``fetch``, ``fetch_session``, ``partition_reader``, ``offsets``: reading.
+- ``produce``, ``transactions``: writing, in transactions and without.
 - ``topics``, ``configs``, ``config_filter``: topics made, grown and configured.
 - ``open_transactions``: the transactions that hold a last stable offset.
 - ``groups``, ``group_offsets``, ``share_offsets``: consumer groups and share groups, and their offsets.

@@ -1,15 +1,17 @@
-"""ListOffsets (KIP-79, KIP-98, KIP-207): where a partition's log starts, and where it ends for whom.
+"""ListOffsets (KIP-79, KIP-98, KIP-207) and OffsetForLeaderEpoch (KIP-101): the bounds of logs, and of leaders' epochs.
 
 Each request carries the leader epoch of the metadata that named the leader (KIP-320): a broker that led before, or does
 not know yet that it leads, refuses it.
 """
 
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v6 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v6.request import ListOffsetsPartition, ListOffsetsTopic
+from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartition, OffsetForLeaderTopic
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
@@ -20,6 +22,7 @@ from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Metadata, Partition
 
 _READ_COMMITTED = 1
+_CONSUMER = BrokerId(-1)
 
 
 class Bound(enum.Enum):
@@ -116,4 +119,50 @@ def _request(
         )
         for topic, numbers in by_topic(partitions).items()
     )
-    return ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(isolation), topics=topics)
+    return ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=i8(isolation), topics=topics)
+
+
+async def epoch_ends(
+    cluster: Cluster, metadata: Metadata, epochs: Mapping[Partition, int]
+) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+    """Find where each partition's log ends that was written up to a leader epoch; with the errors of the others.
+
+    That is the log's end, its last markers included, when no later leader has written anything. It is -1 where the log
+    knows of no epoch as old as that. A broker that has no such request answers nothing.
+    """
+    ends: dict[Partition, int] = {}
+    refused: dict[Partition, ApplianceError] = {}
+
+    async def ask(leader: Connection, led: Collection[Partition]) -> None:
+        request = _epochs_request(metadata, {partition: epochs[partition] for partition in led})
+        if not leader.offers(int(request.__api_key__), int(request.__version__)):
+            return
+        answer = await leader.call(request, OffsetForLeaderEpochResponse)
+        for topic in answer.topics:
+            for result in topic.partitions:
+                partition = (str(topic.topic), int(result.partition))
+                if result.error_code is ErrorCode.none:
+                    ends[partition] = int(result.end_offset)
+                else:
+                    doing = f"look up the end of a leader epoch of {partition[0]}-{partition[1]}"
+                    refused[partition] = failure(result.error_code, doing)
+
+    return ends, await ask_leaders(cluster, metadata, epochs, ask) | refused
+
+
+def _epochs_request(metadata: Metadata, epochs: Mapping[Partition, int]) -> OffsetForLeaderEpochRequest:
+    topics = tuple(
+        OffsetForLeaderTopic(
+            topic=TopicName(name),
+            partitions=tuple(
+                OffsetForLeaderPartition(
+                    partition=i32(number),
+                    current_leader_epoch=i32(metadata.leader_epoch(name, number)),
+                    leader_epoch=i32(epochs[name, number]),
+                )
+                for number in numbers
+            ),
+        )
+        for name, numbers in by_topic(epochs).items()
+    )
+    return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics)

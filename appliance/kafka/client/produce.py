@@ -6,23 +6,27 @@ from, and stamped there. All three say the same; from 9 on a request is flexible
 
 import asyncio
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
+from kio.schema.produce.v9.request import PartitionProduceData, TopicProduceData
+from kio.schema.types import TopicName
+from kio.static.primitive import Records, i16, i32
 
 from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable
-from appliance.kafka.client.interface import Connection
-from appliance.kafka.client.transactions import Producer
+from appliance.kafka.client.interface import Cluster, Connection
+from appliance.kafka.client.transactions import Producer, milliseconds
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.flexible import FLEXIBLE, PLAIN, Form, head
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.older import decode_older
 from appliance.kafka.protocol.wire import SIZE, decode
-from appliance.kafka.records.batch import restamp
+from appliance.kafka.records.batch import restamp, stamp_crc
+from appliance.kafka.records.records import Record, pack
 from appliance.kafka.records.varint import Buffer
 
 API_KEY = 0
@@ -180,3 +184,33 @@ def check_produced(response: ProduceResponse) -> dict[Partition, int]:
     if unavailable:
         raise PartitionsUnavailable(unavailable)
     return offsets
+
+
+_APPENDED_AT_ONCE = 1_000
+"""Records of a batch without a transaction."""
+_APPEND_SECONDS = 10.0
+
+
+async def append(cluster: Cluster, metadata: Metadata, partition: Partition, records: Sequence[Record]) -> None:
+    """Append records without a transaction; all in-sync replicas have them when this returns.
+
+    For logs that others read uncommitted, and in which a record that was appended twice does no harm.
+
+    Raises:
+        PartitionsUnavailable, BrokerBusy, BrokerRefused, Unreachable: some may not have been appended.
+    """
+    leader = await cluster.broker(metadata.leader(*partition), "append")
+    for first in range(0, len(records), _APPENDED_AT_ONCE):
+        data = bytearray(pack(records[first : first + _APPENDED_AT_ONCE], 0))
+        stamp_crc(data)
+        request = ProduceRequest(
+            acks=i16(_ALL_IN_SYNC_REPLICAS),
+            timeout=milliseconds(_APPEND_SECONDS),
+            topic_data=(
+                TopicProduceData(
+                    name=TopicName(partition[0]),
+                    partition_data=(PartitionProduceData(index=i32(partition[1]), records=Records(bytes(data))),),
+                ),
+            ),
+        )
+        check_produced(await leader.call(request, ProduceResponse, 2 * _APPEND_SECONDS))

@@ -4,8 +4,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 tells apart. A docstring names them where they mean more than that.
 
 - ``clusters``: the source through shim and tunnel, and the destination.
-- ``checkpoint_log``: a partition of the positions topic, read to its end.
-- ``newest_states``: the states of copies, read again and again.
+- ``checkpoint_log``: a partition of the positions topic, read to its end, once or again and again.
 - ``offset_maps``: the maps of offsets.
 - ``registry``: the claims of all links of a destination.
 - ``writer``: a transactional producer from one epoch to the next.

@@ -1,6 +1,7 @@
 """Reading one partition of the positions topic, or of another compacted log of ours: what is committed there."""
 
 import asyncio
+from uuid import UUID
 
 from appliance.errors import Fenced, PartitionStopped, Unreachable
 from appliance.kafka.client.fetch import FetchLimits
@@ -11,6 +12,8 @@ from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint import LaneCheckpoint, Mark
 from appliance.link.model.checkpoint_records import newest
+from appliance.link.model.copy_states import States
+from appliance.link.model.naming import Naming
 
 _LIMITS = FetchLimits(4 * 1024 * 1024, wait=0.1)
 _SEEN_TIMEOUT = 30.0
@@ -96,3 +99,27 @@ async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped
             f"{end}: find it with `kafka-transactions.sh find-hanging` and end it with `kafka-transactions.sh abort`"
         )
     return Unreachable(f"the leader of {partition[0]}-{partition[1]} of the destination does not show what it took")
+
+
+class NewestStates:
+    """Reads the states again and again, each time only what has been committed since."""
+
+    def __init__(self, destination: Cluster, naming: Naming) -> None:
+        self._cluster = destination
+        self._name = naming.positions_topic
+        self._checkpoint = LaneCheckpoint()
+        self._id: UUID | None = None
+
+    async def read(self) -> States:
+        """The states now; none of a link that has not been made yet.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+        topic = (await self._cluster.metadata([self._name])).topics.get(self._name)
+        if topic is None or not topic.leaders:
+            return {}
+        if topic.id != self._id:
+            self._id, self._checkpoint = topic.id, LaneCheckpoint()
+        await peek_checkpoint(self._cluster, self._name, 0, self._checkpoint)
+        return dict(self._checkpoint.states)

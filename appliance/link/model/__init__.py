@@ -6,7 +6,6 @@
 - ``checkpoint``, ``checkpoint_records``: all that the destination remembers of a lane, and its records.
 - ``offset_map``, ``offset_tail``, ``offset_runs``: from source offsets to those of a copy, and back.
 - ``offset_records``: maps of offsets as records.
-- ``map_filling``: a stretch of a map that is made by reading both logs.
 - ``segment_log``: the segments of maps in one lane's partition.
 - ``link_check``: a positions topic that may be gone on with, or the reason why not (invariant H).
 - ``translation``: the answer to the question where an offset of one side lies on the other.

@@ -2,7 +2,7 @@
 
 ``session``, ``py4j_gateway`` and ``daemon`` alone import PySpark.
 
-- ``session``, ``configuration``, ``spark_jvm``, ``py4j_gateway``, ``spark_error``, ``tempdir``: Spark's driver.
+- ``session``, ``configuration``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: Spark's driver.
 - ``daemon``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, one task, its lanes, what it reports.
 - ``assignment``: the messages of driver and tasks; pure.
 - ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: how they travel.

@@ -25,8 +25,8 @@ from appliance.replicator.spark.spark_jvm import (
     spark_home,
 )
 from appliance.replicator.spark.tempdir import tempdir
+from appliance.runtime.background import unless_stopped
 from appliance.runtime.child_process import killed_with_parent
-from appliance.runtime.stopping import unless_stopped
 from appliance.settings.values import EngineSettings
 
 log = logging.getLogger("appliance.replicator")

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.leader_epochs import epoch_ends
-from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets, undecided
+from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch

@@ -30,8 +30,7 @@ from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
 from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
-from appliance.replicator.model.map_cleaning import KnownSegments
-from appliance.replicator.model.map_growth import Grown, MapGrowth, copied_tail, read_tail
+from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowth, copied_tail, read_tail
 
 log = logging.getLogger("appliance.replicator")
 

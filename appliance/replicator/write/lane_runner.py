@@ -16,10 +16,9 @@ from appliance.replicator.model.problem_log import Notice, ProblemLog
 from appliance.replicator.model.transaction_size import TransactionSize
 from appliance.replicator.read.buffer import ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
-from appliance.replicator.write.copy_watch import CopyWatch
+from appliance.replicator.write.copy_watch import CopyWatch, MapCleaner
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_partitions import LanePartitions
-from appliance.replicator.write.map_cleaner import MapCleaner
 from appliance.settings.values import EngineSettings, OnGap
 
 _BACKOFF_MAX = 5.0

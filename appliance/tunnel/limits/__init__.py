@@ -1,7 +1,6 @@
 """Limits of the costs of strangers and peers.
 
-- ``connection_limit``: connections carried at once, and a short queue.
+- ``connection_limit``: connections carried at once, a short queue, and file descriptors.
 - ``pending_handshakes``: connections that have not proved themselves, their number and their rate.
-- ``fd_limit``: file descriptors.
 - ``breaker``: the pauses between tries while the server is away.
 """

@@ -1,11 +1,14 @@
-"""The limit of connections that one end carries at once, and a short queue for a free slot."""
+"""The limit of connections that one end carries at once, a short queue for a slot, and the file descriptors."""
 
 import asyncio
 import contextlib
+import errno
 import logging
+import resource
 from collections.abc import AsyncIterator
 
 from appliance.errors import TimedOut, Unreachable
+from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_ONE_MAX
 from appliance.tunnel.model.counters import Counters, Refusal
 
 log = logging.getLogger("appliance.tunnel")
@@ -78,3 +81,37 @@ class ConnectionLimit:
         elif self._full and 10 * self._taken <= 9 * self._limit and not self._waiting:
             self._full = False
             log.info("connections are free again", extra={"fields": fields})
+
+
+EXHAUSTED = (errno.EMFILE, errno.ENFILE)
+"""The error codes of a process, and of a system, without a free descriptor."""
+
+_CURE = "raise the limit (ulimit -n; LimitNOFILE in systemd; ulimits in compose) or lower TUNNEL_CONNECTIONS_MAX"
+
+FD_REMEDY = f"out of file descriptors: {_CURE}"
+
+_OWN = 64
+"""Descriptors for Python, the log, DNS and the status page."""
+
+
+def needed_descriptors(connections_max: int) -> int:
+    """The most descriptors that an end needs: two for each connection, one for each that waits or is unproved."""
+    return 2 * connections_max + WAITING_MAX + PENDING_MAX + PENDING_OF_ONE_MAX + _OWN
+
+
+def raise_fd_limit(connections_max: int) -> None:
+    """Raise the process's limit as far as permitted, and warn if that is too low for all its connections."""
+    limit, wanted = _raise_limit(), needed_descriptors(connections_max)
+    if limit != resource.RLIM_INFINITY and limit < wanted:
+        fields = {"limit": limit, "needed": wanted, "connections": connections_max}
+        log.warning(f"too few file descriptors for all connections: {_CURE}", extra={"fields": fields})
+
+
+def _raise_limit() -> int:
+    """Raise the soft limit to the hard one, which needs no privilege; return the new limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):
+        return soft  # a system whose hard limit is above what its kernel grants
+    return hard

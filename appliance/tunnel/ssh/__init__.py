@@ -5,8 +5,8 @@
 Inside each channel, the TLS, the identity and the CONNECT are the same as without SSH. So the SSH server sees only
 ciphertext and cannot impersonate the source VM, and the source VM's end does not know about SSH.
 
-- ``options``: algorithms, the key and the pinned host keys, and when a dead server is noticed;
-- ``errors``: asyncssh's errors in the appliance's own words;
+- ``options``: algorithms, the key and the pinned host keys, when a dead server is noticed, and asyncssh's errors in the
+  appliance's own words;
 - ``transport``: a channel of an SSH connection as a transport of asyncio's, and the window of bytes it may have under
   way;
 - ``carrier``: the one SSH connection, and the channels in it.

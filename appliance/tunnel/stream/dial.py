@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from appliance.errors import NameUnresolved, OutOfDescriptors, TimedOut, Unreachable
-from appliance.tunnel.limits.fd_limit import EXHAUSTED
+from appliance.tunnel.limits.connection_limit import EXHAUSTED
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 _Kind = TypeVar("_Kind", bound=TcpChannel)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from appliance.runtime.bind import port_refused
 from appliance.settings.target import Target
-from appliance.tunnel.limits.fd_limit import EXHAUSTED, FD_REMEDY
+from appliance.tunnel.limits.connection_limit import EXHAUSTED, FD_REMEDY
 from appliance.tunnel.stream.tcp_channel import reset_when_closed
 
 log = logging.getLogger("appliance.tunnel")

@@ -1,14 +1,85 @@
-"""The report of a verification: a table with remarks below it, or JSON."""
+"""The result of each partition, and the report of a verification: a table with remarks below it, or JSON."""
 
+import enum
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from rich.table import Table
 
-from appliance.verify.model.result import NEWEST_RECORDS, PartitionResult, Span
-
+EVERY_RECORD = "every record"
+NEWEST_RECORDS = "newest record of each key"
 _DIGEST_SHOWN = 16
+
+
+class CopyState(enum.StrEnum):
+    """The outcome in a word."""
+
+    EQUAL = "equal"
+    """Every record that the source has is at the destination, in order, and nothing else in between."""
+    EQUAL_IN_PART = "equal in part"
+    """Equal, except for older records that the destination was not asked to copy, or has deleted by its retention."""
+    BEHIND = "behind"
+    """Equal as far as the destination goes, which is not as far as the source."""
+    DIFFERS = "differs"
+    NO_COPY = "no copy"
+    NOT_COMPARED = "not compared"
+    """There is no result, and ``detail`` says why."""
+
+    @property
+    def well(self) -> bool:
+        """True when no operator is needed."""
+        return self in (CopyState.EQUAL, CopyState.EQUAL_IN_PART)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets from ``start`` on, up to ``end``, which is past the last one."""
+
+    start: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionResult:
+    """One partition, or a whole topic where ``partition`` is None.
+
+    ``records`` were compared and found equal; they lie within the spans, which are None when nothing was compared.
+    ``behind`` counts the source's records past them, or its keys where ``compared`` is ``NEWEST_RECORDS``.
+    ``differs_at`` is the source offset of the first difference, None also where only the destination has a record.
+    """
+
+    topic: str
+    copy: str
+    partition: int | None
+    state: CopyState
+    detail: str = ""
+    compared: str = EVERY_RECORD
+    records: int = 0
+    source: Span | None = None
+    destination: Span | None = None
+    digest: str | None = None
+    behind: int = 0
+    differs_at: int | None = None
+
+    @property
+    def words(self) -> str:
+        """The state as it is shown: ``behind by 40 records``."""
+        if self.state is CopyState.BEHIND:
+            return f"behind by {counted(self.behind, 'record' if self.compared == EVERY_RECORD else 'key')}"
+        if self.state is CopyState.DIFFERS and self.differs_at is not None:
+            return f"differs at source offset {self.differs_at}"
+        if self.state is CopyState.EQUAL_IN_PART and self.source is not None and self.compared == EVERY_RECORD:
+            return f"equal from source offset {self.source.start}"
+        return self.state.value
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 record``, ``2 records``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ import socket
 
 from dnslib import RCODE, DNSRecord
 
-from appliance.dns import upstream as upstream_module
+from appliance.dns import exchange
+from appliance.dns.exchange import Upstream
 from appliance.dns.messages.answers import decode
 from appliance.dns.responder import Outcome
 from appliance.dns.server import DnsServer
-from appliance.dns.upstream import Upstream
 from appliance.settings.target import Target
 from appliance.settings.values import DnsSettings
 from tests.support.dns import (
@@ -170,7 +170,7 @@ async def test_a_lost_datagram_is_asked_for_again():
 
 async def test_a_dead_upstream_is_reported_at_once_by_udp_and_tcp():
     # One that is silent takes so long by UDP, and as long again by TCP.
-    async with running_shim(Target("127.0.0.1", dead_port())) as shim, asyncio.timeout(sum(upstream_module.TIMEOUTS)):
+    async with running_shim(Target("127.0.0.1", dead_port())) as shim, asyncio.timeout(sum(exchange.TIMEOUTS)):
         assert (await resolve(shim.port, "b0.grape")).header.rcode == RCODE.SERVFAIL
         (reply,) = await ask_tcp(shim.port, query("b0.grape"))
         assert DNSRecord.parse(reply).header.rcode == RCODE.SERVFAIL
@@ -195,7 +195,7 @@ async def test_a_slow_upstream_delays_its_own_names_only():
 
 
 async def test_forwards_in_flight_are_bounded(monkeypatch):
-    monkeypatch.setattr(upstream_module, "FORWARDS_MAX", 3)
+    monkeypatch.setattr(exchange, "FORWARDS_MAX", 3)
     async with scripted_server(silence) as upstream, running_shim(upstream) as shim:
         waiting = [asyncio.create_task(resolve(shim.port, f"b{index}.grape")) for index in range(4)]
         done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

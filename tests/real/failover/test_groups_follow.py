@@ -10,7 +10,7 @@ from appliance.failover.group_io import coordinated, read_offsets
 from appliance.failover.group_service import follow_groups, group_sync
 from appliance.failover.group_sync import GroupSync
 from appliance.failover.model.group_plan import GroupState
-from appliance.failover.newest_groups import NewestGroups
+from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.share_offsets import alter_starts

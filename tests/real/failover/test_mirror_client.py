@@ -13,10 +13,9 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.failover.group_service import follow_groups
-from appliance.failover.heartbeats import Heartbeats
-from appliance.failover.mirror_checkpoints import MirrorCheckpoints
+from appliance.failover.mirror_formats import Heartbeats, MirrorCheckpoints
 from appliance.failover.model.group_plan import GroupState
-from appliance.failover.newest_groups import NewestGroups
+from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.mirror_records import MirrorCheckpoint
 from appliance.settings.values import TopicNaming

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from appliance.errors import PartitionStopped, SettingsError
-from appliance.verify.model.result import NEWEST_RECORDS, CopyState, PartitionResult, Span
+from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span
 from appliance.verify.reader import Reader
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster

@@ -5,8 +5,8 @@ import pytest
 from dnslib import RCODE, DNSRecord
 
 from appliance.dns import responder as responder_module
+from appliance.dns.exchange import Upstream
 from appliance.dns.responder import Outcome, Responder
-from appliance.dns.upstream import Upstream
 from appliance.errors import NameUnresolved
 from appliance.settings.target import Target
 from tests.support.dns import addresses, query

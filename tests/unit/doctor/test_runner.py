@@ -4,8 +4,20 @@ import asyncio
 
 import pytest
 
-from appliance.doctor.runner import blocked, run_steps
-from appliance.doctor.step import SETTINGS, Finding, Result, Step, Verdict, failed, passed, skipped, some, warning
+from appliance.doctor.step import (
+    SETTINGS,
+    Finding,
+    Result,
+    Step,
+    Verdict,
+    blocked,
+    failed,
+    passed,
+    run_steps,
+    skipped,
+    some,
+    warning,
+)
 from appliance.errors import Unreachable
 
 A, B, C, OTHER = "a", "b", "c", "other"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from appliance.errors import ApplianceError, ProcessFailed
-from appliance.failover.newest_groups import NewestGroups
+from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver
 from appliance.replicator.driver import Replicator

@@ -3,7 +3,7 @@ import uuid
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import encode_dropped, encode_segment
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.replicator.model.map_cleaning import KnownSegments
+from appliance.replicator.model.map_growth import KnownSegments
 
 ORDERS = ("orders", 0)
 

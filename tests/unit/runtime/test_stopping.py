@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from appliance.errors import Unreachable
-from appliance.runtime.stopping import unless_stopped
+from appliance.runtime.background import unless_stopped
 
 
 async def test_work_that_is_stopped_gives_nothing_and_leaves_nothing_running() -> None:

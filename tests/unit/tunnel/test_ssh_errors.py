@@ -12,7 +12,7 @@ from appliance.errors import (
     SshUnreachable,
     Unreachable,
 )
-from appliance.tunnel.ssh.errors import channel_error, connection_error, one_line
+from appliance.tunnel.ssh.options import channel_error, connection_error, one_line
 
 
 @pytest.mark.parametrize(

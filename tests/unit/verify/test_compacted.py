@@ -4,7 +4,7 @@ import uuid
 
 from appliance.link.model.replicas import Replica
 from appliance.verify.compacted import verify_newest_records
-from appliance.verify.model.result import NEWEST_RECORDS, CopyState, PartitionResult, Span
+from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span
 from appliance.verify.partition import Terms
 from tests.support.batches import Written
 from tests.support.logs import NOW, LogReader, end, log

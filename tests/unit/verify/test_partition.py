@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.kafka.records.batch import Batch
 from appliance.link.model.replicas import Replica
-from appliance.verify.model.result import CopyState, PartitionResult, Span
+from appliance.verify.model.report import CopyState, PartitionResult, Span
 from appliance.verify.partition import Terms, verify_every_record
 from appliance.verify.side import Side
 from tests.support.batches import Written

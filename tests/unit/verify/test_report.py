@@ -2,8 +2,7 @@ import json
 
 from rich.console import Console
 
-from appliance.verify.model.report import VerificationReport
-from appliance.verify.model.result import NEWEST_RECORDS, CopyState, PartitionResult, Span
+from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span, VerificationReport
 
 EQUAL = PartitionResult(
     "orders",

@@ -1,7 +1,9 @@
-"""The states of groups in sentences, one for each state that an operator should know of."""
+"""The groups as they were seen last, and the sentences about the states that an operator should know of."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from appliance.errors import ApplianceError
 from appliance.failover.model.group_plan import GroupPlan, GroupState
 
 _NAMED = 5
@@ -33,3 +35,20 @@ def _names(groups: list[GroupPlan]) -> str:
     names = ", ".join(group.name for group in groups[:_NAMED])
     more = len(groups) - _NAMED
     return f"group{'s' if len(groups) > 1 else ''} {names}{f' and {more} more' if more > 0 else ''}"
+
+
+@dataclass(slots=True)
+class NewestGroups:
+    """The groups of a link; ``problem`` says why they are not known as they are now, and is empty when they are."""
+
+    plans: tuple[GroupPlan, ...] = ()
+    problem: str = "nobody has looked at the groups yet"
+
+    def seen(self, plans: Iterable[GroupPlan], failures: Iterable[ApplianceError]) -> None:
+        """Note what was seen, and the failures of what could not be."""
+        self.plans = tuple(plans)
+        self.problem = "; ".join(dict.fromkeys(map(str, failures)))
+
+    def unseen(self, error: ApplianceError) -> None:
+        """Note that nothing could be seen: what was seen last stays."""
+        self.problem = str(error)

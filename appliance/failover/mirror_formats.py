@@ -1,0 +1,155 @@
+"""MirrorMaker 2's topics at the destination, for its Java client: checkpoints of groups, and heartbeats.
+
+A checkpoint is written when what it says is committed in the copy, and again when it changes. It follows its group
+backwards too. It cannot be withdrawn: the client does not bear tombstones.
+
+Heartbeats show that the way from the source to the destination is open, and how long it takes. Nothing is written at
+the source. A heartbeat asks a source broker, on the way that the copies come, and is then written at the destination:
+into ``<source>.heartbeats``, where MirrorMaker 2 would have copied it to. The next one tells how long that took. Before
+it, one is written into ``heartbeats``, from which other links may bring it further.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kio.schema.metadata.v11 import MetadataResponse
+
+from appliance.errors import ApplianceError
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.produce import append
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, request
+from appliance.kafka.records.records import Record
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.mirror_records import Heartbeat, MirrorCheckpoint, encode_checkpoint, encode_heartbeat
+from appliance.link.model.naming import HEARTBEATS, Naming
+from appliance.link.model.topic_configs import mirror_topic
+
+HEARTBEAT_SECONDS = 1.0
+"""Time between two heartbeats, as by default in MirrorMaker 2."""
+
+_PAUSE_MAX = 0.5
+_PURPOSE = "heartbeats"
+_ANSWER_SECONDS = 10.0
+_NO_TOPICS: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class MirrorTopics:
+    """Topics of one partition each, by their names."""
+
+    cluster: Cluster
+    names: Sequence[str]
+    replication_factor: int = -1
+    _metadata: Metadata | None = None
+
+    async def append(self, topic: str, records: Sequence[Record]) -> None:
+        """Append the records to one of the topics; after a failure they may be there, and are to be appended again.
+
+        Raises:
+            ApplianceError: the destination does not take them.
+        """
+        await retry_while_busy(lambda: self._append(topic, records), longest_pause=_PAUSE_MAX)
+
+    async def _append(self, topic: str, records: Sequence[Record]) -> None:
+        """Append once; a topic that was made a moment ago has no leader that knows it yet."""
+        try:
+            self._metadata = self._metadata or await self._made()
+            await append(self.cluster, self._metadata, (topic, 0), records)
+        except ApplianceError:
+            self._metadata = None
+            raise
+
+    async def _made(self) -> Metadata:
+        found = await self.cluster.metadata(self.names)
+        missing = [mirror_topic(name, self.replication_factor) for name in self.names if name not in found.topics]
+        if missing:
+            for error in (await ConfigFilter(self.cluster).make(missing)).failures.values():
+                raise error
+            found = await self.cluster.metadata(self.names)
+        for name, topic in found.topics.items():
+            check(topic.error, f"write {name}: grant DESTINATION_API_KEY Describe and Write on it")
+        return found
+
+
+@dataclass(slots=True)
+class MirrorCheckpoints:
+    """The checkpoints of one link, as far as this process has written them."""
+
+    destination: Cluster
+    naming: Naming
+    replication_factor: int = -1
+    _written: dict[tuple[str, Partition], MirrorCheckpoint] = field(default_factory=dict)
+    _topics: MirrorTopics = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = (self.naming.checkpoints_topic,)
+        self._topics = MirrorTopics(self.destination, names, self.replication_factor)
+
+    async def write(self, checkpoints: Iterable[MirrorCheckpoint]) -> int:
+        """Write those that have changed; how many they were.
+
+        Raises:
+            ApplianceError: some are not written; done again, they are.
+        """
+        changed = [each for each in checkpoints if self._written.get((each.group, each.copy)) != each]
+        now = _now()
+        if changed:
+            records = [encode_checkpoint(each, now) for each in changed]
+            await self._topics.append(self.naming.checkpoints_topic, records)
+        self._written |= {(each.group, each.copy): each for each in changed}
+        return len(changed)
+
+
+@dataclass(slots=True)
+class Heartbeats:
+    """The heartbeats of one link."""
+
+    source: Cluster
+    destination: Cluster
+    naming: Naming
+    replication_factor: int = -1
+    way: int | None = None
+    """Milliseconds that the newest heartbeat took."""
+    _topics: MirrorTopics = field(init=False)
+    _node: int = NOBODY
+
+    def __post_init__(self) -> None:
+        names = (HEARTBEATS, self.naming.heartbeats_topic)
+        self._topics = MirrorTopics(self.destination, names, self.replication_factor)
+
+    async def beat(self) -> None:
+        """Write a heartbeat of the destination, and one that came from the source.
+
+        Raises:
+            ApplianceError: the way is not open, or the destination does not take it.
+        """
+        before, self.way = self.way, None
+        try:
+            await self._write(HEARTBEATS, _now(), None)
+            if self._node == NOBODY:
+                self._node = random.choice(sorted((await self.source.metadata(_NO_TOPICS)).brokers) or [NOBODY])
+            self.way = await self._measure(before)
+        except ApplianceError:
+            self._node = NOBODY  # it may be gone for ever, and another one may answer
+            raise
+
+    async def _measure(self, before: int | None) -> int:
+        connection = await self.source.broker(self._node, _PURPOSE)
+        loop, at = asyncio.get_running_loop(), _now()
+        began = loop.time()
+        await connection.call(request(_NO_TOPICS), MetadataResponse, _ANSWER_SECONDS)
+        await self._write(self.naming.heartbeats_topic, at, before)
+        return round((loop.time() - began) * 1000)
+
+    async def _write(self, topic: str, at: int, way: int | None) -> None:
+        heartbeat = Heartbeat(self.naming.source, self.naming.target, at, way)
+        await self._topics.append(topic, [encode_heartbeat(heartbeat)])
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
