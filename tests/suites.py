@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 
 TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
+THREE_FILES_AT_ONCE = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+"""In the order of the directories: tests that wait for brokers come first, and quick ones fill the processes' ends."""
+
 TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
 
@@ -37,8 +40,8 @@ DEFAULT = Suite(
     "style, types, unit tests, and tests with at most two plain clusters",
     6,
     6,
-    ("tests/unit", "tests/real"),
-    TWO_FILES_AT_ONCE,
+    ("tests/real", "tests/unit"),
+    THREE_FILES_AT_ONCE,
 )
 SUITES = (
     _suite("simulation", 1, 1, "random histories of crashes and late answers, without a broker", *TWO_TESTS_AT_ONCE),
