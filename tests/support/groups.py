@@ -86,6 +86,7 @@ def committed(cluster: Cluster, group: str) -> dict[Partition, tuple[int, str]]:
 
     librdkafka does not end the metadata's text, and so its Python client reads on behind it: another client is asked.
     """
+    wait_for_coordinator(cluster, group)
     with ThreadPoolExecutor(1) as pool:  # the caller may be in an event loop
         return pool.submit(asyncio.run, _committed(cluster, group)).result(PATIENCE)
 
