@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from aiokafka.admin import AIOKafkaAdminClient
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, ShareConsumer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    ShareConsumer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from testbed.cluster import Cluster
@@ -77,8 +85,10 @@ def commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> None:
     admin = AdminClient(cluster.client_configuration())
     wanted = [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
     request = [ConsumerGroupTopicPartitions(group, wanted)]
+    wait_for_coordinator(cluster, group)
     for change in admin.alter_consumer_group_offsets(request).values():
-        change.result(PATIENCE)
+        refused = [each for each in change.result(PATIENCE).topic_partitions if each.error]
+        assert not refused, refused
 
 
 def committed(cluster: Cluster, group: str) -> dict[Partition, tuple[int, str]]:
@@ -102,11 +112,22 @@ async def _committed(cluster: Cluster, group: str) -> dict[Partition, tuple[int,
     return {tuple(key): (each.offset, each.metadata.rstrip("\0")) for key, each in found.items() if each.offset >= 0}
 
 
+_COORDINATOR_COMES = {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError._TIMED_OUT}
+
+
 def wait_for_coordinator(cluster: Cluster, group: str) -> None:
     """Returns when a group, there or not, has a coordinator that answers: a new cluster has none at first."""
+    deadline = time.monotonic() + PATIENCE
     asking = consumer(cluster, group)
     try:
-        asking.committed([TopicPartition("any", 0)], PATIENCE)
+        while True:
+            try:
+                asking.committed([TopicPartition("any", 0)], 5)
+                return
+            except KafkaException as error:
+                if error.args[0].code() not in _COORDINATOR_COMES or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
     finally:
         asking.close()
 

@@ -325,9 +325,7 @@ async def test_case_104_a_commit_that_waited_long_for_its_connection_is_not_sent
     # What the group had committed at the destination meanwhile was set back.
     async with site(pair) as at:
         commit(pair.orange, at.group("g"), {(at.topic, 0): 3})
-        async with asyncio.timeout(PATIENCE):
-            while at.at_destination("g") != {0: 103}:  # a cluster that has just begun may not tell its groups yet
-                await at.states()
+        await at.states()
         commit(pair.orange, at.group("g"), {(at.topic, 0): 5})
         now, broker, purposes = [0.0], at.destination.broker, []
 
