@@ -1,4 +1,4 @@
-"""Runs on the VM, not in the image: settings become files, and the image its bill of materials.
+"""Programs that run on the VM, not in the image: they write files from the settings, and the image's bill of materials.
 
 - ``prepare``: the two prepare scripts.
 - ``render``: the texts of the files; no IO.

@@ -1,4 +1,4 @@
-"""One broker of a demo cluster: its files, its process and its readiness."""
+"""One broker of a cluster: its files, its process and its readiness."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger("demo")
 
 
 class Broker:
-    """A broker whose directory already holds server.properties and, where it needs one, broker.pem."""
+    """A broker whose directory already holds server.properties and, if needed, broker.pem."""
 
     def __init__(self, plan: ClusterPlan, node: Node, directory: Path, installation: Installation) -> None:
         self.node = node
@@ -48,7 +48,7 @@ class Broker:
     def format(self, cluster_id: str) -> None:
         """Make an empty log directory of the cluster, as ``kafka-storage format`` does but without its JVM.
 
-        A broker on ZooKeeper begins with nothing in it.
+        With ZooKeeper the directory stays empty.
         """
         data = self.directory / "data"
         data.mkdir()
@@ -58,7 +58,7 @@ class Broker:
         shutil.copyfile(self._installation.checkpoint, data / "bootstrap.checkpoint")
 
     async def launch(self) -> None:
-        """Start the process, on whatever its log directory holds."""
+        """Start the process on its log directory, empty or not."""
         properties = str(self.directory / "server.properties")
         command = self._installation.command(self._plan, self.directory, "kafka.Kafka", properties)
         self._process = await OwnedProcess.start(self.name, command, self.directory / _LOG_NAME)
@@ -70,14 +70,14 @@ class Broker:
             await self._process.kill()
 
     async def wait_until_ready(self, client: dict[str, str], timeout: float) -> None:
-        """Wait until its answer to a metadata request lists every broker of the cluster.
+        """Wait until its metadata list all brokers of the cluster.
 
         Args:
             client: configuration of a confluent-kafka client that knows this broker alone.
             timeout: in seconds.
 
         Raises:
-            ProcessFailed: it ended, or did not answer so in time.
+            ProcessFailed: it ended, or did not list them in time.
         """
 
         async def answers() -> bool:
@@ -91,7 +91,7 @@ class Broker:
 
 
 def _brokers_seen(client: dict[str, str]) -> int:
-    """The number of brokers that the metadata of one bootstrap server list; 0 when it does not answer."""
+    """The number of brokers in the metadata of one bootstrap server; 0 when it does not answer."""
     admin = AdminClient({**client, "log_level": 0, "reconnect.backoff.max.ms": 100})
     try:
         return len(admin.list_topics(timeout=_METADATA_SECONDS).brokers)
@@ -104,7 +104,7 @@ _PROGRAM = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
 
 class ZooKeeper:
-    """Keeps the metadata of one cluster below the cluster's ``directory``."""
+    """ZooKeeper for one cluster; its files lie below the cluster's ``directory``."""
 
     def __init__(self, plan: ClusterPlan, port: int, directory: Path, installation: Installation) -> None:
         self._plan = plan
@@ -118,7 +118,7 @@ class ZooKeeper:
         """Wait until it takes connections.
 
         Raises:
-            ProcessFailed: it ended, or did not take any in time.
+            ProcessFailed: it ended, or took none in time.
         """
         self._directory.mkdir()
         file = self._directory / "zookeeper.properties"

@@ -1,4 +1,4 @@
-"""A certificate authority for one demo cluster, and a certificate for each of its brokers.
+"""A certificate authority for one cluster, and a certificate for each of its brokers.
 
 Kafka reads them as PEM (KIP-651): a broker's key store is one file with its private key (PKCS #8) and its chain.
 """
@@ -18,7 +18,7 @@ _CLOCK_SKEW = datetime.timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class CertificateAuthority:
-    """A key and its self-signed certificate; both live in memory, only ``certificate_pem`` is for clients."""
+    """A key and its self-signed certificate, both in memory. Clients get ``certificate_pem`` only."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -42,7 +42,8 @@ class CertificateAuthority:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue(self, hosts: tuple[str, ...]) -> bytes:
-        """A new key and its chain, in PEM, valid for ``hosts``: names and IP addresses, the first being its subject."""
+        """A new key and its chain, in PEM, valid for ``hosts``: names and IP addresses, of which the first is the
+        subject."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
             _unsigned(_common_name(hosts[0]), self.certificate.subject, key.public_key())

@@ -1,4 +1,4 @@
-"""A real Kafka cluster on loopback addresses, for as long as it is needed::
+"""A real Kafka cluster on loopback addresses, in a context::
 
     async with Cluster(plan, directory) as cluster:
         producer = Producer(cluster.client_configuration())
@@ -55,7 +55,7 @@ class Cluster:
         log.info("cluster ready", extra={"fields": fields})
 
     async def stop(self) -> None:
-        """Kill the brokers and remove their files; harmless when nothing runs."""
+        """Kill the brokers and remove their files; do nothing if none runs."""
         await self._undo.aclose()
         self._brokers.clear()
         self._ports = None
@@ -96,7 +96,7 @@ class Cluster:
 
     @property
     def ports(self) -> Ports:
-        """The ports its listeners were given.
+        """The ports of its listeners.
 
         Raises:
             ProcessFailed: it does not run.
@@ -112,7 +112,7 @@ class Cluster:
 
     @property
     def vpc_targets(self) -> tuple[Target, ...]:
-        """The brokers by FQDN, as they are called inside their own network; none of these names resolves here."""
+        """The brokers by FQDN, as clients in their own network reach them; these names do not resolve here."""
         return self.plan.vpc_targets(self.ports)
 
     @property

@@ -1,15 +1,16 @@
 """Compare the two sides of a partition record by record: lost, doubled, moved and changed records.
 
-Each side is a sequence of fingerprints, 16 bytes a record with its offset, whatever the records' size. When the two are
-equal, that is all. Otherwise the longest common subsequence stays where it is, and the rest is explained:
+Each side is a sequence of fingerprints: 16 bytes for each record with its offset, for records of any size. Equal
+sequences have no differences. Otherwise the longest common subsequence stays where it is, and each other record gets a
+kind:
 
-- *reordered*: a record that both sides have, but not in its place: the fewest that would have to be moved;
-- *duplicated*: the destination has it more often than the source;
-- *altered*: at the same place, the source has a record that the destination has nowhere, and the other way round;
-- *lost*: the destination has it nowhere, nor anything in its place.
+- *reordered*: both sides have the record, at different places. Their number is the fewest that would have to be moved.
+- *duplicated*: the destination has the record more often than the source.
+- *altered*: at the same place, each side has a record that the other side has nowhere.
+- *lost*: the destination does not have the record, and has no other in its place.
 
-A record of the destination that the source never had, and that stands in no lost one's place, counts as duplicated: it
-is one too many. So, for records of the two sides: ``source - lost + duplicated == destination``.
+A record that only the destination has, and that is not in the place of a lost one, counts as duplicated, because it is
+one too many. So the numbers of records fulfil ``source - lost + duplicated == destination``.
 """
 
 import enum
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 EXAMPLES_MAX = 10
 
 Pair = tuple[int, int]
-"""Indexes of one record: in the source, in the destination."""
+"""The indexes of one record at the source and at the destination."""
 
 
 class Kind(enum.StrEnum):
@@ -42,14 +43,14 @@ class Track:
     fingerprints: "array[int]" = field(default_factory=lambda: array("Q"))
 
     def append(self, offset: int, fingerprint: int) -> None:
-        """One more record."""
+        """Add a record."""
         self.offsets.append(offset)
         self.fingerprints.append(fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One record that differs; an offset is None on the side that has no such record."""
+    """One record that differs; the offset is None on a side that does not have the record."""
 
     kind: Kind
     topic: str
@@ -92,8 +93,8 @@ class Differences:
 def compare(topic: str, partition: int, source: Track, destination: Track) -> Differences:
     """The differences between the two sides of a partition.
 
-    Equal sides cost one pass and no memory. Unequal ones cost n log n where the source's records differ from one
-    another, and the square of n where they are all the same.
+    Equal sides cost one pass and no memory. Unequal sides cost n log n if all records of the source differ, and the
+    square of n if all are the same.
     """
     if source.fingerprints == destination.fingerprints:
         return Differences()
@@ -114,7 +115,7 @@ def _at(offsets: Sequence[int], index: int | None) -> int | None:
 
 
 def _explain(source: Sequence[int], destination: Sequence[int]) -> list[tuple[Kind, int | None, int | None]]:
-    """The kind of each difference, with the record's index on either side that has it."""
+    """The kind of each difference, with the record's index on each side that has it."""
     kept = _longest_common_subsequence(source, destination)
     missing = _others(len(source), (left for left, _ in kept))
     extra = _others(len(destination), (right for _, right in kept))
@@ -143,7 +144,7 @@ def _longest_common_subsequence(source: Sequence[int], destination: Sequence[int
         places[source[index]].append(index)
     pairs: list[Pair] = []
     before: list[int] = []
-    # For each length, of the chains found so far the one that ends lowest: where it ends, and its last pair.
+    # For each length, the chain that ends lowest of those found so far: its end, and its last pair.
     ends: list[int] = []
     last: list[int] = []
     for right in range(begin, len(destination)):
@@ -184,7 +185,7 @@ def _same_records(
 
 
 def _same_places(kept: Sequence[Pair], missing: Sequence[int], strange: Sequence[int]) -> list[Pair]:
-    """Pairs of records that stand between the same two kept ones, first with first."""
+    """Pairs of records between the same two kept ones, first with first."""
     lefts, rights = [left for left, _ in kept], [right for _, right in kept]
     waiting: defaultdict[int, list[int]] = defaultdict(list)
     for left in reversed(missing):

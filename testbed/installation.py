@@ -1,7 +1,9 @@
-"""Kafka as it is installed in the user's cache: its jars, and what one rehearsal of a broker left beside them.
+"""Kafka as it is installed in the user's cache: its jars, and the files that one rehearsal of a broker left beside
+them.
 
-- ``classes.jsa``: the classes a broker loads, parsed and verified (JEP 350), for half the start time and less memory.
-- ``bootstrap.checkpoint``: the feature levels of a new cluster, as Kafka's own storage tool writes them; a version on
+- ``classes.jsa``: the classes that a broker loads, parsed and verified (JEP 350); they halve its start, and save
+  memory.
+- ``bootstrap.checkpoint``: the feature levels of a new cluster, as Kafka's own storage tool writes them; a version with
   ZooKeeper has none.
 """
 
@@ -14,7 +16,7 @@ from testbed.plan import ClusterPlan
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The command line of Kafka's programs. ``class_options`` are the JVM's options for the archive of classes."""
+    """The command line of Kafka's programs. ``class_options`` are the JVM's options for the class archive."""
 
     java: str
     classpath: str
@@ -22,9 +24,9 @@ class Installation:
     class_options: tuple[str, ...]
 
     def command(self, plan: ClusterPlan, directory: Path, program: str, *arguments: str) -> list[str]:
-        """Run the Java class ``program``; what the JVM keeps as files goes to ``directory``, which must exist.
+        """Run the Java class ``program``; the JVM writes its files to ``directory``, which must exist.
 
-        Log4j without a configuration prints to the standard output; ``-Xlog:disable`` is about the JVM's own remarks.
+        Log4j without a configuration prints to the standard output; ``-Xlog:disable`` silences the JVM's own messages.
         ZooKeeper would look for classes of Log4j 1.2 that the bridge does not have.
         """
         settled = (f"-Xms{plan.heap_megabytes}m", "-XX:+AlwaysPreTouch")

@@ -1,8 +1,8 @@
 """Kafka's own programs, fetched once from the public Maven repository into the user's cache.
 
 PySpark contains Ivy, a resolver of Maven artifacts, so only Java has to be installed. A set of jars lies in a directory
-named by a digest of what was asked for, and is complete when the manifest, written last, lists it (``name size``, a
-line each). Whatever does not match its manifest is fetched anew, under a lock.
+that is named by a digest of its modules. It is complete when the manifest, which is written last, lists its jars
+(``name size``, one on each line). A set that does not match its manifest is fetched again, under a lock.
 """
 
 import fcntl
@@ -28,9 +28,9 @@ log = logging.getLogger("demo")
 
 @dataclass(frozen=True, slots=True)
 class JarSet:
-    """Maven modules, each ``(organisation, name, revision)``, fetched together with all that they need.
+    """Maven modules, each ``(organisation, name, revision)``, fetched with all their dependencies.
 
-    ``version`` is Kafka's, and a part of the directory's name.
+    ``version`` is Kafka's, and part of the directory's name.
     """
 
     modules: tuple[tuple[str, str, str], ...]
@@ -53,14 +53,14 @@ class JarSet:
 
 
 def broker_jars(version: str = KAFKA_VERSION) -> JarSet:
-    """The modules of a broker of this version. Before 4.0 it calls Log4j 1.2, which Log4j 2 provides by a bridge."""
+    """The modules of a broker of this version. Before 4.0 it calls Log4j 1.2, for which Log4j 2 has a bridge."""
     bridges = ["log4j-1.2-api", "log4j-slf4j-impl"] if _numbers(version) < (4,) else ["log4j-slf4j-impl"]
     logging_modules = tuple(("org.apache.logging.log4j", bridge, _LOG4J_VERSION) for bridge in bridges)
     return JarSet((("org.apache.kafka", "kafka_2.13", version), *logging_modules), version)
 
 
 def on_zookeeper(version: str) -> bool:
-    """True for versions that keep their metadata in ZooKeeper: KRaft is for production since 3.3 (KIP-833)."""
+    """True for versions that get a ZooKeeper for their metadata; KRaft is production-ready since 3.3 (KIP-833)."""
     return _numbers(version) < (3, 3)
 
 
@@ -79,13 +79,13 @@ MIRROR_MAKER = JarSet(
 
 
 def cache_directory() -> Path:
-    """The user's cache of this project, by the XDG base directory specification."""
+    """The user's cache directory of this project, by the XDG base directory specification."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "kafka-cloud-replicator"
 
 
 def classpath(jar_set: JarSet = BROKER) -> str:
-    """The Java class path of the set; the first call on a machine downloads it, which takes a minute or two.
+    """The Java class path of the set. The first call on a machine downloads the set in a minute or two.
 
     Raises:
         ProcessFailed: the download failed, or the cache cannot be written.
@@ -99,7 +99,7 @@ def classpath(jar_set: JarSet = BROKER) -> str:
 
 
 def _complete_jars(directory: Path) -> list[Path]:
-    """The jars that the manifest lists, sorted; empty when one of them, or the manifest, is missing or cut short."""
+    """The jars that the manifest lists, sorted; empty when one of them, or the manifest, is missing or incomplete."""
     try:
         listed = [line.split() for line in (directory / _MANIFEST).read_text().splitlines()]
         complete = all((directory / name).stat().st_size == int(size) for name, size in listed)
@@ -109,7 +109,7 @@ def _complete_jars(directory: Path) -> list[Path]:
 
 
 def _fetch_alone(jar_set: JarSet) -> list[Path]:
-    """Fetch the set unless another process does so first; the kernel frees the lock however we end."""
+    """Fetch the set unless another process does so first. The kernel releases the lock however this process ends."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     with (cache_directory() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -134,7 +134,8 @@ def _fetch(jar_set: JarSet) -> list[Path]:
 
 
 def _run_ivy(ivy_cache: Path, ivy_file: Path, version: str) -> None:
-    """Fetch what ``ivy_file`` names into its directory. An interrupted download goes on where it was."""
+    """Fetch the modules that ``ivy_file`` names into its directory. An interrupted download continues where it
+    stopped."""
     pattern = f"{ivy_file.parent}/[artifact]-[revision](-[classifier]).[ext]"
     command = [java(), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(ivy_file)]
     command += ["-retrieve", pattern, "-types", "jar", "bundle", "-confs", "default"]
@@ -159,7 +160,7 @@ def _ivy_jar() -> Path:
 
 
 def _first_complaint(output: str) -> str:
-    """The line of Ivy's output that says most about why it failed."""
+    """The line of Ivy's output that best explains its failure."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Server access error") or "Exception" in line]
     missing = [line for line in lines if line.endswith(": not found")]
@@ -167,7 +168,7 @@ def _first_complaint(output: str) -> str:
 
 
 def java() -> str:
-    """The path of the ``java`` program: the one of JAVA_HOME, else the first of PATH.
+    """The path of the ``java`` program: that of JAVA_HOME, otherwise the first in PATH.
 
     Raises:
         ToolMissing: there is neither.

@@ -1,4 +1,4 @@
-"""The files of a cluster that is about to start; its directory can be read by its owner only::
+"""The files of a cluster that is about to start; only their owner can read its directory::
 
     <directory>/
         ca.pem              what clients trust
@@ -51,7 +51,7 @@ def make_directory(directory: Path) -> None:
 
 
 def write_files(plan: ClusterPlan, ports: Ports, directory: Path) -> None:
-    """Write all that the brokers read at their start into the new ``directory``."""
+    """Write all files that the brokers read at their start into the new ``directory``."""
     authority = CertificateAuthority.create(f"{plan.name} demo authority")
     if plan.security.encrypted:
         (directory / "ca.pem").write_bytes(authority.certificate_pem)
@@ -66,7 +66,7 @@ def write_files(plan: ClusterPlan, ports: Ports, directory: Path) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a new file that only its owner can read, from its first moment on."""
+    """Create a file that only its owner can ever read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as file:
         file.write(content)
@@ -76,12 +76,12 @@ _ATTEMPTS = 50
 
 
 def free_ports(addresses: Sequence[str], vpc: int = 0) -> Ports:
-    """Three ports, each free on all the addresses at this moment; ``vpc`` asks for one in particular.
+    """Three ports, each free on all the addresses now; ``vpc`` requires a particular one.
 
-    They are let go again, for the brokers to take: call this as late as possible.
+    They are released again for the brokers, so call this as late as possible.
 
     Raises:
-        SettingsError: the asked one is taken.
+        SettingsError: the required port is taken.
     """
     with contextlib.ExitStack() as held:
         if vpc:
@@ -100,7 +100,7 @@ def _hold_requested(held: contextlib.ExitStack, addresses: Sequence[str], port: 
 
 
 def _hold_any(held: contextlib.ExitStack, addresses: Sequence[str]) -> int:
-    """Hold a port that the kernel chose on the first address and that is free on the others too."""
+    """Hold a port that the kernel chose on the first address and that is also free on the others."""
     for _ in range(_ATTEMPTS):
         with contextlib.ExitStack() as attempt:
             first = attempt.enter_context(socket.create_server((addresses[0], 0)))

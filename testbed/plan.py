@@ -1,4 +1,4 @@
-"""A cluster as a plan, decided before anything runs."""
+"""The plan of a cluster, made before anything runs."""
 
 import ipaddress
 import re
@@ -34,9 +34,9 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One broker, which is a controller too unless ZooKeeper is.
+    """One broker, which is also a controller, unless the cluster has a ZooKeeper.
 
-    ``fqdn`` is what its own network calls it; None: no VPC listener. ``vpc_port`` 0 means the cluster's there.
+    ``fqdn`` is its name in its own network; None means no VPC listener. ``vpc_port`` 0 means the cluster's port there.
     """
 
     id: int
@@ -46,13 +46,13 @@ class Node:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names under which clients may reach it."""
+        """The names by which clients may reach it."""
         return (self.address,) if self.fqdn is None else (self.fqdn, self.address)
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of one cluster, the same on each node's address; ``controller`` is ZooKeeper's where there is one."""
+    """The ports of one cluster, the same on each node's address; ``controller`` is ZooKeeper's if there is one."""
 
     home: int
     controller: int
@@ -61,13 +61,13 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """A cluster before it runs.
+    """The plan of a cluster.
 
-    ``security`` holds for both client listeners. ``api_keys`` may do everything; with ``limited_keys`` there are ACLs,
-    and these may do what an ACL permits. ``vpc_port`` 0 means any free one. ``heap_megabytes`` is for each.
-    ``optimised`` is for measurements: compiling hot code, and with all its heap from the start, as in production.
-    ``version`` is Kafka's: a cluster older than KRaft gets a ZooKeeper. ``properties`` come on top of the brokers' own,
-    ``classes`` are directories or jars with classes that they name.
+    ``security`` is that of both client listeners. ``api_keys`` may do everything. If there are ``limited_keys``, the
+    cluster has ACLs, and these keys may do what an ACL permits. ``vpc_port`` 0 means any free port. ``heap_megabytes``
+    is for each broker. ``optimised`` is for measurements: hot code is compiled, and the whole heap is allocated at the
+    start, as in production. ``version`` is Kafka's; a cluster older than KRaft gets a ZooKeeper. ``properties`` are
+    added to the brokers' own. ``classes`` are directories or jars with the classes that the properties name.
     """
 
     name: str
@@ -93,14 +93,14 @@ class ClusterPlan:
         domain: str = "vpc.example",
         vpc_port: int = 0,
     ) -> "ClusterPlan":
-        """SASL_SSL: node i is ``b<i>.<name>.<domain>`` and lies at ``first_address`` + i."""
+        """SASL_SSL: node i is ``b<i>.<name>.<domain>`` and has the address ``first_address`` + i."""
         first = ipaddress.ip_address(first_address)
         nodes = tuple(Node(i, str(first + i), f"b{i}.{name}.{domain}") for i in range(size))
         return cls(name, nodes, SecurityProtocol.SASL_SSL, api_keys, vpc_port)
 
     @classmethod
     def plain(cls, name: str, *, address: str, heap_megabytes: int = 1024) -> "ClusterPlan":
-        """One PLAINTEXT broker for measurements, reached by its address alone."""
+        """One PLAINTEXT broker for measurements, reached by its address only."""
         nodes = (Node(0, address),)
         return cls(name, nodes, SecurityProtocol.PLAINTEXT, heap_megabytes=heap_megabytes, optimised=True)
 
@@ -119,5 +119,5 @@ class ClusterPlan:
         return tuple(Target(node.address, ports.home) for node in self.nodes)
 
     def vpc_targets(self, ports: Ports) -> tuple[Target, ...]:
-        """The brokers as they are called inside their own network; their names resolve nowhere else."""
+        """The brokers as clients in their own network reach them; their names do not resolve elsewhere."""
         return tuple(Target(node.fqdn, node.vpc_port or ports.vpc) for node in self.nodes if node.fqdn is not None)

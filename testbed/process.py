@@ -1,6 +1,6 @@
-"""An owned child process: it has a log file and a deadline to become ready, and never outlives us.
+"""A child process with a log file and a deadline to become ready, which never outlives this process.
 
-It leads a session of its own, so that Ctrl-C reaches only us, and all its descendants can be found and killed.
+It leads its own session, so that Ctrl-C reaches only this process, and all its descendants can be found and killed.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = logging.getLogger("demo")
 
 
 class OwnedProcess:
-    """A running program; ``start`` makes it, and ``stop`` or ``kill`` ends it with its descendants."""
+    """A running program; ``start`` starts it, and ``stop`` or ``kill`` ends it with its descendants."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log_file: Path, log_start: int) -> None:
         self.name = name
@@ -36,9 +36,9 @@ class OwnedProcess:
     async def start(
         cls, name: str, command: Sequence[str], log_file: Path, environment: Mapping[str, str] | None = None
     ) -> "OwnedProcess":
-        """Start ``command``, whose output is added to ``log_file``; ``environment`` None means ours."""
+        """Start ``command`` and append its output to ``log_file``; ``environment`` None means this process's."""
         with _appending(log_file) as output:
-            log_start = output.tell()  # before the process starts: what it prints moves our place in the file too
+            log_start = output.tell()  # before the start: its output moves our position too
             process = await asyncio.create_subprocess_exec(
                 *killed_with_parent(command),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -60,7 +60,7 @@ class OwnedProcess:
         return self._process.returncode is None
 
     async def wait(self, timeout: float) -> int:
-        """The exit status, minus the signal's number when it died of one.
+        """The exit status; if a signal killed it, minus the signal's number.
 
         Raises:
             ProcessFailed: it still runs after ``timeout`` seconds.
@@ -72,7 +72,7 @@ class OwnedProcess:
             raise self.failure(f"did not end within {timeout:g} s") from error
 
     async def wait_until(self, ready: Callable[[], Awaitable[bool]], timeout: float, what: str) -> None:
-        """Ask ``ready`` until it says yes; ``what`` completes the sentence "<name> did not ... within <timeout> s".
+        """Call ``ready`` until it returns true; ``what`` completes "<name> did not ... within <timeout> s".
 
         Raises:
             ProcessFailed: the process ended, or ``timeout`` seconds passed, before that.
@@ -86,7 +86,7 @@ class OwnedProcess:
             raise self.failure(f"did not {what} within {timeout:g} s") from error
 
     async def wait_for_line(self, pattern: str, timeout: float) -> str:
-        """The first line of its output in which the regular expression is found.
+        """The first line of its output that contains the regular expression.
 
         Raises:
             ProcessFailed: as ``wait_until``.
@@ -128,12 +128,12 @@ class OwnedProcess:
             raise self.failure(f"ended with status {self._process.returncode}")
 
     def failure(self, what: str) -> ProcessFailed:
-        """The error ``<name> <what>``, with the tail of the output, less Java's stack frames, below."""
+        """The error ``<name> <what>``, followed by the tail of the output without Java's stack frames."""
         lines = [line for line in self._output().splitlines() if line.strip() and not line.startswith("\tat ")]
         return ProcessFailed("\n    ".join([f"{self.name} {what}", *lines[-_TAIL_LINES:]]))
 
     async def stop(self, grace: float = 10.0) -> None:
-        """Send SIGTERM to the process, and after its end or ``grace`` seconds SIGKILL to the rest of its session."""
+        """Send SIGTERM to the process; after its end or ``grace`` seconds, send SIGKILL to the rest of its session."""
         try:
             if self.running:
                 self._process.terminate()
@@ -145,12 +145,12 @@ class OwnedProcess:
             await self.kill()
 
     async def kill(self) -> None:
-        """Kill its session, and return when no process of it is left. Further calls do nothing."""
+        """Kill its session, and return when no process of it remains. Further calls do nothing."""
         if self._ended:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        # Some children make groups of their own, as PySpark's do, but they stay in the session.
+        # Some children, such as PySpark's, make their own groups, but they stay in the session.
         while others := _in_session(self.pid):
             for other in others:
                 with contextlib.suppress(ProcessLookupError):
@@ -167,7 +167,7 @@ class OwnedProcess:
 
 
 def _in_session(session: int) -> list[int]:
-    """The processes of a session that still run; see proc(5) for the fields behind the command's name."""
+    """The processes of a session that still run; see proc(5) for the fields after the command's name."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

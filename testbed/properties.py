@@ -1,7 +1,7 @@
-"""A broker's server.properties: pure, from the plan to a text.
+"""The text of a broker's server.properties, made from the plan without IO.
 
-Three listeners: HOME is advertised by address and is what brokers use among themselves, VPC is advertised by FQDN,
-CONTROLLER carries the metadata quorum and stays in plain text on loopback; a cluster on ZooKeeper has none.
+There are three listeners. HOME is advertised by address, and brokers use it among themselves. VPC is advertised by
+FQDN. CONTROLLER carries the metadata quorum, in plain text on loopback; a cluster with ZooKeeper does not have it.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ _INTERNAL_PARTITIONS = 8
 
 
 def server_properties(plan: ClusterPlan, node: Node, ports: Ports, directory: Path, internal: ApiKey) -> str:
-    """The file's text. ``directory`` is the node's own; ``internal`` is the user of the brokers among themselves."""
+    """The file's text. ``directory`` is the node's; ``internal`` is the user for connections between brokers."""
     entries = _metadata_on_zookeeper(plan, node, ports) if plan.on_zookeeper else _metadata_quorum(plan, node, ports)
     entries |= _listeners(plan, node, ports) | _topics(plan.replicas) | _pace()
     entries["log.dirs"] = str(directory / "data")
@@ -85,10 +85,10 @@ def _topics(replicas: int) -> dict[str, str]:
 
 
 def _pace() -> dict[str, str]:
-    """Settings that make things happen sooner than in production, and in less memory (the cleaner's buffer is 128 MiB).
+    """Settings for shorter waits and less memory than in production (the cleaner's buffer has 128 MiB by default).
 
-    A killed broker is replaced, and let in again, only when its session has ended. A new partition's two index
-    files are read ahead at the first append, whole and empty: of 10 MiB each by default, which costs some milliseconds.
+    A killed broker is replaced, and admitted again, only when its session has ended. At the first append, a new
+    partition's two empty index files are read whole; at their default of 10 MiB each, this costs some milliseconds.
     """
     return {
         "broker.heartbeat.interval.ms": "300",
@@ -115,7 +115,7 @@ def _users(plan: ClusterPlan, internal: ApiKey) -> tuple[ApiKey, ...]:
 
 
 def _authorization(plan: ClusterPlan, internal: ApiKey) -> dict[str, str]:
-    """ACLs (KIP-801) for the limited keys alone; the controllers come without a name."""
+    """ACLs (KIP-801) for the limited keys only; controllers connect anonymously."""
     unlimited = ("ANONYMOUS", internal.key, *(key.key for key in plan.api_keys))
     return {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -124,7 +124,8 @@ def _authorization(plan: ClusterPlan, internal: ApiKey) -> dict[str, str]:
 
 
 def _authentication(plan: ClusterPlan, node: Node, internal: ApiKey) -> dict[str, str]:
-    """PLAIN knows the plan's keys; SCRAM users are made by a client once the cluster runs (KIP-554)."""
+    """Settings of PLAIN with the plan's keys, and of SCRAM, whose users a client makes once the cluster runs
+    (KIP-554)."""
     users = " ".join(f'user_{user.key}="{user.secret.reveal()}"' for user in _users(plan, internal))
     own = f'username="{internal.key}" password="{internal.secret.reveal()}"'
     entries = {
@@ -142,7 +143,7 @@ def _authentication(plan: ClusterPlan, node: Node, internal: ApiKey) -> dict[str
 def client_configuration(
     plan: ClusterPlan, bootstrap: tuple[Target, ...], ca_file: Path | None, api_key: ApiKey | None
 ) -> dict[str, str]:
-    """The client's configuration; it holds the secret, so it must not be logged."""
+    """The client's configuration. It holds the secret, so do not log it."""
     entries = {
         "bootstrap.servers": ",".join(str(target) for target in bootstrap),
         "security.protocol": plan.security.value,

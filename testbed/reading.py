@@ -1,4 +1,4 @@
-"""An independent read_committed consumer, from the first record of each partition to the last one."""
+"""An independent read_committed consumer, which reads from the first record of each partition to the last one."""
 
 import hashlib
 import struct
@@ -19,7 +19,7 @@ _PATIENCE = 30.0
 _AT_ONCE = 1000
 
 Partition = tuple[str, int]
-"""A topic and one of its partitions."""
+"""A topic, and a partition number."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Reading:
     bytes: int = 0
 
     def add(self, message: Message) -> None:
-        """One more record."""
+        """Add a record."""
         key, value = message.key(), message.value()
         headers = cast("Headers", message.headers() or ())
         partition = cast("Partition", (message.topic(), message.partition()))
@@ -62,10 +62,10 @@ def committed_consumer(client: Mapping[str, str]) -> Consumer:
 def read(
     client: Mapping[str, str], partitions: Iterable[Partition], reached: Reached, stopping: threading.Event
 ) -> Reading:
-    """The committed records of these partitions up to their present ends; blocks until then or until ``stopping``.
+    """The committed records of these partitions up to their current ends; blocks until then or until ``stopping``.
 
     Raises:
-        Unreachable: nothing came for half a minute, or the consumer failed.
+        Unreachable: no record came for half a minute, or the consumer failed.
     """
     reading = Reading({partition: Track() for partition in partitions})
     unfinished = set(reading.tracks)
@@ -93,7 +93,7 @@ def read(
 
 
 def has_record(message: Message) -> bool:
-    """True when the consumer's message is a record; otherwise it says that a partition ends here.
+    """True for a record, and false for the end of a partition.
 
     Raises:
         Unreachable: it is an error.
@@ -114,7 +114,8 @@ _NULL = _LENGTH.pack(-1)
 
 
 def fingerprint(key: bytes | None, value: bytes | None, headers: Headers, timestamp: int) -> int:
-    """The fingerprint; ``timestamp`` in milliseconds since the epoch. Null and empty differ, as does headers' order."""
+    """The fingerprint; ``timestamp`` in milliseconds since the epoch. Null differs from empty, and the headers' order
+    counts."""
     parts = [_HEAD.pack(timestamp), _field(key), _field(value), _LENGTH.pack(len(headers))]
     for name, content in headers:
         parts += [_field(name.encode()), _field(content)]

@@ -1,7 +1,8 @@
-"""One run of a throwaway broker, which makes every later broker on this machine start faster.
+"""One run of a temporary broker, which makes every later broker on this machine start faster.
 
-Ended in good order, a JVM writes the classes it loaded to an archive. The broker is a secure one, so that the classes
-of TLS and SASL are in it. Two rehearsals at once do no harm: what they leave is the same, and put in place atomically.
+A JVM that ends normally writes its loaded classes to an archive. The broker uses TLS and SASL, so that their classes
+are in it. Two simultaneous rehearsals do no harm, because they leave the same files, and move them into place
+atomically.
 """
 
 import asyncio
@@ -28,9 +29,9 @@ log = logging.getLogger("demo")
 
 
 async def kafka_installation(version: str = jars.KAFKA_VERSION) -> Installation:
-    """Kafka on this machine. The first call downloads and rehearses it, in a minute or so; all others are quick.
+    """Kafka on this machine. The first call downloads and rehearses it, in about a minute; later calls are quick.
 
-    A version on ZooKeeper is not rehearsed: only tests start one.
+    A version with ZooKeeper is not rehearsed, because only tests start one.
 
     Raises:
         ProcessFailed: the download or the rehearsal failed.
@@ -50,7 +51,7 @@ async def kafka_installation(version: str = jars.KAFKA_VERSION) -> Installation:
 
 
 async def _rehearse(version: str, classpath: str, stage: Path, archive: Path, checkpoint: Path) -> None:
-    """Leave ``archive``, if this JVM can make one, and then ``checkpoint``, which says that the rehearsal is over."""
+    """Write ``archive``, if this JVM can make one, and then ``checkpoint``, the sign that the rehearsal is complete."""
     log.info("rehearsing a broker, once", extra={"fields": {"directory": str(stage)}})
     recorded = stage / archive.name
     recording = Installation(java(), classpath, checkpoint, (f"-XX:ArchiveClassesAtExit={recorded}",))
@@ -82,7 +83,7 @@ async def _format(installation: Installation, plan: ClusterPlan, directory: Path
 
 
 async def _perform(broker: Broker, client: dict[str, str]) -> None:
-    """Run the broker until it has answered a client, then end it in good order."""
+    """Run the broker until it has answered a client, then stop it normally."""
     try:
         await broker.launch()
         await broker.wait_until_ready(client, _DEADLINE)

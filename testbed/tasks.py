@@ -1,4 +1,4 @@
-"""Owned threads and tasks, which never outlive their owner."""
+"""Threads and tasks that never outlive their owner."""
 
 import asyncio
 import threading
@@ -6,13 +6,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 Reached = Callable[[int], None]
-"""A callback for the progress of some work; called from any thread."""
+"""A callback for progress; called from any thread."""
 
 _Result = TypeVar("_Result")
 
 
 async def in_thread(work: Callable[[threading.Event], _Result]) -> _Result:
-    """Run blocking ``work`` in a thread; when we are cancelled, set its event and wait for it to return."""
+    """Run blocking ``work`` in a thread; on cancellation, set its event and wait until it returns."""
     stopping = threading.Event()
     task = asyncio.create_task(asyncio.to_thread(work, stopping), name="thread")
     try:
@@ -24,7 +24,7 @@ async def in_thread(work: Callable[[threading.Event], _Result]) -> _Result:
 
 
 async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Run all of ``work``, even when we are cancelled meanwhile."""
+    """Run all of ``work``, even if cancelled meanwhile."""
     task = asyncio.create_task(work, name="to the end")
     try:
         await asyncio.shield(task)
@@ -34,7 +34,7 @@ async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def together(**work: Coroutine[Any, Any, object]) -> None:
-    """Run all at once, each in a task of that name; the first failure ends the others, and is raised unchanged."""
+    """Run all at once, each in a task of its name; the first failure ends the others, and is raised unchanged."""
     try:
         async with asyncio.TaskGroup() as group:
             for name, coroutine in work.items():
@@ -44,7 +44,7 @@ async def together(**work: Coroutine[Any, Any, object]) -> None:
 
 
 async def watched(work: Coroutine[Any, Any, _Result], watch: Coroutine[Any, Any, None]) -> _Result:
-    """The result of ``work``, unless ``watch`` fails before that; neither outlives this call."""
+    """The result of ``work``, unless ``watch`` fails first; both have ended when this call returns."""
     working, watching = asyncio.create_task(work, name="work"), asyncio.create_task(watch, name="watch")
     try:
         await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)

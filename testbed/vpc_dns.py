@@ -1,4 +1,4 @@
-"""The DNS server of the source's own network: the only one that knows the brokers' names."""
+"""The DNS server of the source's own network, the only one that knows the brokers' names."""
 
 import ipaddress
 
@@ -11,7 +11,7 @@ ADDRESS = "127.0.1.53"
 
 
 def vpc_dns(plan: ClusterPlan) -> DnsServer:
-    """A server, not started yet, on any port of ``ADDRESS``, that knows where the nodes of ``plan`` are."""
+    """A server, not yet started, on any port of ``ADDRESS``, that knows the addresses of the nodes of ``plan``."""
     known = {node.fqdn: ipaddress.IPv4Address(node.address) for node in plan.nodes}
 
     async def lookup(host: str) -> ipaddress.IPv4Address | None:

@@ -1,7 +1,7 @@
 """``python -m deploy.materials SITE WHEELS LOCK PACKAGES RELEASE``: the bill of materials, to standard output.
 
-SITE is the ``site-packages`` of the image; WHEELS the folder of files that it was installed from, by the lock file
-LOCK; PACKAGES a file with what ``dpkg-query`` lists in ``DPKG_FORMAT``; RELEASE the number of Debian's.
+SITE is the ``site-packages`` of the image. WHEELS is the folder of files from which it was installed by the lock file
+LOCK. PACKAGES is a file with the output of ``dpkg-query`` in ``DPKG_FORMAT``. RELEASE is Debian's release number.
 """
 
 import sys

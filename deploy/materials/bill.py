@@ -17,7 +17,7 @@ _BRINGS_JARS = "pyspark"
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """The parts, by where they come from."""
+    """The parts, by their origin."""
 
     python: Sequence[Component]
     debian: Sequence[Component]
@@ -42,11 +42,11 @@ def bill(materials: Materials) -> str:
 
 
 DPKG_FORMAT = "${Package}\\t${Version}\\t${Architecture}\\n"
-"""The format in which ``dpkg-query --show`` lists them for this."""
+"""The format in which ``dpkg-query --show`` lists the packages for this module."""
 
 
 def debian_packages(listed: str, release: str) -> list[Component]:
-    """The packages that ``dpkg-query`` has listed on the Debian ``release``, such as ``12``."""
+    """The packages that ``dpkg-query`` listed on the Debian ``release``, such as ``12``."""
     return [_component(line, release) for line in listed.splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""The Java libraries that PySpark brings along."""
+"""The Java libraries in PySpark."""
 
 import hashlib
 import re
@@ -32,7 +32,7 @@ def _component(jar: Path) -> Component:
 
 
 def _identity(jar: Path) -> tuple[str, str | None, PackageURL | None]:
-    """Name, version and address; the file's own name decides, since a jar may hold other libraries, too."""
+    """Name, version and address; the file's own name decides, because a jar may also contain other libraries."""
     with zipfile.ZipFile(jar) as archive:
         poms = [_properties(archive.read(name).decode()) for name in archive.namelist() if _POM.fullmatch(name)]
     for pom in poms:
@@ -46,6 +46,6 @@ def _identity(jar: Path) -> tuple[str, str | None, PackageURL | None]:
 
 
 def _properties(text: str) -> dict[str, str]:
-    """A file of Java's properties, as Maven writes it."""
+    """A Java properties file, as Maven writes it."""
     pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}

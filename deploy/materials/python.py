@@ -1,4 +1,4 @@
-"""The Python packages of an environment, each with the hash of the file that it was installed from."""
+"""The Python packages of an environment, each with the hash of the file from which it was installed."""
 
 import hashlib
 import re
@@ -13,11 +13,11 @@ from cyclonedx.model.license import License
 from packageurl import PackageURL
 
 _NOT_A_LICENCE = "OSI Approved"
-"""The last part of a classifier that names a kind of licences."""
+"""The last part of a classifier that names a group of licences."""
 
 
 def python_packages(site: Path, wheels: Path, lock: str) -> list[Component]:
-    """The packages in ``site`` that were installed from the files in ``wheels``, by the text of ``lock``.
+    """The packages in ``site``, installed from the files in ``wheels`` by the lock file's text ``lock``.
 
     Raises:
         KeyError: a package that the lock does not list.
@@ -29,7 +29,7 @@ def python_packages(site: Path, wheels: Path, lock: str) -> list[Component]:
 
 
 def licences(metadata: PackageMetadata) -> Iterator[License]:
-    """The licence that a package states: in SPDX's words, in its own, or by its classifiers."""
+    """The licence that a package states: as an SPDX expression, in its own words, or by its classifiers."""
     said = [text.strip() for field in ("License-Expression", "License") for text in metadata.get_all(field) or []]
     named = [text for text in said if text and "\n" not in text][:1] or _classified(metadata)
     for name in named:
@@ -55,7 +55,7 @@ def _classified(metadata: PackageMetadata) -> list[str]:
 
 
 def _digest(locked: Iterable[str], installed: set[str]) -> str:
-    """The hash of the wheel that was installed, or of the source that it was built from: then the lock has no other."""
+    """The hash of the installed wheel, or of the source from which it was built if the lock has no other hash."""
     of_wheels = [digest for digest in locked if digest in installed]
     [digest] = of_wheels or locked
     return digest

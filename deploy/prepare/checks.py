@@ -1,4 +1,4 @@
-"""Faults that show only in containers, or only on this VM."""
+"""Faults that appear only in containers, or only on this VM."""
 
 import asyncio
 import ipaddress
@@ -17,11 +17,11 @@ from deploy.render.mounts import mounts
 from deploy.render.vm import Vm
 
 _IN_CONTAINERS = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127.0.0.11"))
-"""The shim, and Docker's own resolver."""
+"""Addresses of the shim and of Docker's own resolver."""
 
 
 def container_faults(settings: Settings, role: Role, vm: Vm) -> list[str]:
-    """Faults of the settings that only show in containers on this VM."""
+    """Faults of the settings that appear only in containers on this VM."""
     if settings.route is Route.DIRECT:
         return ["SOURCE_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance replicate"]
     faults = list(_resolvers(settings, role, vm))
@@ -71,16 +71,16 @@ def _why_unreadable(file: Path, mounted: Path, vm: Vm) -> str | None:
 
 
 def _may(others: int, status: os.stat_result, vm: Vm) -> bool:
-    """True if the containers' user has the permission ``others`` (its bit for other users)."""
+    """True if the containers' user has the permission whose bit for other users is ``others``."""
     shift = 6 if status.st_uid == vm.user else 3 if status.st_gid == vm.group else 0
     return bool(status.st_mode & others << shift)
 
 
 def made_up_name_warnings(settings: TunnelSettings, resolver: Target | None) -> list[str]:
-    """A warning for each pattern below which a made-up name has an address.
+    """A warning for each pattern for which a made-up name has an address.
 
     Args:
-        resolver: the VM's, which is asked where the settings name none.
+        resolver: the VM's DNS server, used when the settings name none.
     """
     server = settings.resolver or resolver
     if not settings.allowed.patterns or settings.broker_networks or server is None:

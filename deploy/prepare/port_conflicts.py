@@ -15,7 +15,8 @@ _PORT = re.compile(r'^ +- "(\S+:\d+):\d+"$', re.MULTILINE)
 
 
 def port_conflicts(folder: Path, wanted: Sequence[PortMapping]) -> list[str]:
-    """A fault for each port that a link in a folder beside this one publishes too, or that another program has."""
+    """A fault for each port that a link in a folder beside this one also publishes, or on which another program
+    listens."""
     ours = _published_in(folder)
     faults = [
         f"{one.variable}: the link in {other} publishes {at} too: choose another"
@@ -43,7 +44,8 @@ def _targets(text: str) -> Iterator[Target]:
 
 
 def _is_taken(at: Target) -> bool:
-    """True when a program listens there. An address that this VM does not have is free; Docker will refuse it."""
+    """True when a program listens there. An address that this VM does not have counts as free; Docker will refuse
+    it."""
     family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

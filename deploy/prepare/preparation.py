@@ -21,7 +21,7 @@ from deploy.render.vm import PortMapping, Vm, port_mappings
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The files of a VM, to be owned by ``owner`` (user and group), and what they publish there."""
+    """The files of a VM, their future ``owner`` (user and group), and the ports that they publish."""
 
     settings: Settings
     files: tuple[RenderedFile, ...]
@@ -33,7 +33,7 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
     """Check everything, and render the files without writing them.
 
     Raises:
-        SettingsError: with the faults of the settings' file, of its values, and of this VM.
+        SettingsError: the settings file, its values or this VM have faults.
     """
     settings = read_settings(env_file, role, process)
     environment = load(env_file, process)
@@ -47,7 +47,7 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
 
 
 def _salt(folder: Path, role: Role) -> str:
-    """The salt of the existing files, so that they stay the same; else a new one."""
+    """The salt of the existing files, so that they stay the same; otherwise a new one."""
     path = folder / SERVICES[role][0].path
     try:
         found = re.search(rf"^{SALT}([0-9a-f]+)$", path.read_text("utf-8"), re.MULTILINE)

@@ -36,7 +36,7 @@ def written(outcomes: Sequence[Outcome], *, dry: bool) -> str:
 
 
 def firewall(rules: Sequence[Rule], machine: Side) -> str:
-    """The rules of both VMs as a table, those of this one marked."""
+    """The rules of both VMs as a table, with this VM's rules marked."""
     head = ("", "machine", "direction", "from", "to", "protocol", "port", "across VPCs", "why")
     legend = f"* to be opened for this VM; as commands: --firewall {'|'.join(FORMATS)}"
     return _section("Firewall rules", [*_aligned([head, *(_row(rule, machine) for rule in rules)]), "", legend])

@@ -1,4 +1,4 @@
-"""Facts of this VM: the user who prepares, its cores, its DNS server, and its Docker."""
+"""Facts about this VM: the user who prepares, its cores, its DNS server, and its Docker."""
 
 import ipaddress
 import os
@@ -11,19 +11,19 @@ from appliance.settings.target import Target
 from deploy.render.vm import IMAGE_USER
 
 _RESOLVER_FILES = (Path("/run/systemd/resolve/resolv.conf"), Path("/etc/resolv.conf"))
-"""The first has systemd-resolved's own servers. It writes a server that no container reaches into the second."""
+"""The first holds the servers of systemd-resolved. In the second it writes a server that no container can reach."""
 
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
 _DNS_PORT = 53
 
 
 def container_user() -> tuple[int, int]:
-    """User and group of the containers: those of the preparing user, or the image's own for root."""
+    """User and group of the containers: the preparing user's, or the image's own for root."""
     return (os.geteuid(), os.getegid()) if os.geteuid() else (IMAGE_USER, IMAGE_USER)
 
 
 def resolver() -> Target | None:
-    """The VM's DNS server, as a container reaches it."""
+    """The VM's DNS server, at the address that a container reaches."""
     for path in _RESOLVER_FILES:
         try:
             found = list(nameservers(path.read_text("utf-8", "replace")))
@@ -35,12 +35,12 @@ def resolver() -> Target | None:
 
 
 def _is_ipv6(server: Target) -> bool:
-    """True for IPv4: Docker's networks have no IPv6 by default."""
+    """True for an IPv4 address: Docker's networks have no IPv6 by default."""
     return ":" in server.host
 
 
 def nameservers(text: str) -> Iterator[Target]:
-    """The name servers of a resolv.conf that are not on the VM's own loopback."""
+    """The name servers in a resolv.conf, without those on the VM's own loopback."""
     for line in text.splitlines():
         words = line.split()
         if len(words) < 2 or words[0] != "nameserver" or "%" in words[1]:

@@ -1,7 +1,7 @@
 """Write rendered files: atomically, and only if they differ.
 
-The settings of a container are written over where they are: it has that very file mounted, and reads some of it again
-while it runs (``appliance.settings.bound``).
+A container's settings file is overwritten in place: the container has mounted this very file, and reads parts of it
+again while it runs (``appliance.settings.bound``).
 """
 
 import os
@@ -15,7 +15,7 @@ from deploy.render.compose import RenderedFile
 from deploy.render.differences import differences
 
 _NEW_FILES = "prepared"
-"""Folder in which a file is written before it is moved: only its owner may enter it, and Git ignores it."""
+"""Folder in which a file is written before it is moved. Only its owner can enter it, and Git ignores it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def write(folder: Path, file: RenderedFile, owner: tuple[int, int], *, dry: bool
     """Write the file in ``folder`` if it differs; with ``dry`` only return the outcome.
 
     Raises:
-        SettingsError: the system does not let us.
+        SettingsError: the system does not permit it.
     """
     try:
         outcome = _compared(folder / file.path, file, owner)
@@ -64,7 +64,7 @@ def _compared(path: Path, file: RenderedFile, owner: tuple[int, int]) -> Outcome
 
 
 def _is_for_containers_alone(file: RenderedFile) -> bool:
-    """Let only the containers' user read the file; if root prepares, it gives the file to that user."""
+    """Make the file readable for the containers' user only; root also gives the file to that user."""
     return file.mode == 0o600
 
 

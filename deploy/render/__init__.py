@@ -1,7 +1,7 @@
-"""The settings become the files of a VM, as texts; no IO but the templates.
+"""The texts of a VM's files, made from the settings. The only IO is reading the templates.
 
 - ``compose``, ``container``, ``mounts``, ``limits``: docker-compose.yml.
 - ``firewall``: firewall rules.
-- ``differences``, ``example``: changes shown without secrets, and the file in Git.
+- ``differences``, ``example``: changes without secrets, and the file in Git.
 - ``template``, ``vm``: the templates, and the VM with its ports.
 """

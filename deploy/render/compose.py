@@ -34,7 +34,7 @@ _HEALTHCHECKS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RenderedFile:
-    """A file below the link's folder; ``mode`` is 0o600 where secrets are."""
+    """A file below the link's folder; ``mode`` is 0o600 if it holds secrets."""
 
     path: str
     text: str
@@ -42,10 +42,10 @@ class RenderedFile:
 
 
 def rendered(environment: Mapping[str, str], settings: Settings, role: Role, vm: Vm) -> tuple[RenderedFile, ...]:
-    """The files of the VM whose role is ``role``, docker-compose.yml last: what it names is there before it.
+    """The files of the VM whose role is ``role``; docker-compose.yml comes last, after all files that it names.
 
     Args:
-        environment: the variables that ``settings`` were made from.
+        environment: the variables from which ``settings`` were made.
 
     Raises:
         SettingsError: a value that no line of a file can hold.
@@ -62,7 +62,7 @@ def rendered(environment: Mapping[str, str], settings: Settings, role: Role, vm:
 
 
 def _passwd(vm: Vm) -> str:
-    """Spark's Java refuses to run as a user without a name."""
+    """A passwd file, because Spark's Java refuses to run as a user without a name."""
     return f"appliance:x:{vm.user}:{vm.group}::/tmp:/usr/sbin/nologin\n"
 
 
@@ -75,7 +75,7 @@ def _units(settings: Settings, role: Role, vm: Vm) -> Iterator[RenderedFile]:
 
 
 def unit_file(link: str) -> str:
-    """The path of a link's systemd unit, below its folder; its name is the unit's."""
+    """The path of a link's systemd unit, below the link's folder; the file has the unit's name."""
     return f"prepared/kafka-cloud-replicator-{link}.service"
 
 
@@ -116,5 +116,5 @@ def _volumes(service: Service, settings: Settings) -> list[tuple[str, str]]:
 
 
 def _tag(link: str) -> str:
-    """A legal tag, so that every link has an image of its own: its checkout need not be as new as another's."""
+    """A legal image tag, one for each link, because the links' checkouts may differ in age."""
     return link.lstrip(".-")[:_TAG_MAX] or "link"

@@ -1,11 +1,12 @@
-"""The settings of one service, as its container reads them: a setenv.sh of its own, mounted read-only.
+"""The settings of one service, as its container reads them: its own setenv.sh, mounted read-only.
 
-A file that the appliance reads itself, and no ``env_file`` of Compose: docker-compose 1.29 takes a value of such a file
-to the end of the line, quotes and all, while newer ones unquote it and put variables in place of ``$``. No form of a
-secret with ``$``, ``#`` or quotes is right in both. And what is in no environment is not in ``docker inspect`` either.
+The appliance reads this file itself; it is not an ``env_file`` of Compose. docker-compose 1.29 takes a value in an
+``env_file`` up to the end of the line, with its quotes. Newer versions remove the quotes, and replace ``$`` by
+variables. No form of a secret with ``$``, ``#`` or quotes is right in both. Besides, ``docker inspect`` shows the
+environment, but not this file.
 
-A service gets what it needs and nothing else: no login to the destination beside the tunnel, and no shared secret
-beside the replicator. The doctor, which runs when it is asked for, needs all that its VM has.
+A service gets only the settings that it needs: the tunnel no login to the destination, and the replicator no shared
+secret. The doctor, which runs on request, needs all settings of its VM.
 """
 
 import hashlib
@@ -21,12 +22,12 @@ from deploy.render.mounts import Mount, mounts
 from deploy.render.vm import CONSOLE_PORT, STATUS_PORT, Vm
 
 SALT = "# salt: "
-"""Begins the line of the file that holds ``Vm.salt``."""
+"""Start of the line of the file that holds ``Vm.salt``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A container: its name in docker-compose.yml, the command that it runs, and that command's role."""
+    """A container: its name in docker-compose.yml, its command, and the command's role."""
 
     name: str
     command: str
@@ -34,7 +35,7 @@ class Service:
 
     @property
     def path(self) -> str:
-        """Its settings' file, below the link's folder."""
+        """The path of its settings file, below the link's folder."""
         return f"prepared/{self.name}.sh"
 
 
@@ -51,11 +52,11 @@ SERVICES = {
 _READ_AGAIN = "export MAX_BYTES_PER_SECOND="
 
 _RESOLVER = "127.0.0.1:53"
-"""The DNS shim, in the network that the replicator shares: Docker's own resolver asks there, and on no other port."""
+"""The DNS shim's address in the network that the replicator shares. Docker's own resolver queries this port only."""
 
 
 def service_settings(service: Service, environment: Mapping[str, str], settings: Settings, vm: Vm) -> dict[str, str]:
-    """The variables of a service: those of the environment that its role has, and what is different in a container."""
+    """The variables of a service: those of its role, changed where a container needs other values."""
     given = {
         variable.name: environment[variable.name]
         for variable in TABLE
@@ -65,10 +66,10 @@ def service_settings(service: Service, environment: Mapping[str, str], settings:
 
 
 def settings_text(values: Mapping[str, str], vm: Vm) -> str:
-    """The file.
+    """The text of the file.
 
     Raises:
-        SettingsError: a value that no line can hold.
+        SettingsError: a line cannot hold a value.
     """
     lines = "".join(assignment(name, value) for name, value in values.items())
     return f"# Written by bin/prepare_*_config.sh: edits are lost, edit setenv.sh.\n{SALT}{vm.salt}\n{lines}"
@@ -77,15 +78,15 @@ def settings_text(values: Mapping[str, str], vm: Vm) -> str:
 def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
     """A digest of the file for docker-compose.yml, so that Compose recreates a container when its settings change.
 
-    The secrets that are in files of their own belong to it: they are read at the start. What a container reads again
-    while it runs is no reason to.
+    It includes the secrets in files of their own, which are read at the start. It leaves out the settings that a
+    container reads again while it runs.
     """
     lines = (line for line in text.splitlines(keepends=True) if not line.startswith(_READ_AGAIN))
     return hashlib.sha256("".join([*lines, *(secret.reveal() for secret in secrets)]).encode()).hexdigest()[:16]
 
 
 def _in_a_container(role: Role, settings: Settings, vm: Vm) -> dict[str, str]:
-    """Pages listen on every address of the container: its loopback is not the VM's, on which they are published."""
+    """Settings that differ in a container; its pages listen on every address, because its loopback is not the VM's."""
     if role is Role.REPLICATOR:
         return {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}
     status = {"TUNNEL_STATUS_LISTEN": f"0.0.0.0:{STATUS_PORT}"}
@@ -112,9 +113,9 @@ def healthcheck(port: int) -> str:
 
 
 def healthcheck_in_shared_network(port: int) -> str:
-    """The healthcheck of a container in another's network namespace; it ends the container when that namespace is lost.
+    """The healthcheck of a container in another's network namespace; it ends the container when that is lost.
 
-    When the other container starts again it gets a new namespace, and Docker leaves this one in the old, where only
-    loopback is left. Its end makes Docker start it again, in the new one.
+    When the other container restarts, it gets a new namespace, and Docker leaves this container in the old one, where
+    only loopback remains. After this container has ended, Docker restarts it in the new namespace.
     """
     return _LEAVE_A_LOST_NETWORK + healthcheck(port)

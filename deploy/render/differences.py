@@ -1,4 +1,4 @@
-"""The difference between a file's old and new text, fit to be shown: without secrets."""
+"""The difference between a file's old and new text, without secrets, so that it can be printed."""
 
 import difflib
 import re
@@ -8,14 +8,15 @@ from deploy.render.container import SALT
 
 _CONFIDENTIAL = "|".join(variable.name for variable in TABLE if variable.confidential)
 _MENTIONED = re.compile(rf"({_CONFIDENTIAL})(?!\w*_FILE\b)", re.IGNORECASE)
-"""The name of a secret in a line, also in a badly edited one. The path of a file with a secret is no secret."""
+"""The name of a secret in a line, even if the line is badly edited. The path of a file with a secret is not a
+secret."""
 _WRITTEN = re.compile(rf"export (?:{_CONFIDENTIAL})=")
 
 
 def differences(path: str, old: str, new: str) -> list[str]:
     """The lines of a unified diff from ``old`` to ``new``; none when they are equal.
 
-    For a secret it shows only that it has changed.
+    For a secret they only say that it has changed.
     """
     before, after = _entries(old), _entries(new)
     lines = difflib.unified_diff(
@@ -25,7 +26,7 @@ def differences(path: str, old: str, new: str) -> list[str]:
 
 
 def _entries(text: str) -> list[str]:
-    """The lines; an assignment in quotes that goes over several is one entry."""
+    """The lines of a text; a quoted assignment over several lines is one entry."""
     return re.findall(r"(?:[ \t]*(?:export[ \t]+)?\w+=(?:'[^']*'|\"(?:\\[\s\S]|[^\"\\])*\").*|.*)\n|.+\Z", text)
 
 

@@ -1,6 +1,6 @@
 """The docker-compose.yml in Git: the destination VM's, rendered from setenv.sh.template.
 
-``python -m deploy.render.example > docker-compose.yml`` makes it anew.
+``python -m deploy.render.example > docker-compose.yml`` renders it again.
 """
 
 import sys
@@ -14,7 +14,7 @@ from deploy.render.vm import IMAGE_USER, Vm
 
 _TEMPLATE = Path(__file__).parents[2] / "setenv.sh.template"
 _NO_ROLE = Role(0)
-"""Nobody is missing the required variables, which are empty in the template."""
+"""No role, so that the template's empty required variables are accepted."""
 
 
 def example() -> str:

@@ -1,8 +1,7 @@
 """The firewall rules of a link: the destination VM dials the source VM, and each VM dials its own brokers.
 
-Where an SSH server carries the tunnel, only that is dialled from outside; the source VM's own needs no other port open.
-
-A firewall lets answers back by itself, so a rule is wanted only where a connection begins.
+If an SSH server carries the tunnel, only that server is dialled from outside, and a server on the source VM needs no
+other open port. A firewall lets answers through by itself, so a rule is needed only where a connection begins.
 """
 
 import hashlib
@@ -17,10 +16,10 @@ from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSet
 from deploy.render.template import filled
 
 FORMATS = ("gcloud", "aws", "nftables", "terraform")
-"""The forms that ``ready`` can write."""
+"""The formats that ``ready`` can write."""
 
 _NAME_MAX = 28
-"""Letters of a link within the name of a Google Cloud rule, which has 63 at most: its own and a hash."""
+"""Maximum letters of a link in the name of a Google Cloud rule: its own and a hash. The whole name has at most 63."""
 
 _HASH = 8
 """Letters of that hash."""
@@ -29,15 +28,15 @@ _WORDS = {
     4: {"family": "ip", "ranges": "IpRanges", "cidr": "CidrIp", "attribute": "cidr_ipv4"},
     6: {"family": "ip6", "ranges": "Ipv6Ranges", "cidr": "CidrIpv6", "attribute": "cidr_ipv6"},
 }
-"""The word of nftables, aws and Terraform for an address, by the version of IP."""
+"""The words of nftables, aws and Terraform for an address, by IP version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """The other end of a rule.
 
-    ``name`` is for people and ``variable`` for the ready commands. ``network`` is in CIDR notation, or a blank in
-    capitals where only the user knows it; ``version`` is that of IP.
+    ``name`` is for people, and ``variable`` for the ready commands. ``network`` is in CIDR notation, or a placeholder
+    in capitals if only the user knows it. ``version`` is the IP version.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Peer:
 class Rule:
     """One opening in the firewall of the VM on the side ``machine``: TCP from or to ``peer``, on ``first`` to ``last``.
 
-    ``across`` says that it is between the two VPCs; the others stay within one.
+    ``across`` is true between the two VPCs, and false within one.
     """
 
     machine: Side
@@ -63,17 +62,17 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """Short, and of no other rule of the link."""
+        """A short name, unique among the link's rules."""
         return f"{self.machine}-{'from' if self.inbound else 'to'}-{'vm' if self.across else 'brokers'}-{self.first}"
 
     @property
     def ports(self) -> str:
-        """The port or range, as every firewall writes it."""
+        """The port or range, in the notation that all firewalls use."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
 def rules(settings: Settings) -> tuple[Rule, ...]:
-    """Every opening that the link needs, on both VMs."""
+    """All openings that the link needs, on both VMs."""
     tunnel = settings.tunnel
     return (
         *_between_the_vms(tunnel),
@@ -113,9 +112,9 @@ def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
 
 
 def ready(form: str, settings: Settings, machine: Side) -> str:
-    """The rules in one of FORMATS, ready to paste; what only the user knows is a blank in capitals at the top.
+    """The rules in one of FORMATS, ready to paste; placeholders in capitals stand for what only the user knows.
 
-    ``nftables`` is the firewall of a VM itself: those are the rules of ``machine`` alone.
+    ``nftables`` is the firewall of a VM itself, so it gets the rules of ``machine`` only.
     """
     wanted = [rule for rule in rules(settings) if form != "nftables" or rule.machine is machine]
     return filled(
@@ -154,9 +153,10 @@ def _to_brokers(cluster: ClusterSettings, more_ports: Iterable[int]) -> tuple[Ru
 
 
 def _name(tunnel: TunnelSettings) -> str:
-    """The link as part of the name of a cloud's resource or a table of nftables, and of no other link's.
+    """The link as a unique part of the name of a cloud resource or an nftables table.
 
-    The hash tells ``a-b`` and ``c`` from ``a`` and ``b-c``, and what else becomes the same in letters that all take.
+    The hash separates ``a-b`` and ``c`` from ``a`` and ``b-c``, and other names that become equal in the letters that
+    all systems accept.
     """
     plain = re.sub("[^a-z0-9]+", "-", tunnel.link.lower()).strip("-")
     digest = hashlib.sha256(json.dumps([tunnel.source_id, tunnel.destination_id]).encode()).hexdigest()[:_HASH]

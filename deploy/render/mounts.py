@@ -1,8 +1,8 @@
-"""The files that the settings name, of certificates, keys and secrets, as a container sees them.
+"""The files of certificates, keys and secrets that the settings name, as a container sees them.
 
-What is read once, at the start, is mounted itself: a folder may hold other files. Of the tunnel's own certificate and
-SSH keys the folder is: a mounted file would stay the one that it was when the container started, and these are replaced
-while it runs.
+A file that is read once, at the start, is mounted itself, because its folder may hold other files. For the tunnel's own
+certificate and SSH keys the folder is mounted. These files are replaced while the container runs, and a mounted file
+would remain the one that it was at the start.
 """
 
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from appliance.settings.values import SecretFile, Settings
 from appliance.settings.variables import BY_NAME, TABLE
 
 DIRECTORY = "/etc/appliance"
-"""A container's working directory, with its settings and these files."""
+"""The working directory of a container; it holds the container's settings and these files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """``source`` of the VM is ``target`` in the container, where ``variable`` gets the value ``path``."""
+    """A mount: ``source`` on the VM is ``target`` in the container, where ``variable`` has the value ``path``."""
 
     variable: str
     source: Path
@@ -28,7 +28,7 @@ class Mount:
 
 
 def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
-    """The mounts that a service of this role needs."""
+    """The mounts for a service of this role."""
     return (
         *_certificates(settings, role),
         *_ssh_keys(settings, role),
@@ -58,7 +58,7 @@ def _folder(variable: str, file: Path) -> Mount:
 
 
 def secret_files(settings: Settings, role: Role) -> Iterator[SecretFile]:
-    """The files of the secrets that a service of this role needs."""
+    """The files with secrets for a service of this role."""
     needed = {variable.name for variable in TABLE if variable.roles & role}
     return (file for file in settings.secret_files if file.variable in needed)
 

@@ -9,12 +9,12 @@ _TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
 def filled(template: str, /, **values: object) -> str:
-    """A template's text with its values."""
+    """A template's text with its values filled in."""
     return _ENVIRONMENT.get_template(template).render(values)
 
 
 def _quoted(value: object) -> str:
-    """A YAML string whose characters Compose does not change either."""
+    """A YAML string in which Compose replaces nothing."""
     return json.dumps(str(value).replace("$", "$$"), ensure_ascii=False)
 
 
