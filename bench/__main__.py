@@ -77,8 +77,8 @@ def _print(rows: Sequence[Row], measured_on: Mapping[str, str], as_data: bool) -
         print(as_json(rows, measured_on))
         return
     Console().print(as_table(rows))
-    for about, told in measured_on.items():
-        print(f"{about}: {told}")
+    for about, fact in measured_on.items():
+        print(f"{about}: {fact}")
 
 
 async def _until_signalled(measuring: Coroutine[None, None, list[Row]]) -> list[Row] | int:

@@ -3,6 +3,6 @@
 - ``scenario``: the order of events.
 - ``running_link``, ``appliances``, ``setenv``: the link and its processes.
 - ``input``, ``producing``, ``producer``: the topics and records at the source.
-- ``arrivals``, ``latency``, ``verification``: what is measured and compared.
+- ``arrivals``, ``latency``, ``verification``: measurements and the comparison.
 - ``display``, ``report``: progress, hints and the result.
 """

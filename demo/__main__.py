@@ -1,6 +1,6 @@
 """``bin/demo``: the whole appliance between two real clusters on this machine.
 
-Exit codes: 0 when both sides are the same, 1 when they differ or something failed, 2 for bad usage.
+Exit codes: 0 when both sides are equal, 1 when they differ or something failed, 2 for bad usage.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def _tell(report: DemoReport, as_json: bool) -> int:
 
 
 async def _keep(link: RunningLink) -> None:
-    """Wait for the first signal; raise when something ends."""
+    """Wait for the first signal; raise when a process ends."""
     print(hints(link), file=sys.stderr, flush=True)
     try:
         await link.watch()

@@ -1,4 +1,4 @@
-"""The three processes of the link: the same commands as in production, each with a log of its own."""
+"""The three processes of the link: the same commands as in production, each with its own log."""
 
 import sys
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class Appliances:
     Args:
         env_file: the link's setenv.sh.
         logs: the directory of their logs.
-        environment: theirs.
+        environment: the environment of the processes.
     """
 
     def __init__(self, env_file: Path, logs: Path, environment: Mapping[str, str]) -> None:
@@ -42,7 +42,7 @@ class Appliances:
         await self._start("replicate")
 
     async def kill_replicator(self) -> None:
-        """Send SIGKILL to it, its JVM and its Python workers at once, as when a VM dies."""
+        """Send SIGKILL to the replicator, its JVM and its Python workers at once, as when a VM dies."""
         await to_the_end(self._processes.pop("replicate").kill())
 
     @property
@@ -57,7 +57,7 @@ class Appliances:
         return self._processes["replicate"]
 
     def require_running(self) -> None:
-        """Require that all processes that were started are running.
+        """Require that all started processes are running.
 
         Raises:
             ProcessFailed: one has ended.

@@ -10,20 +10,20 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 from appliance.errors import Unreachable
 from testbed.reading import committed_consumer, has_record
 
-_LOOK_SECONDS = 0.3
+_CHECK_SECONDS = 0.3
 _AT_ONCE = 2000
 _ADMIN_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class Arrivals:
-    """A counter of arrivals. One thread adds, and any other may read. Times are monotonic, in seconds."""
+    """A counter of arrivals. One thread adds, and any thread may read. Times are monotonic, in seconds."""
 
     count: int = 0
     samples: list[tuple[float, int]] = field(default_factory=list)
 
     def add(self, records: int, now: float) -> None:
-        """``records`` more have arrived by ``now``."""
+        """Add ``records`` that have arrived by ``now``."""
         if records:
             self.samples.append((now, self.count + records))
             self.count += records
@@ -31,7 +31,7 @@ class Arrivals:
     def rate_since(self, begin: float) -> float:
         """Records per second, from the first arrival after ``begin`` to the last one; 0 when all came at once.
 
-        The records that had come by the first arrival do not count: how long they took is not known.
+        Records that came before or with the first arrival do not count, because their time is unknown.
         """
         after = [sample for sample in self.samples if sample[0] >= begin]
         if len(after) < 2:
@@ -46,13 +46,13 @@ def follow(client: Mapping[str, str], topics: Iterable[str], arrivals: Arrivals,
     Raises:
         Unreachable: the consumer failed.
     """
-    awaited, next_look = set(topics), 0.0
+    awaited, next_check = set(topics), 0.0
     consumer = committed_consumer(client)
     try:
         while not stopping.is_set():
-            if awaited and time.monotonic() >= next_look:
+            if awaited and time.monotonic() >= next_check:
                 awaited -= _begin(consumer, awaited)
-                next_look = time.monotonic() + _LOOK_SECONDS
+                next_check = time.monotonic() + _CHECK_SECONDS
             messages = consumer.consume(_AT_ONCE, 0.03)
             arrivals.add(sum(has_record(message) for message in messages), time.monotonic())
     except KafkaException as error:
@@ -62,7 +62,7 @@ def follow(client: Mapping[str, str], topics: Iterable[str], arrivals: Arrivals,
 
 
 def _begin(consumer: Consumer, awaited: set[str]) -> set[str]:
-    """Begin to read the awaited topics that exist now."""
+    """Begin to read the awaited topics that exist; return them."""
     known = consumer.list_topics(timeout=_ADMIN_SECONDS).topics
     new = {topic for topic in awaited if topic in known and known[topic].partitions}
     consumer.incremental_assign(

@@ -16,7 +16,7 @@ from testbed.tasks import Reached
 
 
 class Display(Protocol):
-    """Shows the steps; used as a context manager around all of them."""
+    """The display of the steps, and a context manager around all of them."""
 
     def __enter__(self) -> "Display":
         """Begin to show."""
@@ -28,11 +28,11 @@ class Display(Protocol):
         """Show a line that stays."""
 
     def step(self, text: str, total: int | None = None) -> contextlib.AbstractContextManager[Reached]:
-        """Show a step that takes a while, with its total if that is known."""
+        """Show a long step, with its total if known."""
 
 
 def display(stream: TextIO = sys.stderr) -> Display:
-    """The display that suits the stream."""
+    """The display for this stream: bars on a terminal, lines elsewhere."""
     return Bars(stream) if stream.isatty() else Lines(stream)
 
 
@@ -47,7 +47,7 @@ class Bars:
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             console=Console(file=stream),
-            # Output to stdout stays there, whichever stream shows the bars.
+            # Output to stdout stays on stdout, whichever stream shows the bars.
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -65,7 +65,7 @@ class Bars:
 
     @contextlib.contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Reached]:
-        """A bar of its own, which stays."""
+        """Add a bar for the step, which stays."""
         bar = self._progress.add_task(text, total=total)
         yield lambda count: self._progress.update(bar, completed=count)
         whole = 1 if total is None else total
@@ -73,7 +73,7 @@ class Bars:
 
 
 class Lines:
-    """A line when a step begins, and one when it is done."""
+    """A line when a step begins, and a line when it ends."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -85,12 +85,12 @@ class Lines:
         """Do nothing."""
 
     def say(self, text: str) -> None:
-        """The line."""
+        """Print the line."""
         print(text, file=self._stream, flush=True)
 
     @contextlib.contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Reached]:
-        """Say nothing in between."""
+        """Print nothing in between."""
         self.say(f"{text} ...")
         begin = time.monotonic()
         yield lambda _count: None
@@ -99,7 +99,7 @@ class Lines:
 
 
 def hints(link: RunningLink) -> str:
-    """Commands to look at the demo, and to stop it."""
+    """Commands that show the demo's data, and the way to stop it."""
     orange, grape = (link.properties_file(cluster) for cluster in (link.source, link.destination))
     return f"""
 everything keeps running, in {link.directory}

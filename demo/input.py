@@ -1,6 +1,6 @@
-"""The demo's input: a table of topics, and records that follow from the topic and their number alone.
+"""The demo's input: a table of topics, and records computed from the topic and their number only.
 
-All records differ from one another, so that a comparison can tell which one is missing or there twice.
+No two records are equal, so that a comparison can name a missing or doubled one.
 """
 
 import enum
@@ -18,17 +18,17 @@ from appliance.errors import Unreachable
 REGEX = r"orders\..+"
 SUFFIX = "copy"
 NOT_COPIED = ("orders", "reorders.bulk", "payments", f"orders.old.{SUFFIX}")
-"""Topics that the regex must not match, not even where a part of the name does, or that carry the suffix already."""
+"""Topics that must not be copied: the regex matches only a part of the name, or the name already has the suffix."""
 
 PROBE_RECORDS = 400
-"""Records that are kept back to measure the latency."""
+"""Number of records that are kept for measuring the latency."""
 RECORDS_MIN = 1000
 
 _SEED = 4711
 _FILLER_BYTES = 1 << 18
 _HOUR = 3_600_000
 _STRIDE = 7919
-"""A prime: its multiples visit every length and every place of the filler."""
+"""A prime number, so that its multiples reach every length and every position of the filler."""
 
 
 class Batching(enum.Enum):
@@ -44,8 +44,8 @@ class Batching(enum.Enum):
 class InputTopic:
     """One topic that is copied.
 
-    ``share`` is how many of a thousand records go to it, ``size`` the middle length of its values in bytes; of its
-    records every ``tombstone_every``-th has no value (0: none). ``backdated`` records carry times of their own, out of
+    ``share`` is its number of records in a thousand, and ``size`` the middle length of its values in bytes. Every
+    ``tombstone_every``-th record has no value (0: none). ``backdated`` records have timestamps of their own, out of
     order.
     """
 
@@ -81,9 +81,9 @@ TOPICS = (
     InputTopic("orders.log-append-time", 5, log_append_time=True),
     InputTopic("orders.transactions", 24, transactional=True),
 )
-"""Bulk gets the records that the shares of the others leave."""
+"""The bulk topic gets the records that remain after the other topics' shares."""
 COPIED = (*TOPICS, PROBE)
-"""All topics that are copied; the probe's records are produced by the latency measurement."""
+"""All topics that are copied. The latency measurement produces the probe's records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Input:
     """The records of one run.
 
     Args:
-        records: how many, ``RECORDS_MIN`` or more, the probe's among them; those of aborted transactions come on top.
-        now: milliseconds since the epoch, from which backdated records count back.
+        records: their number, at least ``RECORDS_MIN``, including the probe's; those of aborted transactions are added.
+        now: milliseconds since the epoch; the times of backdated records lie before it.
     """
 
     def __init__(self, records: int, now: int) -> None:
@@ -128,7 +128,7 @@ class Input:
         return (self._record(topic, number, note) for number in numbers)
 
     def _record(self, topic: InputTopic, number: int, note: str) -> InputRecord:
-        # Three records in a row share a key, of which a tombstone is the first.
+        # Three consecutive records share a key; a tombstone is the first of the three.
         key = b"customer-%d" % (number // 3) if topic.keyed else None
         is_tombstone = topic.tombstone_every and number % topic.tombstone_every == 0
         return InputRecord(
@@ -156,7 +156,7 @@ def _headers(number: int) -> list[tuple[str, str | bytes | None]]:
 
 
 def _filler() -> bytes:
-    """Text that compresses about as well as business data do."""
+    """Text that compresses about as well as business data."""
     chance = random.Random(_SEED)
     words = [chance.randbytes(chance.randint(1, 5)).hex() for _ in range(4000)]
     return " ".join(chance.choices(words, k=_FILLER_BYTES // 4)).encode()[:_FILLER_BYTES]
@@ -166,7 +166,7 @@ _SECONDS = 30.0
 
 
 def make_topics(client: Mapping[str, str]) -> None:
-    """Make all of them, and put one record into each that is not copied; blocks.
+    """Create all topics, and write one record to each topic that is not copied; blocks.
 
     Raises:
         Unreachable: the cluster did not do it.

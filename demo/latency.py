@@ -1,8 +1,8 @@
-"""The latency of a record, from the call that produces it at the source until a consumer at the destination has it.
+"""The latency of a record, from the call that produces it at the source until a consumer at the destination receives
+it.
 
-Everything between is included: the producer, the source's replication, the replicator's fetch, its transaction, and the
-wait of a read_committed consumer for the commit. It is measured at rest: with nothing else to copy, and long after the
-kill.
+It includes the producer, the source's replication, the replicator's fetch and transaction, and a read_committed
+consumer's wait for the commit. It is measured on a quiet link, with nothing else to copy, long after the kill.
 """
 
 import math
@@ -25,7 +25,7 @@ _PATIENCE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds within which half of the records came, and 99 of 100."""
+    """Milliseconds within which half of the records arrived, and 99 of 100."""
 
     p50_ms: float
     p99_ms: float
@@ -40,9 +40,9 @@ class Latency:
 def measure(
     source: Mapping[str, str], destination: Mapping[str, str], reached: Reached, stopping: threading.Event
 ) -> Latency:
-    """Produce the probe's records, 80 a second, and await their copies; blocks.
+    """Produce the probe's records, 80 a second, and wait for their copies; blocks.
 
-    The first one only warms the path up and does not count. The others follow when it has arrived.
+    The first one only warms up the path, and does not count. The others follow when it has arrived.
 
     Args:
         source: configuration that reaches the source cluster.
@@ -51,7 +51,7 @@ def measure(
         stopping: ends it early.
 
     Raises:
-        Unreachable: nothing came for half a minute, a client failed, or it was ended early.
+        Unreachable: no record came for half a minute, a client failed, or ``stopping`` was set.
     """
     sent: list[float] = []
     taken: list[float] = []

@@ -1,4 +1,4 @@
-"""A confluent-kafka producer that tells when a record could not be delivered."""
+"""A confluent-kafka producer that reports records which could not be delivered."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from appliance.errors import Unreachable
 from demo.input import Batching, InputRecord, InputTopic
 
 PATIENCE = 60.0
-"""Seconds within which a cluster takes what it was sent."""
+"""Delivery timeout, in seconds."""
 
 _FULL_QUEUE_SECONDS = 0.05
 _FLUSH_SECONDS = 0.2
@@ -25,13 +25,13 @@ _BATCHING: Mapping[Batching, Mapping[str, int]] = {
 
 
 class InputProducer:
-    """An idempotent producer with one codec and one way to make batches; a context manager that closes it.
+    """An idempotent producer with one codec and one batching; a context manager that closes it.
 
     Args:
         client: configuration that reaches the cluster.
-        codec: how batches are compressed.
-        batching: how large they become.
-        transactional_id: makes it a transactional producer, whose transactions are begun and ended at ``client``.
+        codec: the compression of batches.
+        batching: the size of batches.
+        transactional_id: makes it a transactional producer; the caller begins and ends its transactions at ``client``.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class InputProducer:
                 return
 
     def flush(self, stopping: threading.Event) -> None:
-        """Wait until all are acknowledged, or ``stopping`` is set.
+        """Wait until all records are acknowledged, or ``stopping`` is set.
 
         Raises:
-            Unreachable: some were not.
+            Unreachable: a record was not acknowledged.
         """
         deadline = time.monotonic() + PATIENCE
         while self.client.flush(_FLUSH_SECONDS) and not stopping.is_set():

@@ -1,4 +1,4 @@
-"""Producing the input through confluent-kafka, in a thread of its own."""
+"""Produce the input with confluent-kafka, in a thread of its own."""
 
 import contextlib
 import itertools
@@ -20,17 +20,17 @@ _ABORTED_EVERY = 2
 def produce(
     client: Mapping[str, str], source: Input, second_half: bool, reached: Reached, stopping: threading.Event
 ) -> None:
-    """One half of the input; blocks until every record of it is acknowledged, or ``stopping`` is set.
+    """Produce one half of the input; blocks until all its records are acknowledged, or ``stopping`` is set.
 
     Args:
         client: configuration that reaches the source cluster.
-        source: what to produce.
-        second_half: which half.
+        source: the input.
+        second_half: true for the second half.
         reached: for progress; aborted records are not counted.
         stopping: ends it early.
 
     Raises:
-        Unreachable: some of it could not be delivered.
+        Unreachable: a record could not be delivered.
     """
     try:
         with contextlib.ExitStack() as closing:
@@ -40,7 +40,7 @@ def produce(
 
 
 class _Half:
-    """One half on its way; its producers are closed by ``closing``."""
+    """One half while it is produced; ``closing`` closes its producers."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class _Half:
         self._done = 0
 
     def produce(self) -> None:
-        """Produce this half. The transactions come last: the other producers still send while they commit."""
+        """Produce this half. The transactions come last, so that the other producers still send while they commit."""
         for topic in sorted(TOPICS, key=lambda topic: topic.transactional):
             numbers = self._source.half(topic, self._second_half)
             if topic.transactional:
@@ -90,7 +90,7 @@ class _Half:
                 self._reached(self._done)
 
     def _produce_in_transactions(self, topic: InputTopic, numbers: range) -> None:
-        """Produce committed transactions, and aborted ones in the same partitions at the same time."""
+        """Produce committed transactions, and simultaneously aborted ones in the same partitions."""
         committing, aborting = (
             self._closing.enter_context(
                 InputProducer(self._client, topic.codec, topic.batching, f"{topic.name}-{fate}")
@@ -118,5 +118,5 @@ class _Half:
                 kept[0].send(topic, record)
             if doomed is not None:
                 dropped[0].send(topic, doomed)
-        # An abort would drop what is still queued, and the log would have no aborted records.
+        # Flush first: an abort drops queued records, so the log would have no aborted records.
         dropped[0].flush(self._stopping)

@@ -14,10 +14,10 @@ class DemoReport:
     """The result of one run.
 
     ``records`` and ``bytes`` (of keys, values and headers) are those of the source. ``records_per_second`` is the rate
-    of the copy after the restart, with all of the second half waiting at the source: from the first record that
-    reaches a consumer of the destination to the last. So neither the start of Spark nor the time in which nobody copied
-    is in it; all of that is in ``seconds``, which is the whole run from the start of the clusters to the end of the
-    comparison. Latencies are those of a quiet link, see ``latency``.
+    of the copy after the restart, while all of the second half waits at the source. It is measured from the first to
+    the last record that reaches a consumer of the destination, so it excludes the start of Spark and the time without a
+    replicator. ``seconds`` is the whole run, from the start of the clusters to the end of the comparison. Latencies are
+    those of a quiet link, see ``latency``.
     """
 
     records: int
@@ -33,7 +33,7 @@ class DemoReport:
 
     @property
     def clean(self) -> bool:
-        """True when both sides are the same."""
+        """True when both sides are equal."""
         return not self.differences and not self.unasked
 
     def complaints(self) -> list[str]:

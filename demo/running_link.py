@@ -3,10 +3,8 @@
 In the directory of the run, which only its owner can read::
 
     orange/ grape/                      the clusters' files
-    orange.properties grape.properties  how a client reaches them
-    setenv.sh                           the link's settings
-    source.log destination.log replicate.log
-    tmp/                                the processes' temporary files
+    orange.properties grape.properties a client's configuration for each setenv.sh                           the link's
+    settings source.log destination.log replicate.log tmp/                                the processes' temporary files
 """
 
 import asyncio
@@ -39,11 +37,11 @@ class RunningLink:
     """A running link, started by ``start_clusters`` and ``start_link``; leaving the context kills all its processes.
 
     Args:
-        directory: of this run, empty.
+        directory: the empty directory of this run.
     """
 
     def __init__(self, directory: Path) -> None:
-        # A domain of its own keeps this run's brokers, and with them its endpoints, apart from any other's.
+        # A domain of its own keeps this run's brokers, and so its endpoints, apart from those of other runs.
         domain = f"vpc-{secrets.token_hex(3)}.example"
         self.directory = directory
         self.source = Cluster(_plan("orange", 3, "127.0.1.1", domain), directory)
@@ -62,7 +60,7 @@ class RunningLink:
         """The link's processes.
 
         Raises:
-            ProcessFailed: they were not started yet.
+            ProcessFailed: they have not been started yet.
         """
         if self._appliances is None:
             raise ProcessFailed("the link was not started")
@@ -74,7 +72,7 @@ class RunningLink:
         return self.directory / "setenv.sh"
 
     def properties_file(self, cluster: Cluster) -> Path:
-        """A file with which a librdkafka client, such as kcat, reaches one of the clusters."""
+        """A configuration file with which a librdkafka client, such as kcat, reaches one of the clusters."""
         return self.directory / f"{cluster.plan.name}.properties"
 
     @property
@@ -88,10 +86,10 @@ class RunningLink:
         return {**self.destination.client_configuration(), **_SILENT}
 
     async def start_clusters(self) -> None:
-        """Wait until both answer, and the source has its topics.
+        """Start both clusters, and wait until both answer and the source has its topics.
 
         Raises:
-            ProcessFailed, Unreachable: one of them does not.
+            ProcessFailed, Unreachable: a cluster does not.
             ToolMissing: there is no Java.
         """
         for cluster in (self.source, self.destination):
@@ -102,7 +100,7 @@ class RunningLink:
         await asyncio.to_thread(make_topics, self.source_client)
 
     async def start_link(self) -> None:
-        """Wait until both ends of the tunnel listen; the replicator has been started by then.
+        """Start the link, and wait until both ends of the tunnel listen; the replicator has been started by then.
 
         Raises:
             ProcessFailed: an end of the tunnel ended, or was not ready in time.
@@ -116,9 +114,9 @@ class RunningLink:
         source = _access(self.source, self.source.vpc_targets)
         destination = _access(self.destination, self.destination.home_targets)
         write_private(self.env_file, setenv_text(source, destination, addresses).encode())
-        scratch = self.directory / "tmp"  # short: Spark's Unix sockets lie in it
-        scratch.mkdir()
-        self._appliances = Appliances(self.env_file, self.directory, process_environment(os.environ, scratch))
+        temporary = self.directory / "tmp"  # short: Spark's Unix sockets lie in it
+        temporary.mkdir()
+        self._appliances = Appliances(self.env_file, self.directory, process_environment(os.environ, temporary))
         self._undo.push_async_callback(self._appliances.close)
         await together(gateways=self._appliances.start_gateways(), replicator=self._appliances.start_replicator())
 
@@ -126,7 +124,7 @@ class RunningLink:
         """Require that every started process is running.
 
         Raises:
-            ProcessFailed: something has ended.
+            ProcessFailed: a process has ended.
         """
         for cluster in (self.source, self.destination):
             for node in cluster.plan.nodes:
@@ -134,10 +132,10 @@ class RunningLink:
         self.appliances.require_running()
 
     async def watch(self) -> None:
-        """Watch for ever.
+        """Watch the processes until cancelled.
 
         Raises:
-            ProcessFailed: something has ended.
+            ProcessFailed: a process has ended.
         """
         while True:
             self.require_running()
@@ -156,7 +154,7 @@ def _access(cluster: Cluster, bootstrap: tuple[Target, ...]) -> ClusterAccess:
 
 
 def _free_targets(count: int) -> list[Target]:
-    """Loopback addresses with ports that are free for UDP and for TCP at this moment."""
+    """Loopback addresses with ports that are now free for UDP and for TCP."""
     with contextlib.ExitStack() as held:
         bound = [bind(Target(_LOOPBACK, 0)) for _ in range(count)]
         for pair in bound:

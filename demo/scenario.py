@@ -1,9 +1,9 @@
-"""The order of events: everything is started, a part of the input copied, the replicator killed and started again.
+"""The order of events: start everything, copy a part of the input, kill the replicator and start it again.
 
 ::
 
     produce one half, and copy it -> SIGKILL in the middle -> produce the other half -> start again -> copy the rest
-    -> measure the latency at rest -> read both sides anew, and compare
+    -> measure the latency at rest -> read both sides again, and compare
 """
 
 import asyncio
@@ -25,18 +25,18 @@ from demo.verification import CopyCheck, verify
 from testbed.tasks import Reached, end, failure_of, in_thread, watched
 
 _KILLED_AT = 0.15
-"""Share of all records at the destination at which the replicator is killed: less than a third of the first half."""
+"""Share of all records at the destination at which the replicator is killed; less than a third of the first half."""
 _STALLED_SECONDS = 90.0
-_LOOK_SECONDS = 0.02
+_CHECK_SECONDS = 0.02
 
 
 class Scenario:
-    """One run of the scenario on a link that was not started yet.
+    """One run of the scenario on a link that has not been started.
 
     Args:
-        stage: where it plays.
-        records: how many are copied.
-        display: shows how far it is.
+        link: the link, not yet started.
+        records: the number of records to copy.
+        display: shows the progress.
     """
 
     def __init__(self, link: RunningLink, records: int, display: Display) -> None:
@@ -47,10 +47,10 @@ class Scenario:
         self._restarts = 0
 
     async def run(self) -> DemoReport:
-        """Plays it.
+        """Run the scenario.
 
         Raises:
-            ApplianceError: it could not be played to its end.
+            ApplianceError: it could not run to its end.
         """
         begin = time.monotonic()
         with self._display.step("starting two Kafka clusters, and making topics"):
@@ -60,7 +60,7 @@ class Scenario:
         try:
             rate, latency, check = await watched(self._play(), self._link.watch())
         except ApplianceError:
-            # What ended may be the cause of what failed.
+            # The failure may come from a process that has ended, whose error says more.
             self._link.require_running()
             raise
         return DemoReport(
@@ -86,23 +86,23 @@ class Scenario:
         return rate, await self._measure(), await self._verify()
 
     async def _copy(self) -> float:
-        """Copy all but the probe, with a kill in the middle; the rate of the copy after it."""
-        whole = self._input.records - PROBE_RECORDS
+        """Copy all but the probe, with a kill in the middle; return the rate of the copy after the kill."""
+        total = self._input.records - PROBE_RECORDS
         producing = asyncio.create_task(self._produce(second_half=False), name="first half")
         try:
-            with self._display.step("copying, until SIGKILL", int(whole * _KILLED_AT)) as reached:
-                await watched(self._arrived(int(whole * _KILLED_AT), reached), failure_of(producing))
+            with self._display.step("copying, until SIGKILL", int(total * _KILLED_AT)) as reached:
+                await watched(self._arrived(int(total * _KILLED_AT), reached), failure_of(producing))
                 await self._link.appliances.kill_replicator()
-            self._display.say(f"replicator killed with {self._arrivals.count:,} of {whole:,} records copied")
+            self._display.say(f"replicator killed with {self._arrivals.count:,} of {total:,} records copied")
             await producing
         finally:
             await end(producing)
         await self._produce(second_half=True)
-        with self._display.step("copying the rest, after the restart", whole) as reached:
+        with self._display.step("copying the rest, after the restart", total) as reached:
             begin = time.monotonic()
             await self._link.appliances.start_replicator()
             self._restarts += 1
-            await self._arrived(whole, reached)
+            await self._arrived(total, reached)
         return self._arrivals.rate_since(begin)
 
     async def _produce(self, second_half: bool) -> None:
@@ -116,7 +116,7 @@ class Scenario:
         """Wait until that many records have arrived.
 
         Raises:
-            ProcessFailed: none came for a while; with the tail of the replicator's log.
+            ProcessFailed: no record came for a while; the text has the tail of the replicator's log.
         """
         latest, moved = self._arrivals.count, time.monotonic()
         while (there := self._arrivals.count) < count:
@@ -126,7 +126,7 @@ class Scenario:
                 what = f"copied nothing for {_STALLED_SECONDS:g} s, {there:,} of {count:,} records are there"
                 raise self._link.appliances.replicator.failure(what)
             reached(there)
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
         reached(count)
 
     async def _measure(self) -> Latency:

@@ -1,4 +1,4 @@
-"""The setenv.sh of the demo's link, and the environment in which its processes read it."""
+"""The setenv.sh of the demo's link, and the environment of the processes that read it."""
 
 import base64
 import os
@@ -16,7 +16,7 @@ from testbed.plan import ApiKey
 
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """The way in which the appliance reaches one of the clusters."""
+    """The appliance's access to one of the clusters."""
 
     cluster_id: str
     bootstrap: tuple[Target, ...]
@@ -26,7 +26,7 @@ class ClusterAccess:
 
 @dataclass(frozen=True, slots=True)
 class LinkAddresses:
-    """The addresses on which the link listens: all on loopback, where two VMs would have addresses of their own."""
+    """The addresses on which the link listens: all on loopback, while two VMs would have their own."""
 
     tunnel: Target
     shim: Target
@@ -36,7 +36,7 @@ class LinkAddresses:
 def setenv_text(source: ClusterAccess, destination: ClusterAccess, addresses: LinkAddresses) -> str:
     """The file's text, with a new shared secret.
 
-    Only the source's first broker is named: the others are found as in production, in its metadata and by pattern.
+    Only the source's first broker is named. The others are found as in production, by metadata and pattern.
     """
     seed = source.bootstrap[0]
     domain = seed.host.partition(".")[2]
@@ -70,13 +70,13 @@ def _cluster(side: str, access: ClusterAccess, bootstrap: tuple[Target, ...]) ->
     }
 
 
-def process_environment(ours: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """The environment of the demo's processes: without the user's own settings, which would win over the file.
+def process_environment(ours: Mapping[str, str], temporary: Path) -> dict[str, str]:
+    """The environment of the demo's processes, without the user's own settings, which would override the file.
 
     Args:
         ours: this process's environment.
-        scratch: where they leave their temporary files, even when they are killed.
+        temporary: the directory for their temporary files, which they leave there when killed.
     """
     inherited = {name: value for name, value in ours.items() if name not in NAMES}
     search = [str(Path(appliance.__file__).parents[1]), *filter(None, [ours.get("PYTHONPATH")])]
-    return inherited | {"PYTHONPATH": os.pathsep.join(search), "TMPDIR": str(scratch)}
+    return inherited | {"PYTHONPATH": os.pathsep.join(search), "TMPDIR": str(temporary)}

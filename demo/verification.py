@@ -1,4 +1,4 @@
-"""Both sides read anew by independent consumers, and compared record by record."""
+"""The comparison of both sides, record by record, as independent consumers read them."""
 
 import asyncio
 import functools
@@ -39,8 +39,8 @@ async def verify(
         source: configuration that reaches the source cluster.
         destination: configuration that reaches the destination cluster.
         copies: the name of each source topic's copy.
-        further: topics that the destination may have beside the copies and Kafka's own.
-        reached: told how many records have been read, of both sides together.
+        further: topics that the destination may have besides the copies and Kafka's own.
+        reached: called with the number of records read so far, of both sides together.
 
     Raises:
         Unreachable: a cluster did not answer.

@@ -139,16 +139,16 @@ def _longest_common_subsequence(source: Sequence[int], destination: Sequence[int
     """The longest common subsequence by Hunt and Szymanski (1977), after the common prefix."""
     shortest = min(len(source), len(destination))
     begin = next((index for index in range(shortest) if source[index] != destination[index]), shortest)
-    places: defaultdict[int, list[int]] = defaultdict(list)
+    indexes: defaultdict[int, list[int]] = defaultdict(list)
     for index in range(len(source) - 1, begin - 1, -1):
-        places[source[index]].append(index)
+        indexes[source[index]].append(index)
     pairs: list[Pair] = []
     before: list[int] = []
     # For each length, the chain that ends lowest of those found so far: its end, and its last pair.
     ends: list[int] = []
     last: list[int] = []
     for right in range(begin, len(destination)):
-        for left in places.get(destination[right], ()):
+        for left in indexes.get(destination[right], ()):
             length = bisect_left(ends, left)
             before.append(last[length - 1] if length else -1)
             ends[length : length + 1], last[length : length + 1] = [left], [len(pairs)]

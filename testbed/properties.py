@@ -18,7 +18,7 @@ _INTERNAL_PARTITIONS = 8
 def server_properties(plan: ClusterPlan, node: Node, ports: Ports, directory: Path, internal: ApiKey) -> str:
     """The file's text. ``directory`` is the node's; ``internal`` is the user for connections between brokers."""
     entries = _metadata_on_zookeeper(plan, node, ports) if plan.on_zookeeper else _metadata_quorum(plan, node, ports)
-    entries |= _listeners(plan, node, ports) | _topics(plan.replicas) | _pace()
+    entries |= _listeners(plan, node, ports) | _topics(plan.replicas) | _timing_and_memory()
     entries["log.dirs"] = str(directory / "data")
     if plan.security.encrypted:
         entries |= _encryption(directory)
@@ -84,7 +84,7 @@ def _topics(replicas: int) -> dict[str, str]:
     }
 
 
-def _pace() -> dict[str, str]:
+def _timing_and_memory() -> dict[str, str]:
     """Settings for shorter waits and less memory than in production (the cleaner's buffer has 128 MiB by default).
 
     A killed broker is replaced, and admitted again, only when its session has ended. At the first append, a new

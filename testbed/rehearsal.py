@@ -44,26 +44,26 @@ async def kafka_installation(version: str = jars.KAFKA_VERSION) -> Installation:
     directory = jar_set.directory
     archive, checkpoint = directory / "classes.jsa", directory / "bootstrap.checkpoint"
     if not checkpoint.exists():
-        with tempfile.TemporaryDirectory(dir=directory, prefix="rehearsal-") as stage:
-            await _rehearse(version, classpath, Path(stage), archive, checkpoint)
+        with tempfile.TemporaryDirectory(dir=directory, prefix="rehearsal-") as temporary:
+            await _rehearse(version, classpath, Path(temporary), archive, checkpoint)
     class_options = (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
     return Installation(java(), classpath, checkpoint, class_options)
 
 
-async def _rehearse(version: str, classpath: str, stage: Path, archive: Path, checkpoint: Path) -> None:
+async def _rehearse(version: str, classpath: str, temporary: Path, archive: Path, checkpoint: Path) -> None:
     """Write ``archive``, if this JVM can make one, and then ``checkpoint``, the sign that the rehearsal is complete."""
-    log.info("rehearsing a broker, once", extra={"fields": {"directory": str(stage)}})
-    recorded = stage / archive.name
+    log.info("rehearsing a broker, once", extra={"fields": {"directory": str(temporary)}})
+    recorded = temporary / archive.name
     recording = Installation(java(), classpath, checkpoint, (f"-XX:ArchiveClassesAtExit={recorded}",))
     user = ApiKey("rehearsal", Secret(secrets.token_hex(16)))
     secure = ClusterPlan.secure("rehearsal", size=1, first_address=_ADDRESS, api_keys=(user,))
     plan = replace(secure, version=version)
     ports = free_ports([_ADDRESS])
-    make_directory(stage / plan.name)
-    write_files(plan, ports, stage / plan.name)
-    own = node_directory(stage / plan.name, plan.nodes[0])
+    make_directory(temporary / plan.name)
+    write_files(plan, ports, temporary / plan.name)
+    own = node_directory(temporary / plan.name, plan.nodes[0])
     await _format(recording, plan, own)
-    client = client_configuration(plan, plan.home_targets(ports), stage / plan.name / "ca.pem", user)
+    client = client_configuration(plan, plan.home_targets(ports), temporary / plan.name / "ca.pem", user)
     await _perform(Broker(plan, plan.nodes[0], own, recording), client)
     if recorded.exists():
         recorded.rename(archive)

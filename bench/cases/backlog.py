@@ -39,7 +39,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, a copy was not whole, or was done too soon to be sampled.
+        ProcessFailed, ToolMissing: a program did not run, or a copy was incomplete, or too short to be sampled.
     """
     records = round(arguments.gigabytes * _GIGABYTE / _VALUE_BYTES)
     load = Load(records, partitions=_PARTITIONS, value_bytes=_VALUE_BYTES, codec="none")
@@ -56,7 +56,7 @@ def rows(samples: Sequence[Sample], begun: float, ended: float) -> list[Row]:
     """Our memory from the first visible record to the last, beside the limit, and its last quarter beside the first.
 
     Raises:
-        ProcessFailed: there is no sample of it.
+        ProcessFailed: there is no sample.
     """
     try:
         course = Course.of(samples, begun, ended)

@@ -2,7 +2,7 @@
 
 Records in batches of four become large batches. Their rate is measured for the rebuild alone, and with the work before
 it: splitting, checksums, and leaving out aborted batches. Batches of 128 KiB are copied raw, from a Fetch's bytes to a
-Produce's. Their rate is measured in turn with that of code without rebuilding and joining.
+Produce's. Their rate is measured alternately with that of code without rebuilding and joining.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(_: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows."""
     tiny, large = _log(_TINY, 0), _log(_LARGE, _LZ4)
-    whole, ours, plain = _seconds(
+    checked, ours, plain = _seconds(
         lambda: _drain(outgoing(committed(split(tiny), ()), 0)),
         lambda: _frame(outgoing(committed(split(large), ()), 0)),
         lambda: _frame(_raw_only(large)),
@@ -48,7 +48,7 @@ async def run(_: argparse.Namespace) -> list[Row]:
     (rebuilding,) = _seconds(lambda: [rebuild(each, 0) for each in runs])
     return [
         Row("rebuild of batches of 4", "records/CPU-s", _RECORDS / rebuilding, "goal", _GOAL),
-        Row("the same with splitting and checking", "records/CPU-s", _RECORDS / whole, "goal", _GOAL),
+        Row("the same with splitting and checking", "records/CPU-s", _RECORDS / checked, "goal", _GOAL),
         Row("raw path", "records/CPU-s", _RECORDS / ours, "without rebuild", _RECORDS / plain),
     ]
 
@@ -84,7 +84,7 @@ def _frame(written: Iterator[Outgoing]) -> None:
 
 
 def _seconds(*measured: Callable[[], object]) -> list[float]:
-    """The median of each in processor time, measured in turn."""
+    """The median processor time of each, measured alternately."""
     taken: list[list[float]] = [[] for _ in measured]
     for _ in range(_TURNS):
         for number, work in enumerate(measured):

@@ -47,7 +47,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or did not copy, or a command failed.
+        ProcessFailed, ToolMissing: a program did not run, or did not copy, or a command failed.
     """
     promoted, failed_over = [await _trial(name, arguments) for name in ("promote", "failover")]
     return rows(promoted, failed_over, arguments.topics, arguments.groups)
@@ -82,10 +82,10 @@ async def _trial(command: str, arguments: argparse.Namespace) -> float:
 
 
 async def _commit(cluster: Cluster, topics: Sequence[str], count: int) -> None:
-    """Have so many groups commit the record of each partition of one of the topics, in turn.
+    """Make that many groups, and let each commit the record of each partition of one of the topics.
 
     Raises:
-        Unreachable, BrokerBusy, BrokerRefused: the cluster did not commit.
+        Unreachable, BrokerBusy, BrokerRefused: the cluster did not commit the offsets.
     """
     async with kafka_cluster(cluster, Side.SOURCE) as source:
         groups = await coordinated(source, group_names(count))
@@ -98,10 +98,10 @@ async def _commit(cluster: Cluster, topics: Sequence[str], count: int) -> None:
 
 
 async def _command(directory: Path, command: str, env_file: Path) -> dict[str, object]:
-    """The report of a command that has ended well.
+    """The report of a command that has succeeded.
 
     Raises:
-        ProcessFailed: it did not.
+        ProcessFailed: it did not succeed.
     """
     line = [sys.executable, "-m", "appliance.cli", command, "--env-file", str(env_file), "--yes", "--json"]
     pipe = asyncio.subprocess.PIPE

@@ -1,8 +1,8 @@
-"""Delay from a group's commit at the source to the same place at the destination, for many groups; and its cost.
+"""Delay from a group's commit at the source to the same offset at the destination, for many groups; and its cost.
 
-Each group has committed ten partitions of one of the topics. All groups commit at once, some times; the delays last
-from the first commit until all partitions of a group have moved on at the destination. Then the program is left idle
-for a while: groups that commit nothing are read all the same.
+Each group has committed ten partitions of one of the topics. All groups commit at once, several times. A delay lasts
+from the first commit until all partitions of a group have advanced at the destination. Then the program is left idle
+for a while; it also reads groups that commit nothing.
 """
 
 import argparse
@@ -49,7 +49,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or the groups did not follow.
+        ProcessFailed, ToolMissing: a program did not run, or the groups did not follow.
     """
     topics = named(range(_TOPICS))
     async with plain_pair() as pair:
@@ -73,14 +73,14 @@ def rows(delays: Sequence[float], idle: Footprint, groups: int) -> list[Row]:
     return [
         Row(f"{groups:,} groups, slowest", "s", max(delays), LIMIT, _DELAY_SECONDS, 1),
         Row(f"{groups:,} groups, median", "s", statistics.median(delays), LIMIT, _DELAY_SECONDS, 1),
-        Row(f"{groups:,} groups, idle: processor", "%", idle.whole.processor, "one core", _CORE),
+        Row(f"{groups:,} groups, idle: processor", "%", idle.total.processor, "one core", _CORE),
         Row(f"{groups:,} groups, idle: memory of Python", "MB", idle.others.memory, LIMIT, _PYTHON_MEGABYTES),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """The groups at both clusters, and what they held at the destination when they were last waited for."""
+    """The groups at both clusters, and their offsets at the destination after the last wait."""
 
     source: KafkaCluster
     destination: KafkaCluster
@@ -89,10 +89,10 @@ class _Groups:
     held: dict[str, Commits] = field(default_factory=dict)
 
     async def delays(self, offset: int, copying: OwnedProcess) -> list[float]:
-        """Commit an offset for all; the seconds after which each group had it at the destination.
+        """Commit an offset for all groups; return the seconds after which each group had it at the destination.
 
         Raises:
-            ProcessFailed: a cluster did not commit, the process ended, or it did not come to pass in time.
+            ProcessFailed: a cluster did not commit, the process ended, or the groups did not follow in time.
         """
         began = time.perf_counter()
         commits = {group: _commits(_topic(n), offset) for n, group in enumerate(self.here)}

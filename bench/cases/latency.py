@@ -1,10 +1,11 @@
-"""The latency from a producer to a consumer of the copy: our replicator and MirrorMaker 2, in turn.
+"""The latency from a producer to a consumer of the copy: our replicator and MirrorMaker 2 alternately.
 
-One program sends keyed records of 500 bytes at an even pace to four partitions, with a producer's usual linger. Another
-receives them at ``read_committed``; MirrorMaker 2's copies, at least once, are visible at once. The time includes both
-brokers and the copying, for ours with the transaction and its commit. The first seconds of each copy do not count, nor
-does a first copy, in which the brokers compile their code. Each copy is by a newly started program, of a topic of its
-own. The records begin when the program has copied a first one, which does not count.
+One program sends keyed records of 500 bytes at a constant rate to four partitions, with a producer's usual linger.
+Another receives them at ``read_committed``; MirrorMaker 2's copies, at least once, are visible at once. The time
+includes both brokers and the copying, and for ours the transaction and its commit. The first seconds of each copy do
+not count. The first copy does not count either, because the brokers compile their code during it. A newly started
+program makes each copy, of a new topic. The records begin when the program has copied a first one, which does not
+count.
 """
 
 import argparse
@@ -62,7 +63,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or records did not arrive.
+        ProcessFailed, ToolMissing: a program did not run, or records did not arrive.
     """
     measured: list[Row] = []
     copiers: dict[str, Copier] = {OURS: our_replicator, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
@@ -96,12 +97,12 @@ class _Trial:
             await until_begun(self._pair.destination, copying.topic, copying.process, UNBEGUN_SECONDS)
             times = await self._flow(load, copying, round(self._rate * (warming + seconds)))
         figures = Figures.of(samples_of(times, warming))
-        fields = {"by": copying.process.name, "rate": f"{self._rate}/s", **_told(figures)}
+        fields = {"by": copying.process.name, "rate": f"{self._rate}/s", **_progress(figures)}
         log.info("latency measured", extra={"fields": fields})
         return figures
 
     async def _flow(self, load: Load, copying: Copying, count: int) -> bytes:
-        """Send and receive so many records; return what the receiver has noted."""
+        """Send and receive that many records; return the receiver's samples."""
         directory = self._pair.directory
         file = directory / f"{load.topic}.times"
         options = ["--partitions", str(load.partitions), "--count", str(count)]
@@ -136,7 +137,8 @@ async def _succeeds(process: OwnedProcess, timeout: float) -> None:
 
 
 async def _wake(cluster: Cluster, topic: str) -> None:
-    """Write a record that the receiver ignores, and wait for its copy: then the copying program has started."""
+    """Write a record that the receiver ignores, and wait for its copy, which shows that the copying program has
+    started."""
     failures: list[KafkaError] = []
     producer = Producer(cluster.client_configuration())
     producer.produce(topic, None, partition=0, on_delivery=lambda e, _: failures.extend([e] if e else []))
@@ -146,14 +148,14 @@ async def _wake(cluster: Cluster, topic: str) -> None:
         raise ProcessFailed(f"topic {topic} does not take a record: {reason}")
 
 
-def _told(figures: Figures) -> dict[str, str]:
+def _progress(figures: Figures) -> dict[str, str]:
     """The figures as a progress line."""
-    told = {"p50": figures.p50, "p99": figures.p99, "max": figures.highest}
-    return {name: f"{value:.1f}ms" for name, value in told.items()}
+    progress = {"p50": figures.p50, "p99": figures.p99, "max": figures.highest}
+    return {name: f"{value:.1f}ms" for name, value in progress.items()}
 
 
 def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[Row]:
-    """The medians of p50 and p99; the highest of all that is the highest of its copy."""
+    """The medians of p50 and p99, and the highest value of all copies."""
 
     def middle(figures: Sequence[Figures], name: str) -> float:
         return statistics.median([float(getattr(each, name)) for each in figures])

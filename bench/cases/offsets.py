@@ -1,11 +1,11 @@
 """Exactness of the offsets of consumer groups at the destination, beside MirrorMaker 2's on the same history.
 
-A topic has records that carry their partition and a number, half of them in transactions, of which every fifth is
-aborted; the traffic goes on all the time. Ours and then MirrorMaker 2, both with a round of groups every five seconds,
-copy the topic from its beginning. Ten seconds after a copy holds the history, the groups, which were at the first
-offset till then, commit a random offset in each partition: half of them anywhere in the history, half of them near the
-end, where it was copied live. After some rounds the offsets at the destination are compared by the records themselves:
-those that a consumer would read again from there on, and those that it would miss.
+A topic has records that carry their partition and a number. Half of them are in transactions, of which every fifth is
+aborted, and the traffic never stops. Ours and then MirrorMaker 2, both with a round of groups every five seconds, copy
+the topic from its beginning. The groups are at the first offset until ten seconds after the copy holds the history.
+Then they commit a random offset in each partition: half of them anywhere in the history, half of them near the end,
+which was copied live. After some rounds, the offsets at the destination are judged by the records that a consumer would
+read again from there, and by those that it would miss.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from bench.lib.copying import Copying
 from bench.lib.filling import Load
 from bench.lib.group_commits import commit, committed, group_names
 from bench.lib.mirror_maker import mirror_maker
-from bench.lib.numbered_records import NumberedRecords, Read, read_until, read_whole
+from bench.lib.numbered_records import NumberedRecords, Read, read_all, read_until
 from bench.lib.offset_errors import OffsetErrors, Offsets, errors
 from bench.lib.our_replicator import our_replicator
 from bench.lib.row import Row
@@ -34,14 +34,14 @@ PARTITIONS = 24
 
 PLACES = ("anywhere", "near the end")
 Errors = tuple[OffsetErrors, OffsetErrors]
-"""Those of the groups anywhere in the history, and of those near its end."""
+"""Errors of the groups anywhere in the history, and of those near its end."""
 
 _LOAD = Load(records=0, partitions=PARTITIONS)
 _RUN = "0"
 _SEED = 21
 _NEAR = 500
 _LIVE_SECONDS = 10.0
-"""Seconds in which more than ``_NEAR`` offsets of each partition are copied as they are written."""
+"""Seconds in which more than ``_NEAR`` offsets of each partition are copied live."""
 
 _PEER = "MirrorMaker 2"
 _BEGIN_SECONDS = 90.0
@@ -72,7 +72,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or the copies did not hold the history in time.
+        ProcessFailed, ToolMissing: a program did not run, or the copies did not hold the history in time.
     """
     async with plain_pair() as pair:
         ours, theirs = await _judged(pair, arguments)
@@ -80,7 +80,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 def rows(ours: Errors, theirs: Errors, groups: int) -> list[Row]:
-    """Our errors beside MirrorMaker 2's, of both halves of so many groups."""
+    """Our errors beside MirrorMaker 2's, for both halves of that many groups."""
     found = []
     for place, our, their, count in zip(PLACES, ours, theirs, (groups - groups // 2, groups // 2), strict=True):
         offsets = count * PARTITIONS
@@ -95,19 +95,19 @@ def rows(ours: Errors, theirs: Errors, groups: int) -> list[Row]:
 
 
 async def _judged(pair: Pair, arguments: argparse.Namespace) -> list[Errors]:
-    """The errors of ours and of MirrorMaker 2, each of the groups anywhere and of those near the end."""
+    """The errors of ours and of MirrorMaker 2, each for the groups anywhere and for those near the end."""
     await make_topic(pair.source, _LOAD.topic, PARTITIONS)
     traffic = NumberedRecords(pair.source, _LOAD.topic, PARTITIONS)
     await traffic.history(arguments.records)
-    history = await read_whole(pair.source, _LOAD.topic, PARTITIONS)
+    history = await read_all(pair.source, _LOAD.topic, PARTITIONS)
     names = group_names(arguments.groups)
     programs = our_replicator(pair, _LOAD, _RUN, _OURS), mirror_maker(pair, _LOAD, _RUN, _MIRROR_MAKER)
     async with traffic.flowing():
         copies = [await _translated(pair, program, names, history, arguments.seconds) for program in programs]
-    source = await read_whole(pair.source, _LOAD.topic, PARTITIONS)
+    source = await read_all(pair.source, _LOAD.topic, PARTITIONS)
     judged = []
     for topic, here, there in copies:
-        copy = await read_whole(pair.destination, topic, PARTITIONS)
+        copy = await read_all(pair.destination, topic, PARTITIONS)
         halves = [{name: here[name] for name in half} for half in (names[::2], names[1::2])]
         judged.append((errors(source, copy, halves[0], there), errors(source, copy, halves[1], there)))
     return judged
@@ -139,10 +139,10 @@ def chosen(names: Sequence[str], history: Sequence[int], ends: Sequence[int]) ->
     """A random offset in each partition for each group: up to ``history``, and near the end for every second group."""
     numbers = random.Random(_SEED)
     offsets = {}
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         anywhere = [numbers.randint(0, last) for last in history]
         near = [numbers.randint(max(0, end - _NEAR), end) for end in ends]
-        offsets[name] = near if place % 2 else anywhere
+        offsets[name] = near if index % 2 else anywhere
     return offsets
 
 

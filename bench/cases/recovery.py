@@ -1,9 +1,9 @@
 """The time to recover after SIGKILL of our whole replicator, and of one of Spark's Python workers.
 
-Both clusters run, and records trickle into each partition of the source. The time runs from the kill until a
-``read_committed`` consumer at the destination can read, from *every* partition, a record that was written after it. For
-the replicator it includes the start of Python, Java and Spark, which begins when the killed processes are gone; for a
-worker, the time in which Spark notices and starts the task again.
+Both clusters run, and a few records a second go into each partition of the source. The time runs from the kill until a
+``read_committed`` consumer at the destination can read, from *every* partition, a record that was written after the
+kill. For the replicator it includes the start of Python, Java and Spark, which begins when the killed processes are
+gone; for a worker, the time in which Spark notices and starts the task again.
 """
 
 import argparse
@@ -46,7 +46,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or did not recover.
+        ProcessFailed, ToolMissing: a program did not run, or did not recover.
     """
     async with plain_pair() as pair, steady_records(pair, _LOAD.topic, f"{_LOAD.topic}.ours{_LINK}") as flowing:
         replicator = [await _replicator_killed(pair, flowing) for _ in range(arguments.runs)]
@@ -72,7 +72,7 @@ async def _replicator_killed(pair: Pair, flowing: SteadyRecords) -> float:
 
 
 async def _workers_killed(pair: Pair, flowing: SteadyRecords, times: int) -> list[float]:
-    """Kill the workers of one replicator one after the other, each after the recovery from the one before."""
+    """Kill the workers of one replicator, each after the recovery from the previous kill."""
     seconds = []
     async with our_replicator(pair, _LOAD, _LINK) as copying:
         for _ in range(times):
@@ -98,7 +98,7 @@ async def _recovered(flowing: SteadyRecords, copying: OwnedProcess, begun: float
 
 
 def busiest_worker(members: Sequence[Process]) -> int:
-    """The busiest Python worker: of the forks of Spark's daemon, the one with the most processor time.
+    """The busiest Python worker: the fork of Spark's daemon with the most processor time.
 
     Raises:
         ProcessFailed: there is none.

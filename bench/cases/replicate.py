@@ -1,12 +1,12 @@
-"""The rate at which our replicator and other programs copy one topic, in turn, and the cost of ours.
+"""The rates of our replicator and of other programs, which copy one topic alternately, and the cost of ours.
 
-Each run starts the program anew, with a new link, between the same two clusters; each workload gets new clusters.
-``watching`` describes the timed part of a copy, and ``limit`` that of fetching and producing alone.
+Each run starts a new process of the program, with a new link, between the same two clusters; each workload gets new
+clusters. ``watching`` describes the timed part of a copy, and ``limit`` that of fetching and producing alone.
 
-Several copies by ours, and one by each other program, run first and do not count: a broker's Java compiles its code
-during them, and a user's brokers run for weeks. After each copy that counts, its records are counted. After those of
-the first workload, the program is left idle for a while. The program ends, and its copy is deleted, before the next
-copy begins. Another program than ours is left out after a failure; its earlier copies count.
+Several copies by ours, and one by each other program, run first and do not count. During them the broker's Java
+compiles its code, as a user's brokers have done long ago. After each copy that counts, its records are counted. After
+those of the first workload, the program is left idle for a while. The program ends, and its copy is deleted, before the
+next copy begins. After a failure of another program, its earlier copies count, and it makes no more.
 """
 
 import argparse
@@ -39,7 +39,7 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One copy: its records a second, the program's cost while idle if measured, and the rate of the second half."""
+    """One copy: its rate in records a second, the program's idle cost if measured, and the rate of the second half."""
 
     rate: float
     footprint: Footprint | None = None
@@ -48,7 +48,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A copy to run: its contender, and ``run``, its name. One that does not count only warms the brokers."""
+    """A copy to make: its contender, and its name ``run``. A copy that does not count only warms up the brokers."""
 
     name: str
     run: str
@@ -90,7 +90,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: ours or a cluster did not run, or our copy was not whole.
+        ProcessFailed, ToolMissing: ours or a cluster did not run, or our copy was incomplete.
     """
     measured: list[Row] = []
     for name in arguments.workload:
@@ -100,13 +100,13 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
             load = dataclasses.replace(load, records=arguments.records)
         copying = [OURS, *(each for each in map(OPTIONS.__getitem__, arguments.against) if each in workload.against)]
         idle_seconds = arguments.idle_seconds if name == _FIRST else 0.0
-        trials = await _trials(load, turns(copying, arguments.runs, arguments.warming, idle_seconds))
+        trials = await _trials(load, schedule(copying, arguments.runs, arguments.warming, idle_seconds))
         measured += speeds(workload, trials) + costs(trials)
     return measured
 
 
-def turns(copying: Sequence[str], runs: int, warming: int, idle_seconds: float) -> list[Turn]:
-    """The order of the copies: first those that warm the brokers, the last of which is ours."""
+def schedule(copying: Sequence[str], runs: int, warming: int, idle_seconds: float) -> list[Turn]:
+    """The order of the copies: first those that warm up the brokers, with ours as the last of them."""
     before = [*copying[1:], *[OURS] * warming] if warming else []
     unwatched = [Turn(name, f"warming{number}") for number, name in enumerate(before)]
     return unwatched + [Turn(name, str(run), idle_seconds, counts=True) for run in range(runs) for name in copying]
@@ -122,10 +122,10 @@ async def _trials(load: Load, planned: Sequence[Turn]) -> Trials:
 
 
 async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]]) -> Trials:
-    """Run one ``copy`` after the other. Another program than ours gets no further turn after a failure.
+    """Make one ``copy`` after the other. After a failure, a program other than ours gets no further turn.
 
     Raises:
-        ApplianceError: one by ours failed.
+        ApplianceError: a copy by ours failed.
     """
     trials: dict[str, list[Trial]] = {turn.name: [] for turn in planned}
     failed: set[str] = set()
@@ -145,12 +145,12 @@ async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]
 
 
 async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
-    """Run one copy, after deleting the copy before, whole or not."""
+    """Make one copy, after deleting the previous one, complete or not."""
     await delete_topics(pair.destination)
     trial = await (
         _fetched_and_produced(pair, load, turn.run) if turn.name == FETCH_AND_PRODUCE else _copied(pair, load, turn)
     )
-    log.info("topic copied", extra={"fields": {"by": turn.name, **_told(trial)}})
+    log.info("topic copied", extra={"fields": {"by": turn.name, **_progress(trial)}})
     return trial
 
 
@@ -174,16 +174,16 @@ async def _fetched_and_produced(pair: Pair, load: Load, run: str) -> Trial:
     return Trial(copied / alone.seconds)
 
 
-def _told(trial: Trial) -> dict[str, str]:
+def _progress(trial: Trial) -> dict[str, str]:
     """The trial as a progress line."""
-    told = {"rate": f"{trial.rate:,.0f}/s"}
+    progress = {"rate": f"{trial.rate:,.0f}/s"}
     if not math.isnan(trial.late_rate):
-        told["second_half"] = f"{trial.late_rate:,.0f}/s"
+        progress["second_half"] = f"{trial.late_rate:,.0f}/s"
     if trial.footprint is not None:
         java, others = trial.footprint.java, trial.footprint.others
-        told["java"] = f"{java.memory:.0f}MB,{java.processor:.1f}%"
-        told["others"] = f"{others.memory:.0f}MB,{others.processor:.1f}%"
-    return told
+        progress["java"] = f"{java.memory:.0f}MB,{java.processor:.1f}%"
+        progress["others"] = f"{others.memory:.0f}MB,{others.processor:.1f}%"
+    return progress
 
 
 def speeds(workload: Workload, trials: Trials) -> list[Row]:

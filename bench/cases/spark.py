@@ -1,8 +1,8 @@
-"""The rate of 1, 2 and 4 Spark tasks in local mode, and of two tasks on a Spark cluster, in turn.
+"""The rate of 1, 2 and 4 Spark tasks in local mode, and of two tasks on a Spark cluster, alternately.
 
-Every copy is by a link of its own with four lanes, between the same two clusters; ``watching`` describes its timed
-part. The first copies by each do not count, because the brokers compile their code during them. All rates are compared
-with two tasks in local mode. On one machine a cluster only adds cost: the gain of more hosts is their cores.
+Each copy has its own link with four lanes, between the same two clusters; ``watching`` describes the timed part. The
+first copy of each kind does not count, because the brokers compile their code during it. All rates are compared with
+that of two tasks in local mode. On one machine a cluster only adds cost, because its gain is the cores of more hosts.
 """
 
 import argparse
@@ -58,7 +58,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
+        ProcessFailed, ToolMissing: a program did not run, or a copy was incomplete.
     """
     load = Load(arguments.records)
     ways = _ways()
@@ -66,8 +66,8 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     async with plain_pair() as pair:
         await fill(pair.source, load)
         for number in range(arguments.warming + arguments.runs):
-            for place, (name, copier) in enumerate(ways.items()):
-                rate = await _rate(pair, load, copier, f"{number}x{place}")
+            for index, (name, copier) in enumerate(ways.items()):
+                rate = await _rate(pair, load, copier, f"{number}x{index}")
                 if number >= arguments.warming:
                     rates[name].append(rate)
                 log.info("topic copied", extra={"fields": {"by": name, "rate": f"{rate:,.0f}/s"}})
@@ -84,7 +84,7 @@ async def _rate(pair: Pair, load: Load, copier: Copier, link: str) -> float:
 
 
 def rows(rates: Mapping[str, Sequence[float]]) -> list[Row]:
-    """The medians, each beside that of two tasks in local mode."""
+    """The medians, each beside the median of two tasks in local mode."""
     base = statistics.median(rates[_BASE])
     return [
         Row(f"speed of {name}", "records/s", statistics.median(all_of), f"{_BASE}, local mode", base)

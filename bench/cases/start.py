@@ -1,14 +1,14 @@
-"""The start of a lane behind very many commits and behind few, and the first snapshot of ``status``.
+"""The start of a lane after very many commits and after few, and the first snapshot of ``status``.
 
 A lane starts by reading its partition of the positions topic from its first offset. Kafka keeps the marker of a commit
 for ``delete.retention.ms`` after compaction has removed the transaction's records. One broker has three positions
 topics: one with few commits, and two with very many. Of these, one keeps markers for a day, which is Kafka's default,
-and one as long as a link's topic does.
+and the other as long as a link's topic.
 
 Their logs are written directly into the broker's files (``positions_log``): mostly markers alone, and complete
-transactions for the newest commits, in segments like a link's. Then Kafka's own cleaner goes through both, and again
-through the link's when the markers' time is over. It never cleans the newest segment. The starts and snapshots take
-turns between the topics, a few times; the medians count.
+transactions for the newest commits, in segments like a link's. Then Kafka's own cleaner cleans both, and the link's
+again when its markers have expired. It never cleans the newest segment. The starts and snapshots alternate between the
+topics, a few times; the medians count.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from testbed.plan import ClusterPlan
 
 FEW = 1_000
 _ALL = 30_000
-"""Most commits that have their positions too: those of twelve minutes, at 40 a second."""
+"""Maximum number of commits with positions: those of twelve minutes, at 40 a second."""
 
 _KEPT = "delete.retention.ms"
 _DAY = str(24 * 60 * 60 * 1000)
@@ -54,7 +54,7 @@ log = logging.getLogger("appliance.bench")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Elapsed seconds, and seconds of this process's processor time."""
+    """Elapsed time, and this process's processor time, in seconds."""
 
     seconds: float
     processor: float
@@ -64,28 +64,32 @@ class Taken:
 class Trial:
     """A link's positions topic, and its measurements.
 
-    ``kept`` is for how many milliseconds it keeps markers; ``whole`` commits have their positions too; ``bytes`` is the
-    size of its log once it is cleaned.
+    ``kept`` is the time for which it keeps markers, in milliseconds. ``complete`` is the number of commits that still
+    have their positions. ``bytes`` is the size of its cleaned log.
     """
 
     naming: Naming
     commits: int
     kept: str
-    whole: int
+    complete: int
     bytes: int = 0
     starts: list[Taken] = field(default_factory=list)
-    looks: list[Taken] = field(default_factory=list)
+    snapshots: list[Taken] = field(default_factory=list)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench start``."""
     parser.add_argument(
-        "--commits", type=_many, default=10_000_000, metavar="N", help="commits that the lane is behind (%(default)s)"
+        "--commits",
+        type=_above_few,
+        default=10_000_000,
+        metavar="N",
+        help="commits that the lane is behind (%(default)s)",
     )
     parser.add_argument("--runs", type=positive, default=3, metavar="N", help="starts with each topic (%(default)s)")
 
 
-def _many(text: str) -> int:
+def _above_few(text: str) -> int:
     if positive(text) <= FEW:
         raise argparse.ArgumentTypeError(f"expected more than {FEW}, got {text}")
     return int(text)
@@ -95,41 +99,41 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or was not cleaned in time.
+        ProcessFailed, ToolMissing: a program did not run, or a log was not cleaned in time.
     """
     commits, kept = arguments.commits, positions_topic(naming("link"), 1, 1).configs[_KEPT]
-    whole = min(_ALL, commits // 10)
-    day, link = Trial(naming("day"), commits, _DAY, whole), Trial(naming("link"), commits, kept, whole)
+    complete = min(_ALL, commits // 10)
+    day, link = Trial(naming("day"), commits, _DAY, complete), Trial(naming("link"), commits, kept, complete)
     few = Trial(naming("few"), FEW, kept, FEW)
     async with _cleaned_cluster(day, link, few) as cluster, kafka_cluster(cluster, Side.DESTINATION) as client:
         await _start(client, few)  # the coordinator's own topic is made
         for _ in range(arguments.runs):
             for trial in (few, day, link):
                 trial.starts.append(await _took(_start(client, trial)))
-                trial.looks.append(await _took(_look(client, trial)))
+                trial.snapshots.append(await _took(_snapshot(client, trial)))
     return rows(day, link, few)
 
 
 def rows(day: Trial, link: Trial, few: Trial) -> list[Row]:
-    """The rows: each start beside that behind few commits, and the sizes that the cleaner has left."""
+    """The rows: each start beside the start after few commits, and the sizes of the cleaned logs."""
     megabytes = [trial.bytes / 1e6 for trial in (link, day)]
     return [
         *(row for trial in (day, link) for row in _beside(trial, few)),
-        Row(f"log of {link.commits:,} commits, {_told(link)}", "MB", megabytes[0], _told(day), megabytes[1]),
+        Row(f"log of {link.commits:,} commits, {_retention(link)}", "MB", megabytes[0], _retention(day), megabytes[1]),
     ]
 
 
-def _beside(many: Trial, few: Trial) -> list[Row]:
+def _beside(large: Trial, few: Trial) -> list[Row]:
     behind = f"{few.commits:,} commits"
     found = []
-    for name, ours, theirs in (("lane's start", many.starts, few.starts), ("status", many.looks, few.looks)):
-        told = f"{name}, {_told(many)}"
-        found.append(Row(told, "s", _median(ours).seconds, behind, _median(theirs).seconds))
-        found.append(Row(told, "s of processor", _median(ours).processor, behind, _median(theirs).processor))
+    for name, ours, theirs in (("lane's start", large.starts, few.starts), ("status", large.snapshots, few.snapshots)):
+        row = f"{name}, {_retention(large)}"
+        found.append(Row(row, "s", _median(ours).seconds, behind, _median(theirs).seconds))
+        found.append(Row(row, "s of processor", _median(ours).processor, behind, _median(theirs).processor))
     return found
 
 
-def _told(trial: Trial) -> str:
+def _retention(trial: Trial) -> str:
     return f"markers kept {int(trial.kept) // 1000:,} s"
 
 
@@ -139,14 +143,14 @@ def _median(taken: Sequence[Taken]) -> Taken:
 
 @contextlib.asynccontextmanager
 async def _cleaned_cluster(day: Trial, link: Trial, few: Trial) -> AsyncIterator[Cluster]:
-    """A broker with the topics, whose cleaner has finished them."""
+    """A broker with the topics, which its cleaner has finished."""
     trials = (day, link, few)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         async with Cluster(ClusterPlan.plain("destination", address=_ADDRESS), Path(name)) as cluster:
             await _make(cluster, trials)
             await _stop(cluster)
             for trial in trials:
-                await asyncio.to_thread(positions_log.write, _directory(cluster, trial), trial.commits, trial.whole)
+                await asyncio.to_thread(positions_log.write, _directory(cluster, trial), trial.commits, trial.complete)
             await _clean(cluster, [day, link])
             await asyncio.sleep(int(link.kept) / 1000)
             await _clean(cluster, [link])
@@ -172,10 +176,10 @@ def _topic(trial: Trial) -> NewTopic:
 
 
 async def _clean(cluster: Cluster, trials: Sequence[Trial]) -> None:
-    """Wait until the cleaner has gone through all closed segments of the topics, from the first one on.
+    """Wait until the cleaner has cleaned all closed segments of the topics, from the first one.
 
     Raises:
-        ProcessFailed: it did not in time.
+        ProcessFailed: the cleaner did not finish in time.
     """
     data = _directory(cluster, trials[0]).parent
     topics = {trial.naming.positions_topic for trial in trials}
@@ -193,7 +197,7 @@ async def _clean(cluster: Cluster, trials: Sequence[Trial]) -> None:
 
 
 async def _stop(cluster: Cluster) -> None:
-    """Stop the broker in good order: one that was killed reads all its logs at its start, which takes minutes here."""
+    """Stop the broker normally: after a kill it would read all its logs at its start, which takes minutes here."""
     await cluster.broker(0).process.stop(_STOP_SECONDS)
 
 
@@ -206,7 +210,7 @@ async def _start(client: KafkaCluster, trial: Trial) -> None:
     await Lane(0, client, trial.naming, owner, _TRANSACTION_TIMEOUT).start()
 
 
-async def _look(client: KafkaCluster, trial: Trial) -> None:
+async def _snapshot(client: KafkaCluster, trial: Trial) -> None:
     topic = trial.naming.positions_topic
     await PositionsTail(client, topic).advance(await client.metadata([topic]))
 

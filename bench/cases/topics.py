@@ -46,7 +46,8 @@ Start = Callable[[Pair], AbstractAsyncContextManager[Copying]]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One contender with ``topics`` topics: times and ``delays`` under load in seconds, and its cost idle and busy."""
+    """One contender with ``topics`` topics: its times, its ``delays`` under load in seconds, and its cost idle and
+    busy."""
 
     topics: int
     startup: float
@@ -57,7 +58,7 @@ class Trial:
 
     @property
     def delay(self) -> float:
-        """The median delay in milliseconds; infinite when nothing came."""
+        """The median delay in milliseconds; infinite without any record."""
         return 1000 * statistics.median(self.delays) if self.delays else math.inf
 
 
@@ -83,12 +84,12 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or did not copy.
+        ProcessFailed, ToolMissing: a program did not run, or did not copy.
     """
     few = await _trial(_ours, arguments.topics // 10, arguments.seconds)
-    many = await _trial(_ours, arguments.topics, arguments.seconds)
+    large = await _trial(_ours, arguments.topics, arguments.seconds)
     peer = None if arguments.alone else await _trial(_theirs, arguments.topics, arguments.seconds)
-    return rows(few, many, peer)
+    return rows(few, large, peer)
 
 
 def _load() -> Load:
@@ -120,7 +121,7 @@ async def _trial(start: Start, topics: int, seconds: float) -> Trial:
                 delays.clear()
                 busy = await footprint(copying.process.pid, seconds)
             trial = Trial(topics, startup, new_topic, idle, busy, delays)
-            log.info("measured", extra={"fields": {"by": copying.process.name, **_told(trial)}})
+            log.info("measured", extra={"fields": {"by": copying.process.name, **_progress(trial)}})
             return trial
 
 
@@ -131,35 +132,35 @@ async def _new_topic(pair: Pair, copying: Copying, number: int) -> float:
     return await arrived(pair.destination, [copying.topic.replace(PATTERN, name)], copying.process) - began
 
 
-def _told(trial: Trial) -> dict[str, str]:
+def _progress(trial: Trial) -> dict[str, str]:
     """The trial as a progress line."""
-    told = {"topics": str(trial.topics), "startup": f"{trial.startup:.1f}s", "new_topic": f"{trial.new_topic:.2f}s"}
+    progress = {"topics": str(trial.topics), "startup": f"{trial.startup:.1f}s", "new_topic": f"{trial.new_topic:.2f}s"}
     for name, print_ in (("idle", trial.idle), ("busy", trial.busy)):
-        told[f"{name}_java"] = f"{print_.java.memory:.0f}MB,{print_.java.processor:.1f}%"
-        told[f"{name}_others"] = f"{print_.others.memory:.0f}MB,{print_.others.processor:.1f}%"
-    return told | {"delay": f"{trial.delay:.0f}ms"}
+        progress[f"{name}_java"] = f"{print_.java.memory:.0f}MB,{print_.java.processor:.1f}%"
+        progress[f"{name}_others"] = f"{print_.others.memory:.0f}MB,{print_.others.processor:.1f}%"
+    return progress | {"delay": f"{trial.delay:.0f}ms"}
 
 
-def rows(few: Trial, many: Trial, peer: Trial | None) -> list[Row]:
+def rows(few: Trial, large: Trial, peer: Trial | None) -> list[Row]:
     """The rows: ours with many topics, beside the limits, ours with few, and the peer's with many."""
-    less, pythons = f"{few.topics} topics", (many.idle.others, many.busy.others)
+    less, pythons = f"{few.topics} topics", (large.idle.others, large.busy.others)
     found = [
-        Row("a new topic", "s", many.new_topic, LIMIT, _NEW_TOPIC_SECONDS, 1),
+        Row("a new topic", "s", large.new_topic, LIMIT, _NEW_TOPIC_SECONDS, 1),
         Row("memory of Python", "MB", max(cost.memory for cost in pythons), LIMIT, _PYTHON_MEGABYTES, 1),
-        Row("start-up", "s", many.startup, less, few.startup),
-        Row("idle Python", "% of a core", many.idle.others.processor, less, few.idle.others.processor, _GROWTH),
-        Row("busy Python", "% of a core", many.busy.others.processor, less, few.busy.others.processor, _GROWTH),
-        Row("delay under load", "ms", many.delay, less, few.delay),
+        Row("start-up", "s", large.startup, less, few.startup),
+        Row("idle Python", "% of a core", large.idle.others.processor, less, few.idle.others.processor, _GROWTH),
+        Row("busy Python", "% of a core", large.busy.others.processor, less, few.busy.others.processor, _GROWTH),
+        Row("delay under load", "ms", large.delay, less, few.delay),
     ]
-    return found if peer is None else found + _beside(many, peer)
+    return found if peer is None else found + _beside(large, peer)
 
 
 def _beside(ours: Trial, peer: Trial) -> list[Row]:
     return [
         Row("start-up", "s", ours.startup, MIRROR_MAKER, peer.startup),
         Row("a new topic", "s", ours.new_topic, MIRROR_MAKER, peer.new_topic),
-        Row("idle with Java", "% of a core", ours.idle.whole.processor, MIRROR_MAKER, peer.idle.whole.processor),
-        Row("busy with Java", "% of a core", ours.busy.whole.processor, MIRROR_MAKER, peer.busy.whole.processor),
-        Row("memory with Java", "MB", ours.busy.whole.memory, MIRROR_MAKER, peer.busy.whole.memory),
+        Row("idle with Java", "% of a core", ours.idle.total.processor, MIRROR_MAKER, peer.idle.total.processor),
+        Row("busy with Java", "% of a core", ours.busy.total.processor, MIRROR_MAKER, peer.busy.total.processor),
+        Row("memory with Java", "MB", ours.busy.total.memory, MIRROR_MAKER, peer.busy.total.memory),
         Row("delay under load", "ms", ours.delay, MIRROR_MAKER, peer.delay),
     ]

@@ -1,9 +1,9 @@
 """Our tunnel beside stunnel 5, and both beside a direct connection; all on loopback, on the same cores.
 
-Sender, both ends and target share the machine, so the total cost of a byte is measured. Each round measures all three
-in turn. Figures are medians of the rounds; ``added`` is the difference to the direct connection of the same round. Both
+The sender, both ends and the target share the machine, so the total cost of a byte is measured. Each round measures all
+three. Figures are medians of the rounds; ``added`` is the difference to the direct connection of the same round. Both
 tunnels have TLS 1.3 with one cipher suite, certificates at both ends, and a full handshake for every connection. The
-flood by a stranger comes last, and stunnel's is the last of all, because stunnel continues with the handshakes long
+flood by a stranger comes last. The last flood of all is at stunnel, because stunnel continues with the handshakes long
 after the stranger has left.
 """
 
@@ -54,7 +54,7 @@ class Trial:
 class UnderFlood(NamedTuple):
     """One path during a stranger's flood of hellos, in microseconds.
 
-    ``p99`` is the latency of an echo, and ``hello`` the processor time that one of the hellos costs the server.
+    ``p99`` is the latency of an echo, and ``hello`` the server's processor time for one hello.
     """
 
     p99: float
@@ -83,7 +83,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or lost bytes.
+        ProcessFailed, ToolMissing: a program did not run, or lost bytes.
     """
     stunnel_program()
     _allow_files()
@@ -94,7 +94,8 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         theirs = await stack.enter_async_context(stunnel(directory, port, cipher))
         log.info("tunnels ready", extra={"fields": {"tls": cipher.version, "cipher": cipher.suite}})
         ways = {_OURS: ours, _THEIRS: theirs, _DIRECT: Way((LOOPBACK, port))}
-        # First: memory that streams leave in a process would be reused, and make its connections seem cheaper.
+        # This comes first, because a process would reuse memory that streams have left, and connections would seem
+        # cheaper.
         costs = {name: await _idle_costs(ways[name], arguments.connections) for name in (_OURS, _THEIRS)}
         for way in ways.values():
             await _trial(way, _WARMING_SECONDS)
@@ -105,7 +106,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _allow_files() -> None:
-    """Raise the limit of open files: an idle connection is two at each end of a tunnel, and one here."""
+    """Raise the limit of open files: an idle connection needs two at each end of a tunnel, and one here."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -114,7 +115,7 @@ async def _round(ways: Mapping[str, Way], seconds: float) -> Mapping[str, Trial]
     trials = {}
     for name, way in ways.items():
         trials[name] = await _trial(way, seconds)
-        log.info("measured", extra={"fields": {"way": name, **_told(trials[name])}})
+        log.info("measured", extra={"fields": {"way": name, **_progress(trials[name])}})
     return trials
 
 
@@ -132,7 +133,7 @@ async def _trial(way: Way, seconds: float) -> Trial:
 
 
 async def _under_flood(way: Way, seconds: float) -> UnderFlood:
-    """The latency during a stranger's hellos, and the cost of one of them to a server that does nothing else."""
+    """The latency during a stranger's hellos, and the cost of one hello to an otherwise idle server."""
     flood = asyncio.create_task(_flood(way, seconds))
     beside = await in_thread(lambda _: latency(way.entrance, seconds))
     await flood
@@ -155,7 +156,7 @@ def _server_seconds(way: Way) -> float:
     return sum(process.cpu_seconds for process in family(way.processes[-1].pid, processes()))
 
 
-def _told(trial: Trial) -> dict[str, str]:
+def _progress(trial: Trial) -> dict[str, str]:
     """The trial as a progress line."""
     return {
         "one": f"{trial.one / 1e6:,.0f}MB/s",

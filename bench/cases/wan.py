@@ -1,12 +1,12 @@
-"""The rate of copying over a long line: our replicator and MirrorMaker 2, in turn, beside the line itself.
+"""The rate of copying over a long line: our replicator and MirrorMaker 2 alternately, beside the line itself.
 
 A proxy stands between the source cluster and the copying program, which runs at the destination's end, as both should
 in practice. It delays each direction by half a round trip, and limits the bandwidth, which all connections share. The
 source's brokers advertise the proxy's address, so no connection avoids it.
 
 The capacity of the line is measured with plain streams just before. A copy's share of it is computed from the size of
-the source's log, in its stored codec. ``watching`` describes the timed part; data that is read before the first record
-becomes visible is not in it, and may be a twentieth of the total.
+the source's log, in its stored codec. ``watching`` describes the timed part. It excludes data that is read before the
+first record becomes visible, up to a twentieth of the total.
 
 MirrorMaker 2 runs with the tuning of ``bin/bench replicate``, and again with a tuning for the line: its consumers fetch
 eight times as much of a partition, and the system sets their socket buffers. The proxy ends TCP on both sides. This
@@ -90,7 +90,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """Run the benchmark, and return its rows.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not run, or a copy was not whole.
+        ProcessFailed, ToolMissing: a program did not run, or a copy was incomplete.
     """
     async with far_sites(arguments.round_trip / 1000, arguments.bandwidth * _MEGABYTE) as sites:
         loads = [
@@ -134,7 +134,7 @@ async def _trial(sites: Sites, load: Load, copier: Copier, run: str) -> Trial:
 
 
 def _log_bytes(cluster: Cluster, load: Load) -> int:
-    """The bytes of the load on the only broker's disk, the same as in the answers to a Fetch."""
+    """The bytes of the load on the only broker's disk, as many as in the answers to a Fetch."""
     segments = (cluster.broker(0).directory / "data").glob(f"{load.topic}-*/*.log")
     return sum(segment.stat().st_size for segment in segments)
 

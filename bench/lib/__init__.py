@@ -1,6 +1,6 @@
 """Clusters, loads, contenders and instruments of the benchmarks.
 
-- ``clusters``, ``wan_sites``, ``wan_proxy``: where a benchmark runs.
+- ``clusters``, ``wan_sites``, ``wan_proxy``: the clusters of a benchmark.
 - ``workloads``: the contenders and their loads.
 - ``filling``, ``events``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``,
   ``numbered_records``, ``group_commits``, ``positions_log``: loads.
@@ -11,5 +11,5 @@
 - ``latency_sender``, ``latency_receiver``, ``latency_figures``: latency.
 - ``tunnel_load``, ``tunnel_ours``, ``tunnel_strangers``, ``tunnel_stunnel``, ``tunnel_target``, ``tunnel_ways``: the
   tunnel.
-- ``row``, ``setup``, ``plot``: results, and the options and the machine they were measured with.
+- ``row``, ``setup``, ``plot``: results, with the options and the machine of the measurement.
 """

@@ -38,7 +38,7 @@ class Pair:
 
 @contextlib.asynccontextmanager
 async def plain_pair(heap_megabytes: int = HEAP_MEGABYTES) -> AsyncIterator[Pair]:
-    """Start both; they and all their files are gone afterwards.
+    """Start both; stop them and remove all their files afterwards.
 
     Raises:
         ProcessFailed, ToolMissing: as ``Cluster.start``.
@@ -65,7 +65,7 @@ def plain_client(bootstrap: str, side: Side) -> KafkaCluster:
 
 
 async def make_topic(cluster: Cluster, name: str, partitions: int, configs: Mapping[str, str] = _DEFAULTS) -> None:
-    """A new topic, stored as often as the cluster can.
+    """Create a topic with the cluster's maximum number of replicas.
 
     Raises:
         BrokerRefused, BrokerBusy, Unreachable: the cluster does not make it.
@@ -77,10 +77,10 @@ async def make_topic(cluster: Cluster, name: str, partitions: int, configs: Mapp
 
 
 async def delete_topics(cluster: Cluster) -> None:
-    """Delete all topics except Kafka's own: the copies, and the state of the program that made them.
+    """Delete all topics except Kafka's own: the copies, and the state of the copying program.
 
     Raises:
-        ProcessFailed: the cluster did not.
+        ProcessFailed: the cluster did not delete them.
     """
     client = AdminClient({**cluster.client_configuration()})
     try:

@@ -1,4 +1,4 @@
-"""A compacted topic with holes: Kafka's cleaner has left the newest record of each key."""
+"""A compacted topic with holes, in which Kafka's cleaner has left the newest record of each key."""
 
 import asyncio
 import random
@@ -21,32 +21,32 @@ CONFIGS: Mapping[str, str] = {
     "min.cleanable.dirty.ratio": "0.0",
     "segment.ms": str(int(_SEGMENT_SECONDS * 1000)),
 }
-"""Topic settings for one segment a second, cleaned as soon as the next one begins."""
+"""Topic settings: one segment a second, cleaned as soon as the next one begins."""
 
 _NEVER_AGAIN = {"min.cleanable.dirty.ratio": "1.0", "segment.ms": None}
 
 
 def keys(records: int, distinct: int) -> Iterator[int]:
-    """The keys of ``records`` records, drawn out of ``distinct`` ones; the same ones each time."""
+    """The keys of ``records`` records, drawn from ``distinct`` keys; always the same."""
     source = random.Random(_SEED)
     return (source.randrange(distinct) for _ in range(records))
 
 
 def visible(records: int, distinct: int, partitions: int) -> int:
-    """The number of records left after compaction: one for each key that was drawn, and each partition's last."""
+    """The number of records left after compaction: one for each drawn key, and each partition's last one."""
     return len(set(keys(records, distinct))) + partitions
 
 
 async def segments_may_roll() -> None:
-    """Wait until the next record begins a segment: only those before it are cleaned."""
+    """Wait until the next record begins a segment, because only earlier segments are cleaned."""
     await asyncio.sleep(2 * _SEGMENT_SECONDS)
 
 
 async def clean(cluster: Cluster, topic: str, left: int) -> None:
-    """Wait until the topic holds ``left`` records, with holes between them; it is not cleaned any more then.
+    """Wait until the topic holds ``left`` records, with holes between them; it is not cleaned any more.
 
     Raises:
-        ProcessFailed: the cleaner did not get there in time, or left no holes.
+        ProcessFailed: the cleaner did not finish in time, or left no holes.
     """
     records = offsets = 0
     try:

@@ -18,4 +18,4 @@ class Copying:
 
 
 Copier = Callable[[Pair, Load, str], AbstractAsyncContextManager[Copying]]
-"""Starts to copy the load, and stops at its end. The text names a link, which is new and knows of no other."""
+"""A context in which a program copies the load. The text names the link, which is new and independent of all others."""

@@ -1,4 +1,4 @@
-"""The proof that a copy is whole: its records read and counted by an independent client."""
+"""The proof that a copy is complete: an independent client reads and counts its records."""
 
 import asyncio
 import contextlib
@@ -17,12 +17,12 @@ _WAIT_SECONDS = 0.1
 
 
 async def count(cluster: Cluster, topic: str, partitions: int) -> int:
-    """Count the committed records of the topic, from its first offset to its present end.
+    """Count the committed records of the topic, from its first offset to its current end.
 
-    Transaction markers and aborted records are not among them: no consumer at ``read_committed`` is given any.
+    Transaction markers and aborted records do not count, because a ``read_committed`` consumer gets none.
 
     Raises:
-        ProcessFailed: the cluster refused something, or the end was not reached in time.
+        ProcessFailed: the cluster refused a request, or the end was not reached in time.
     """
     client: dict[str, str] = {
         **cluster.client_configuration(),
@@ -55,10 +55,10 @@ async def _count_to_the_ends(consumer: Consumer, partitions: int) -> int:
 
 
 def _is_ending(message: Message) -> bool:
-    """True if the message is no record, but the end of a partition.
+    """True if the message is the end of a partition, and not a record.
 
     Raises:
-        KafkaException: it is the word that something failed.
+        KafkaException: the message is an error.
     """
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
@@ -70,7 +70,7 @@ async def require_complete(pair: Pair, copying: Copying, load: Load) -> None:
     """Require that the copy holds as many records as a consumer sees of the load.
 
     Raises:
-        ProcessFailed: it holds more or less, or cannot be read.
+        ProcessFailed: it holds more or fewer, or cannot be read.
     """
     copied = await count(pair.destination, copying.topic, load.partitions)
     if copied != load.visible:

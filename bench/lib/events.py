@@ -1,4 +1,4 @@
-"""Values like a web shop's log: JSON with repeated names and distinct ids, which lz4 compresses to a third."""
+"""Values like a web shop's log: JSON with repeated names and unique ids, which lz4 compresses to a third."""
 
 import json
 import random
@@ -10,7 +10,7 @@ _WORDS = ("slow", "fast", "blue", "green", "large", "small", "late", "early", "b
 
 
 def events(count: int, size: int) -> list[bytes]:
-    """``count`` different events of ``size`` bytes each, the same ones each time.
+    """``count`` different events of ``size`` bytes each, always the same.
 
     Raises:
         ValueError: they do not fit into ``size``.

@@ -23,18 +23,18 @@ _TINY, _TOLERANCE = 16, 1.05
 _QUEUED_MAX = 100_000
 _POLL_SECONDS = 0.01
 _DISTINCT_VALUES = 4_096
-"""Number of different values, written repeatedly: too many for a repetition within the codec's window."""
+"""Number of different values, which are written repeatedly: more than fit into the codec's window."""
 
 log = logging.getLogger("appliance.bench")
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load: ``records`` keyed ones, dealt to the partitions by their keys; their values are ``events``.
+    """The load: ``records`` keyed records, partitioned by their keys; their values are ``events``.
 
-    A batch of the producer that writes them holds at most ``batch_bytes``, uncompressed, and ``batch_records``. Where
-    they are ``transactional``, transactions overlap and every fifth is aborted. Where there are ``keys``, so many
-    different ones, the topic is compacted; else no two records have the same.
+    The producer's batches hold at most ``batch_bytes``, uncompressed, and ``batch_records``. If ``transactional``, the
+    transactions overlap, and every fifth is aborted. With ``keys``, there are that many different keys and the topic is
+    compacted; otherwise no two records have the same key.
     """
 
     records: int
@@ -56,10 +56,10 @@ class Load:
 
 
 async def fill(cluster: Cluster, load: Load) -> None:
-    """Make the topic, and write all of ``load`` to it.
+    """Create the topic, and write all of ``load`` to it.
 
     Raises:
-        ProcessFailed: the cluster refused something, or did not take it all in time.
+        ProcessFailed: the cluster refused a request, or did not take all records in time.
     """
     try:
         async with asyncio.timeout(_DEADLINE):
@@ -113,7 +113,7 @@ def _tuning(load: Load) -> dict[str, str | int | bool]:
 
 
 async def _write_all(producer: Producer, load: Load, records: Iterable[Record]) -> None:
-    """Write piece by piece, so that Ctrl-C takes effect in between."""
+    """Write in pieces, so that Ctrl-C takes effect between them."""
     failures: list[KafkaError] = []
 
     def failed(error: KafkaError | None, _message: object) -> None:
@@ -130,7 +130,7 @@ async def _write_all(producer: Producer, load: Load, records: Iterable[Record]) 
 
 
 async def _drain(producer: Producer, down_to: int) -> None:
-    """Wait until no more than ``down_to`` records wait to be written."""
+    """Wait until at most ``down_to`` records wait to be written."""
     while len(producer) > down_to:
         producer.poll(_POLL_SECONDS)
         await asyncio.sleep(0)

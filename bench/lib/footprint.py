@@ -1,4 +1,4 @@
-"""The cost of a running program, its JVM apart from its other processes."""
+"""The cost of a running program, separately for its JVM and its other processes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Footprint:
     others: Cost
 
     @property
-    def whole(self) -> Cost:
+    def total(self) -> Cost:
         """The cost of all processes together."""
         return self.java + self.others
 

@@ -1,4 +1,4 @@
-"""Consumer groups of a benchmark: named, coordinated, and committed from outside."""
+"""Consumer groups of a benchmark: names, coordinators, and commits from outside."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ _INTERVAL = 0.25
 
 
 def group_names(count: int) -> list[str]:
-    """The names of so many groups; ``bench-.*`` matches them."""
+    """The names of that many groups; ``bench-.*`` matches them."""
     return [f"bench-{number}" for number in range(count)]
 
 
 async def coordinated(cluster: KafkaCluster, names: Sequence[str]) -> list[Group]:
-    """The groups, once every coordinator is ready: a new cluster has none at first."""
+    """Wait until every coordinator is ready, because a new cluster has none at first; return the groups."""
     async with asyncio.timeout(_DEADLINE):
         while True:
             nodes, failures = await find_coordinators(cluster, names)
@@ -28,7 +28,7 @@ async def coordinated(cluster: KafkaCluster, names: Sequence[str]) -> list[Group
 
 
 async def commit(cluster: KafkaCluster, topic: str, offsets: Mapping[str, Sequence[int]]) -> None:
-    """Commit for each group, by its name, the offsets of the topic's partitions from the first on.
+    """Commit for each group, by its name, the offsets of the topic's partitions, starting with the first.
 
     Raises:
         ApplianceError: the cluster did not commit them all.
@@ -44,7 +44,7 @@ async def committed(cluster: KafkaCluster, topic: str, names: Sequence[str]) -> 
     """The offsets of each group in the topic, by partition.
 
     Raises:
-        ApplianceError: a coordinator does not tell them.
+        ApplianceError: a coordinator does not answer.
     """
     known, failures = await fetch_offsets(cluster, await coordinated(cluster, names))
     for error in failures.values():

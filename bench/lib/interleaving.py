@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from confluent_kafka import Producer
 
 Record = tuple[bytes, bytes, int]
-"""Value, key, partition."""
+"""Value, key and partition of a record."""
 
 _PRODUCERS = 4
 _A_TRANSACTION = 1_000
@@ -22,10 +22,11 @@ def visible(records: int) -> int:
 
 
 async def write(client: Mapping[str, str | int | bool], topic: str, records: Iterable[Record]) -> None:
-    """Write the records: the producers take turns with a piece of their transactions, and then end them in turn.
+    """Write the records: the producers alternate with pieces of their transactions, and then end them one after the
+    other.
 
     Raises:
-        KafkaException: the cluster refuses something.
+        KafkaException: the cluster refuses a request.
     """
     producers = [Producer({**client, "transactional.id": f"bench.{number}"}) for number in range(_PRODUCERS)]
     for producer in producers:

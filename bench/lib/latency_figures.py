@@ -1,4 +1,4 @@
-"""Figures from the times at which records were sent and received."""
+"""Figures computed from the times at which records were sent and received."""
 
 import math
 import struct
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One record: when it was sent, in seconds of the machine's clock, and the milliseconds until it was received."""
+    """One record: the time at which it was sent, in seconds of the machine's clock, and the milliseconds until its
+    receipt."""
 
     sent: float
     taken: float
@@ -37,7 +38,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def samples_of(times: bytes, warming_seconds: float) -> list[Sample]:
-    """A receiver's samples, without those that were sent in the first seconds."""
+    """A receiver's samples, without the records that were sent in the first seconds."""
     noted = array("q", times)
     sent, received = noted[::2], noted[1::2]
     begun = sent[0] / 1e9 + warming_seconds
@@ -49,16 +50,16 @@ _HEAD = struct.Struct(">qq")
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The contents of a record: its number, from 0 on, and the sender's ``time.perf_counter_ns``.
+    """The contents of a record: its number, starting with 0, and the sender's ``time.perf_counter_ns``.
 
-    On Linux that is the machine's monotonic clock, the same one for all its processes.
+    On Linux that is the machine's monotonic clock, which all its processes share.
     """
 
     number: int
     sent: int
 
     def value(self, filler: bytes) -> bytes:
-        """A record's value of as many bytes as ``filler`` has."""
+        """A record's value, of the length of ``filler``."""
         return _HEAD.pack(self.number, self.sent) + filler[_HEAD.size :]
 
     @classmethod

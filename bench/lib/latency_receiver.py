@@ -1,8 +1,8 @@
-"""Receives the copies of the sender's records, and notes the times: a program of its own, at ``read_committed``.
+"""Receives the copies of the sender's records, and notes the times; a separate program, at ``read_committed``.
 
-It prints ``ready`` once it reads, and ends when all records have come. Then its file holds, for each record in turn,
-the times of sending and of the first receipt, as two integers of nanoseconds. A record without a value only shows that
-the copying program has started, and is ignored.
+It prints ``ready`` once it reads, and ends when all records have come. Then its file holds, record by record, the times
+of sending and of the first receipt, as two integers of nanoseconds. It ignores a record without a value, which only
+shows that the copying program has started.
 """
 
 import argparse
@@ -21,14 +21,14 @@ _PATIENCE = 60.0
 
 
 class Received:
-    """The times at which each of ``count`` records was sent and received, and how many are ``missing``."""
+    """The times at which each of ``count`` records was sent and received, and the number of ``missing`` records."""
 
     def __init__(self, count: int) -> None:
         self.times = array("q", bytes(16 * count))
         self.missing = count
 
     def take(self, value: bytes | None, now: int) -> None:
-        """Note the receipt of a record, perhaps not the first one."""
+        """Note the receipt of a record, which may be a repeated one."""
         if value is None:
             return
         stamp = Stamp.of(value)
@@ -41,8 +41,8 @@ def receive(consumer: Consumer, count: int) -> "array[int]":
     """Receive until all records have come; return their times, two for each.
 
     Raises:
-        KafkaException: the consumer met an error.
-        TimeoutError: nothing came for a minute.
+        KafkaException: the consumer failed.
+        TimeoutError: no record came for a minute.
     """
     received, newest = Received(count), time.perf_counter()
     while received.missing:

@@ -1,7 +1,7 @@
-"""Sends records at an even pace: a program of its own, so that no other work delays it.
+"""Sends records at a constant rate; a separate program, so that no other work delays it.
 
-Each record is sent at its due time, and holds the time at which it was really sent; the pace does not depend on
-answers. The program prints the delays of the sending itself, which are no part of the latency.
+Each record is sent at its due time, and holds the time at which it was really sent. The rate does not depend on
+answers. The program prints the delays of the sending itself, which are not part of the latency.
 """
 
 import argparse
@@ -20,10 +20,10 @@ _HEAD_START = 0.1
 
 
 def send(producer: Producer, topic: str, partitions: int, rate: float, count: int) -> list[float]:
-    """Send ``count`` records at ``rate`` a second; return how late each was, in milliseconds.
+    """Send ``count`` records at ``rate`` a second; return the delay of each, in milliseconds.
 
     Raises:
-        KafkaException: one of them was refused.
+        KafkaException: a record was refused.
     """
     failures: list[KafkaError] = []
     fillers = events(_DISTINCT_VALUES, 500)

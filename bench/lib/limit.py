@@ -1,9 +1,9 @@
 """The time of fetching and then producing the same batches, as the limit of a copy.
 
-A process, started anew for each run, fetches the whole topic and discards it; this is timed. Then it fetches the topic
-again, prepares its batches, and writes them as a producer without transactions does; the writing is timed. The limit is
-the number of records divided by the sum of both times. A program that does both at once, on two cores, can exceed it.
-The process keeps its memory for reuse, as our tasks do.
+A new process for each run fetches the whole topic and discards it; this is timed. Then it fetches the topic again,
+prepares its batches, and writes them like a producer without transactions; the writing is timed. The limit is the
+number of records divided by the sum of both times. A program that does both at once, on two cores, can exceed it. The
+process keeps its memory for reuse, as our tasks do.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _DEADLINE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """Both times in seconds, and the share of each in which the process was busy: 1 is a whole core."""
+    """Both times in seconds, and the share of each in which the process was busy; 1 is a full core."""
 
     fetch: float
     produce: float
@@ -45,7 +45,7 @@ async def fetch_and_produce(pair: Pair, load: Load, copy: str) -> Alone:
     """Measure, and leave the records in the topic ``copy`` of the destination.
 
     Raises:
-        ProcessFailed: a cluster refused something.
+        ProcessFailed: a cluster refused a request.
     """
     await make_topic(pair.destination, copy, load.partitions)
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
@@ -84,7 +84,7 @@ async def _timed(work: Awaitable[None]) -> tuple[float, float]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print what ``Alone`` holds as a line of JSON."""
+    """Print the fields of ``Alone`` as a line of JSON."""
     print(json.dumps(asdict(asyncio.run(_measured(*arguments)))), flush=True)
 
 

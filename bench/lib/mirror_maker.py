@@ -1,9 +1,9 @@
 """MirrorMaker 2 (KIP-382) in dedicated mode, tuned for the benchmark.
 
-It gets every helpful setting and no costly feature: a task for each partition, large polls and batches, five requests
-in flight instead of Connect's one, the garbage collector for throughput; no heartbeats, consumer groups or ACLs. It
-delivers at least once, or exactly once (KIP-618, KIP-710), as ours does. For exactly once, its workers need an HTTP
-server among themselves.
+It gets all helpful settings: a task for each partition, large polls and batches, five requests in flight instead of
+Connect's one, and the garbage collector for throughput. It gets no costly feature: no heartbeats, consumer groups or
+ACLs. It delivers at least once, or exactly once (KIP-618, KIP-710), as ours does. For exactly once, its workers need an
+HTTP server among themselves.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ def _nothing_else() -> dict[str, str]:
 
 
 def _tuning(load: Load, alias: str) -> dict[str, str]:
-    """The consumers read the source by its alias, the producers write to the destination."""
+    """The consumers read the source by its alias, and the producers write to the destination."""
     producer = {
         "batch.size": _BATCH_BYTES,
         "linger.ms": 5,

@@ -1,4 +1,5 @@
-"""Records that carry their partition and a number: written in transactions and without, read with their offsets."""
+"""Records that carry their partition and a number, written with and without transactions, and read with their
+offsets."""
 
 import asyncio
 import contextlib
@@ -15,7 +16,7 @@ Read = dict[int, dict[int, int]]
 """The number of each committed record, by partition and offset."""
 
 _A_TURN = 100
-"""Records for each partition between two ends of the transaction, while the history is written."""
+"""Records for each partition in one transaction, while the history is written."""
 
 _A_LIVE_TURN = 10
 _LIVE_SECONDS = 0.1
@@ -29,9 +30,9 @@ _ERRORS_ONLY = 3
 
 
 class NumberedRecords:
-    """Writes to random partitions: half of the records in transactions, of which every fifth is aborted.
+    """A writer to random partitions: half of the records are in transactions, of which every fifth is aborted.
 
-    Both halves go into the same partitions at the same time, so records of an open transaction lie between others.
+    Both halves go into the same partitions at the same time, so that records of an open transaction lie between others.
     """
 
     def __init__(self, cluster: Cluster, topic: str, partitions: int) -> None:
@@ -42,14 +43,14 @@ class NumberedRecords:
         self._partitions = partitions
         self._random = random.Random(_SEED)
         self._numbers = itertools.count()
-        self._turns = itertools.count(1)
+        self._transactions = itertools.count(1)
         self._refused: list[KafkaError] = []
 
     async def history(self, records: int) -> None:
-        """Write so many records at once, and some more until the last transaction is whole.
+        """Write that many records at once, and more until the last transaction is complete.
 
         Raises:
-            ProcessFailed: the cluster refuses something.
+            ProcessFailed: the cluster refuses a request.
         """
         await asyncio.to_thread(self._transactional.init_transactions, _CALL_SECONDS)
         for _ in range(-(-records // (_A_TURN * self._partitions))):
@@ -57,10 +58,10 @@ class NumberedRecords:
 
     @contextlib.asynccontextmanager
     async def flowing(self) -> AsyncIterator[None]:
-        """Write on while the block runs: a hundred records a second for each partition.
+        """Continue to write while the block runs: a hundred records a second for each partition.
 
         Raises:
-            ProcessFailed: the cluster refused something.
+            ProcessFailed: the cluster refused a request.
         """
         enough = asyncio.Event()
         flow = asyncio.create_task(self._flow(enough), name="traffic")
@@ -82,10 +83,10 @@ class NumberedRecords:
             raise ProcessFailed(f"topic {self._topic} could not be written: {error}") from error
 
     def _write(self, records: int) -> None:
-        """Write so many, and end the transaction of those that are in one.
+        """Write that many records, and end the transaction of those that are in one.
 
         Raises:
-            KafkaException: the cluster refuses something.
+            KafkaException: the cluster refuses a request.
         """
         self._transactional.begin_transaction()
         for number in itertools.islice(self._numbers, records):
@@ -93,7 +94,7 @@ class NumberedRecords:
             producer = self._random.choice((self._plain, self._transactional))
             producer.produce(self._topic, encoded(partition, number), partition=partition, on_delivery=self._delivered)
         self._plain.flush(_CALL_SECONDS)
-        aborted = next(self._turns) % _ABORTED_OF == 0
+        aborted = next(self._transactions) % _ABORTED_OF == 0
         self._transactional.flush(_CALL_SECONDS)
         (self._transactional.abort_transaction if aborted else self._transactional.commit_transaction)(_CALL_SECONDS)
         if self._refused:
@@ -108,20 +109,20 @@ def encoded(partition: int, number: int) -> bytes:
     return b"%d:%d" % (partition, number)
 
 
-async def read_whole(cluster: Cluster, topic: str, partitions: int) -> Read:
-    """The committed records of the topic, from its first offset to its present end.
+async def read_all(cluster: Cluster, topic: str, partitions: int) -> Read:
+    """The committed records of the topic, from its first offset to its current end.
 
     Raises:
-        ProcessFailed: the cluster refused something, or the end was not reached in time.
+        ProcessFailed: the cluster refused a request, or the end was not reached in time.
     """
     return await _read(cluster, topic, partitions, lambda _read, ended: len(ended) == partitions)
 
 
 async def read_until(cluster: Cluster, topic: str, last: Mapping[int, int]) -> None:
-    """Read until in each partition the record with the number in ``last`` was seen.
+    """Read until each partition has shown the record with its number in ``last``.
 
     Raises:
-        ProcessFailed: the cluster refused something, or it did not come to pass in time.
+        ProcessFailed: the cluster refused a request, or the records were not seen in time.
     """
     missing = dict(last)
 
@@ -162,7 +163,7 @@ def _keep(message: Message, read: Read, ended: set[int]) -> None:
     """Note a record, or the end of a partition.
 
     Raises:
-        KafkaException: it is the word that something failed.
+        KafkaException: the message is an error.
         ProcessFailed: the record was written to another partition.
     """
     partition, offset, error = message.partition(), message.offset(), message.error()

@@ -22,7 +22,8 @@ _DEFAULTS: Mapping[str, str] = {}
 async def our_replicator(
     pair: Pair, load: Load, run: str, settings: Mapping[str, str] = _DEFAULTS
 ) -> AsyncIterator[Copying]:
-    """Copy the load; see ``bench.lib.copying.Copier``. ``settings`` are variables that differ from a new link's."""
+    """Copy the load; see ``bench.lib.copying.Copier``. ``settings`` are variables that differ from those of a new
+    link."""
     link = f"ours{run}"
     env_file = pair.directory / f"{link}.sh"
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
@@ -59,9 +60,9 @@ def env_text(source: str, destination: str, topic: str, link: str, settings: Map
 
 
 def environment(ours: Mapping[str, str], directory: Path) -> dict[str, str]:
-    """The replicator's environment: ours, less the settings of a real link, which would win over the file.
+    """The replicator's environment: ours, without the settings of a real link, which would override the file.
 
-    ``directory`` is where it leaves its files, even when it is killed.
+    ``directory`` is for its temporary files, which it leaves there when killed.
     """
     inherited = {name: value for name, value in ours.items() if name not in NAMES}
     return inherited | {"PYTHONPATH": str(_CHECKOUT), "TMPDIR": str(directory)}

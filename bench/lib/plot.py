@@ -1,7 +1,7 @@
-"""One picture of results: bars of our figure and of the peers', measure by measure.
+"""One picture of results: bars for our figure and the peers', measure by measure.
 
-``bin/bench plot`` draws files with the output of ``--json``. A bar's length is its share of the longest one of the
-same measure, so that records a second stand beside megabytes.
+``bin/bench plot`` draws files with the output of ``--json``. A bar's length is its share of the longest bar of the same
+measure, so that one picture can show records a second and megabytes.
 """
 
 import argparse
@@ -29,7 +29,7 @@ class Line:
 
     name: str
     length: float | None = None
-    told: str = ""
+    result: str = ""
     ours: bool = False
 
 
@@ -44,7 +44,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     """The rows of all the files.
 
     Raises:
-        ProcessFailed: a file cannot be read, or holds something else.
+        ProcessFailed: a file cannot be read, or has another format.
     """
     return [row for path in arguments.results for row in _read(path)]
 
@@ -57,11 +57,11 @@ def _read(path: Path) -> list[Row]:
 
 
 def require(path: Path) -> None:
-    """Require that a picture can be drawn into that file, before anything is measured.
+    """Require, before any measurement, that a picture can be drawn into that file.
 
     Raises:
         ToolMissing: there is no matplotlib.
-        ProcessFailed: there is no such directory.
+        ProcessFailed: the directory does not exist.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise ToolMissing("matplotlib is missing, it draws the picture: pip install matplotlib")
@@ -70,7 +70,7 @@ def require(path: Path) -> None:
 
 
 def lines(rows: Sequence[Row]) -> Iterator[Line]:
-    """The picture from top to bottom; rows that follow one another on the same measure share our bar."""
+    """The picture from top to bottom; consecutive rows of the same measure share our bar."""
     for (name, unit, ours), together in itertools.groupby(rows, lambda row: (row.name, row.unit, row.ours)):
         peers = list(together)
         longest = max(ours, *(row.peer for row in peers)) or 1.0
@@ -82,7 +82,7 @@ def lines(rows: Sequence[Row]) -> Iterator[Line]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw them into a PNG file.
+    """Draw the rows into a PNG file.
 
     Raises:
         ProcessFailed: the file cannot be written.
@@ -101,7 +101,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         end = line.length * (_BARS_END - _NAMES)
         axes.barh(at, end, left=_NAMES, height=_BAR, color=_OURS if line.ours else _PEER)
         axes.text(_NAMES - _PAD, at, line.name, size=_SIZE, color=_TEXT, ha="right", va="center")
-        axes.text(_NAMES + end + _PAD, at, line.told, size=_SIZE, color=_TEXT if line.ours else _FAINT, va="center")
+        axes.text(_NAMES + end + _PAD, at, line.result, size=_SIZE, color=_TEXT if line.ours else _FAINT, va="center")
     try:
         drawing.savefig(path, format="png", facecolor="white")
     except OSError as error:

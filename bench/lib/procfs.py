@@ -1,4 +1,4 @@
-"""Linux's account of a process and its descendants (proc(5))."""
+"""Linux's data about a process and its descendants (proc(5))."""
 
 import os
 import re
@@ -8,12 +8,12 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _PARENT, _TIMES = 1, slice(11, 15)
-"""Places in stat's fields, counted from the one after the command's name."""
+"""Indexes of stat's fields, counted from the field after the command's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process now: processor time of its own and of its reaped children, in seconds."""
+    """A process now: the processor time of itself and of its reaped children, in seconds."""
 
     pid: int
     parent: int
@@ -34,7 +34,7 @@ def processes() -> list[Process]:
 
 
 def parse_stat(stat: str, ticks_a_second: int) -> Process:
-    """Parse ``/proc/<pid>/stat``. The command's name is in brackets, and may itself hold any."""
+    """Parse ``/proc/<pid>/stat``. The command's name is in brackets, and may itself contain brackets."""
     pid, _, rest = stat.partition(" (")
     command, _, fields = rest.rpartition(") ")
     values = fields.split()
@@ -56,7 +56,7 @@ def family(root: int, everybody: Iterable[Process]) -> list[Process]:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A process's memory in bytes: resident now, its highest ever, and its share now.
+    """A process's memory in bytes: resident now, the highest ever, and its share now.
 
     ``share`` divides each page among the processes that have it.
     """
@@ -67,18 +67,18 @@ class Memory:
 
     @property
     def highest_share(self) -> int:
-        """An upper bound of its share at any time, if it has grown and shrunk by pages of its own."""
+        """An upper bound of its share at any time, if only its own pages have grown and shrunk."""
         return self.share + self.highest - self.resident
 
 
 def memory(pid: int) -> Memory:
-    """The memory of a process of ours; all 0 when it has ended."""
+    """The memory of one of our processes; all 0 when it has ended."""
     sizes = parse_sizes(_text(_PROC / str(pid) / "status") + _text(_PROC / str(pid) / "smaps_rollup"))
     return Memory(*(sizes.get(name, 0) for name in ("VmRSS", "VmHWM", "Pss")))
 
 
 def parse_sizes(lines: str) -> dict[str, int]:
-    """The lines ``name: size kB`` of ``status`` or ``smaps_rollup``, in bytes by name; other lines are left out."""
+    """The lines ``name: size kB`` of ``status`` or ``smaps_rollup``, in bytes by name, without other lines."""
     found = re.findall(r"^(\w+):\s+(\d+) kB$", lines, re.MULTILINE)
     return {name: int(kibibytes) * 1024 for name, kibibytes in found}
 

@@ -1,4 +1,4 @@
-"""The bare protocol: read a topic's committed batches, and write batches without a transaction.
+"""The protocol without a copier: read a topic's committed batches, and write batches without a transaction.
 
 The appliance's own Fetch reads over one connection for each partition, so that the broker serves all of them at once.
 The batches are written unchanged, in prepared requests of one batch for each partition, with several requests in
@@ -44,10 +44,10 @@ Take = Callable[[int, Sequence[Batch]], None]
 
 
 async def read(cluster: KafkaCluster, topic: str, take: Take) -> None:
-    """Read all of the topic's batches up to its present end, including aborted ones and markers, without decoding.
+    """Read all of the topic's batches up to its current end, including aborted ones and markers, without decoding.
 
     Raises:
-        ProcessFailed: there is no such topic.
+        ProcessFailed: the topic does not exist.
         BrokerBusy, BrokerRefused, Unreachable: the cluster does not give them.
     """
     known = await _known(cluster, topic)
@@ -74,7 +74,7 @@ async def _read_to(connection: BrokerConnection, wanted: Wanted, end: int, take:
 
 
 class Shape(NamedTuple):
-    """The number of a topic's records, of their offsets and of their batches, without transaction markers."""
+    """The numbers of a topic's records, offsets and batches, without transaction markers."""
 
     records: int
     offsets: int
@@ -82,7 +82,7 @@ class Shape(NamedTuple):
 
 
 async def shape(cluster: KafkaCluster, topic: str) -> Shape:
-    """The topic's size, aborted records included, by the headers of its batches; raises as ``read``."""
+    """The topic's size by the headers of its batches, including aborted records; raises as ``read``."""
     headers: list[Header] = []
 
     def take(_: int, batches: Sequence[Batch]) -> None:
@@ -104,10 +104,10 @@ def without_producer(batch: Batch) -> bytes:
 
 
 async def write(cluster: KafkaCluster, topic: str, batches: Mapping[int, Sequence[bytes]]) -> None:
-    """Write the batches of each partition, all of which one broker leads; returns when all are taken.
+    """Write the batches of each partition, and return when the broker, which leads them all, has taken them.
 
     Raises:
-        ProcessFailed: there is no such topic.
+        ProcessFailed: the topic does not exist.
         BrokerBusy, BrokerRefused, CopyRefused, Unreachable: the cluster does not take them.
     """
     known = await _known(cluster, topic)
@@ -149,7 +149,7 @@ class RawProduce:
         return b"".join([SIZE.pack(sum(map(len, pieces))), *pieces])
 
     def answer(self, frame: bytearray, correlation: int) -> ProduceResponse:
-        """The response, which is to be given to ``check_produced``."""
+        """The response, for ``check_produced``."""
         return decode(ProduceResponse, frame, correlation)
 
 

@@ -1,10 +1,10 @@
-"""A copy record by record, as an engineer writes it with confluent-kafka: read, write, commit both at once.
+"""A copy record by record, as an engineer would write it with confluent-kafka: read, write, commit both at once.
 
 ``python -m bench.lib.record_program SOURCE DESTINATION TOPIC COPY CODEC`` copies until it is stopped. Each transaction
-holds the records and the positions after them, as a consumer group's offsets at the destination under the copy's name;
-a new start continues exactly there. Key, value, headers, timestamp and partition are kept. librdkafka fetches,
-compresses and sends in threads of its own. Its ``produce_batch``, which saves a call for each record, supports neither
-timestamps nor headers.
+holds the records and the positions after them. The positions are the offsets of a consumer group at the destination,
+named like the copy, and a new start continues exactly there. Key, value, headers, timestamp and partition are kept.
+librdkafka fetches, compresses and sends in threads of its own. Its ``produce_batch``, which saves a call for each
+record, supports neither timestamps nor headers.
 """
 
 import sys
@@ -19,10 +19,10 @@ _GROUP = "record-by-record"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Copy, for ever.
+    """Copy until killed.
 
     Raises:
-        KafkaException: a cluster refuses something.
+        KafkaException: a cluster refuses a request.
     """
     source, destination, topic, copy, codec = arguments
     reader, writer, keeper = _reader(source, copy), _writer(destination, copy, codec), _keeper(destination, copy)
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _positions(keeper: Consumer, copy: str) -> list[TopicPartition]:
-    """The offset from which each partition is read."""
+    """The next offset of each partition."""
     partitions = keeper.list_topics(copy, _CALL_SECONDS).topics[copy].partitions
     kept = keeper.committed([TopicPartition(copy, number) for number in partitions], _CALL_SECONDS)
     return [
@@ -49,7 +49,7 @@ def _positions(keeper: Consumer, copy: str) -> list[TopicPartition]:
 
 
 def _keeper(bootstrap: str, copy: str) -> Consumer:
-    """A consumer that reads nothing: its group's offsets are the positions."""
+    """A consumer that reads no records; its group's offsets are the positions."""
     return Consumer({"bootstrap.servers": bootstrap, "group.id": f"{_GROUP}.{copy}"})
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.table import Table
 
 LIMIT = "limit"
-"""The peer's name if the peer is a limit for our figure."""
+"""The peer's name if ``peer`` is a limit for our figure."""
 
 _NO_SETUP: Mapping[str, str] = {}
 
@@ -18,8 +18,8 @@ _NO_SETUP: Mapping[str, str] = {}
 class Row:
     """Our figure and the peer's, in one ``unit``.
 
-    ``peer_name`` says whose figure ``peer`` is: that of another program, or ``LIMIT``. ``goal`` is the wanted ratio, if
-    there is one.
+    ``peer_name`` names the source of ``peer``: another program, or ``LIMIT``. ``goal`` is the wanted ratio, if there is
+    one.
     """
 
     name: str
@@ -31,10 +31,10 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """``ours / peer``, whatever the unit: the more the better for a rate, the less the better for a cost.
+        """``ours / peer`` in any unit: higher is better for a rate, and lower is better for a cost.
 
-        Beside nothing at all it is infinite: within a short while an idle program may need no processor time. Nothing
-        beside nothing is 1.
+        It is infinite if ``peer`` is 0, because an idle program may need no processor time within a short while. 0
+        beside 0 is 1.
         """
         if self.ours == self.peer:
             return 1.0
@@ -42,7 +42,8 @@ class Row:
 
 
 def as_json(rows: Sequence[Row], setup: Mapping[str, str] = _NO_SETUP) -> str:
-    """``{"rows": [{"name", "unit", "ours", "peer_name", "peer", "ratio", "goal"}], "setup": {}}``, for all alike."""
+    """``{"rows": [{"name", "unit", "ours", "peer_name", "peer", "ratio", "goal"}], "setup": {}}``, for all
+    benchmarks."""
     return json.dumps({"rows": [_fields(row) for row in rows], "setup": dict(setup)}, indent=2)
 
 
@@ -50,7 +51,7 @@ def from_json(text: str) -> list[Row]:
     """The rows that ``as_json`` wrote.
 
     Raises:
-        ValueError: it did not write this.
+        ValueError: ``as_json`` did not write this.
     """
     names = [field.name for field in dataclasses.fields(Row)]
     try:
@@ -82,5 +83,5 @@ def _fields(row: Row) -> dict[str, str | float | None]:
 
 
 def figure(value: float) -> str:
-    """A readable number: the larger, the fewer decimals."""
+    """A readable number: a larger one has fewer decimals."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -15,7 +15,7 @@ _READY_SECONDS = 20.0
 
 @contextlib.asynccontextmanager
 async def running(name: str, command: Sequence[str], directory: Path, ready: str) -> AsyncIterator[OwnedProcess]:
-    """Run a program whose output has a line with the regular expression ``ready`` once it is."""
+    """Run a program; it is ready once its output has a line that matches the regular expression ``ready``."""
     log_file = directory / f"{name.replace(' ', '-')}.log"
     process = await OwnedProcess.start(name, command, log_file, environment(os.environ, directory))
     try:
@@ -27,15 +27,15 @@ async def running(name: str, command: Sequence[str], directory: Path, ready: str
 
 LOOPBACK = "127.0.0.1"
 OWN_ADDRESS = str(IPv4Address("127.192.0.0") + os.getpid())
-"""An address of loopback that is this process's alone.
+"""A loopback address for this process only.
 
-A port that is free there stays so until whoever it is for listens: no other process asks for a port of this address,
-though one that listens on all addresses may get it, and no outgoing connection takes one: those come from LOOPBACK.
+A free port there stays free until its user listens. No other process uses a port of this address, unless it listens on
+all addresses. No outgoing connection takes one, because those come from LOOPBACK.
 """
 
 
 def free_port(address: str = LOOPBACK) -> int:
-    """A port that nobody listens on now."""
+    """A port on which no program listens now."""
     with socket.create_server((address, 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -15,7 +15,7 @@ _MEGABYTE = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Sum of all processes' shares in megabytes (10^6 bytes), at a time of ``time.perf_counter``."""
+    """The sum of all processes' shares in megabytes (10^6 bytes), at a time of ``time.perf_counter``."""
 
     at: float
     megabytes: float
@@ -23,7 +23,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The highest of the samples, and the medians of the first and of the last quarter of them."""
+    """The highest sample, and the medians of the first and of the last quarter."""
 
     highest: float
     first: float
@@ -31,7 +31,7 @@ class Course:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], begin: float, end: float) -> "Course":
-        """The course of the samples from ``begin`` to ``end``.
+        """The summary of the samples from ``begin`` to ``end``.
 
         Raises:
             ValueError: there are none.

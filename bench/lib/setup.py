@@ -19,7 +19,7 @@ _PACKAGES = ("pyspark", "confluent-kafka", "aiokafka")
 
 
 def setup(arguments: Sequence[str], heap_megabytes: int = HEAP_MEGABYTES) -> Mapping[str, str]:
-    """The facts to repeat and compare a measurement, by subject; the heap is the brokers'."""
+    """The facts that are needed to repeat and compare a measurement, by subject; the heap is the brokers'."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIGABYTE
     cores = len(os.sched_getaffinity(0))
     packages = [f"{name} {metadata.version(name)}" for name in _PACKAGES]
@@ -58,7 +58,7 @@ def few(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on.
+    """A whole number of at least 1.
 
     Raises:
         ArgumentTypeError: it is none.

@@ -1,4 +1,4 @@
-"""A steady flow of numbered records into the source, and the records that are readable at the destination."""
+"""A constant flow of numbered records into the source, and the records that are readable at the destination."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ _ERRORS_ONLY = 3
 class SteadyRecords:
     """One record for each partition every ten milliseconds.
 
-    ``number`` is the next record's; ``seen`` holds the number of the newest one that a consumer at ``read_committed``
-    was given, by partition.
+    ``number`` is the next record's. ``seen`` holds the number of the newest record that a ``read_committed`` consumer
+    got, by partition.
     """
 
     def __init__(self, pair: Pair, topic: str, copy: str) -> None:
@@ -48,10 +48,10 @@ class SteadyRecords:
             await asyncio.sleep(_INTERVAL)
 
     async def arrives(self, copying: OwnedProcess, timeout: float) -> None:
-        """Wait until a record of each partition was seen that was written after this call.
+        """Wait until each partition has shown a record that was written after this call.
 
         Raises:
-            ProcessFailed: the process that copies ended, or it did not come to pass within ``timeout`` seconds.
+            ProcessFailed: the copying process ended, or ``timeout`` seconds passed.
         """
         first = self.number
 
@@ -67,7 +67,7 @@ class SteadyRecords:
 
 @contextlib.asynccontextmanager
 async def steady_records(pair: Pair, topic: str, copy: str) -> AsyncIterator[SteadyRecords]:
-    """Make ``topic`` and the topic of its ``copy``, and keep records flowing while the block runs.
+    """Create ``topic`` and the topic of its ``copy``, and keep records flowing while the block runs.
 
     Raises:
         ProcessFailed, Unreachable: a cluster does not answer.

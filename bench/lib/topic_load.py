@@ -20,7 +20,7 @@ from testbed.process import OwnedProcess
 PARTITIONS = 10
 PATTERN = "many-.*"
 RECORDS_A_SECOND = 10
-"""Records for each topic: one a second in each partition."""
+"""Records a second for each topic: one in each partition."""
 
 _DEADLINE = 300.0
 _METADATA_SECONDS = 10.0
@@ -33,12 +33,12 @@ _VALUE = b"x" * 100
 
 
 def named(numbers: Collection[int]) -> list[str]:
-    """The topics of these numbers."""
+    """The names of the topics with these numbers."""
     return [f"many-{number}" for number in numbers]
 
 
 async def make(cluster: Cluster, topics: Collection[str]) -> None:
-    """Make the topics, and write one record to each of their partitions.
+    """Create the topics, and write one record to each of their partitions.
 
     Raises:
         ProcessFailed, Unreachable, BrokerRefused: the cluster did not take them.
@@ -75,10 +75,10 @@ async def _write_each(producer: Producer, partitions: Collection[Partition]) -> 
 
 
 async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProcess) -> float:
-    """Return, with the time of ``perf_counter``, when each partition of the copies holds a committed record.
+    """Wait until each partition of the copies holds a committed record; return the time of ``perf_counter``.
 
     Raises:
-        ProcessFailed: the process that copies ended, or it did not come to pass in time.
+        ProcessFailed: the copying process ended, or the records did not come in time.
     """
     missing = {(copy, partition) for copy in copies for partition in range(PARTITIONS)}
     try:
@@ -93,12 +93,12 @@ async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProce
 
 
 def _interval(partitions: int) -> float:
-    """Seconds between two queries about ``partitions`` partitions: each query costs the brokers time, too."""
+    """Seconds between two queries about ``partitions`` partitions; each query costs the brokers time."""
     return _TURN if partitions <= PARTITIONS else _INTERVAL
 
 
 async def offsets(cluster: KafkaCluster, partitions: Collection[Partition]) -> dict[Partition, int]:
-    """The last stable offsets of the partitions that hold records; none while the cluster is busy."""
+    """The last stable offsets of the partitions with records; none while the cluster is busy."""
     try:
         known = await cluster.metadata(None)
         led = [partition for partition in partitions if known.leader(*partition) != NOBODY]
@@ -118,7 +118,7 @@ def _all_led(known: Metadata, partitions: Iterable[Partition]) -> bool:
 async def load(pair: Pair, copies: Mapping[str, str]) -> AsyncIterator[list[float]]:
     """Write a record to each partition, and then ten a second to each topic while the block runs.
 
-    ``copies`` are by topic. Gives, in seconds, how long after it was written each record of a sample was seen at the
+    ``copies`` are by topic. Yields, for each record of a sample, the seconds from its writing until it was seen at the
     destination.
     """
     delays: list[float] = []
@@ -137,7 +137,7 @@ async def load(pair: Pair, copies: Mapping[str, str]) -> AsyncIterator[list[floa
 
 
 async def _flow(producer: Producer, partitions: Sequence[Partition]) -> None:
-    """A record to one partition after the other, evenly, so that each gets one a second."""
+    """Write to one partition after the other, evenly, so that each gets one record a second."""
     clock = asyncio.get_running_loop().time
     began, written = clock(), 0
     while True:
@@ -151,7 +151,7 @@ async def _flow(producer: Producer, partitions: Sequence[Partition]) -> None:
 
 
 async def _sample(cluster: Cluster, partitions: list[TopicPartition], delays: list[float]) -> None:
-    """The ages of the records of these partitions when they are seen."""
+    """The ages of these partitions' records when they are seen."""
     client: dict[str, str | int] = {
         **cluster.client_configuration(),
         "log_level": _ERRORS_ONLY,
@@ -168,7 +168,7 @@ async def _sample(cluster: Cluster, partitions: list[TopicPartition], delays: li
 
 
 async def _producer(cluster: Cluster) -> Producer:
-    """A producer that knows all topics, because it would otherwise request them one by one, for half a minute.
+    """A producer that knows all topics; otherwise it would request them one by one, for half a minute.
 
     Raises:
         ProcessFailed: the cluster does not answer.

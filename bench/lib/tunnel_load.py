@@ -1,6 +1,6 @@
 """The load on a tunnel, or on no tunnel, through an address that leads to ``tunnel_target``.
 
-All of it blocks, and is cheap beside any tunnel: a stream is sent in blocks that are made once.
+All functions block. They are cheap beside any tunnel, because a stream is sent in blocks that are made once.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ class Latency:
 
 
 def streamed(entrance: Entrance, streams: int, seconds: float) -> float:
-    """Bytes a second that arrive over ``streams`` streams at once; all bytes that were sent within ``seconds``.
+    """Bytes a second that arrive over ``streams`` simultaneous streams, of all bytes that were sent within ``seconds``.
 
     Raises:
         ProcessFailed: the received bytes differ from the sent ones.
@@ -56,7 +56,7 @@ def streamed(entrance: Entrance, streams: int, seconds: float) -> float:
 
 
 def _send(connection: socket.socket, until: float) -> int:
-    """Send blocks, and then our end; return the number of bytes."""
+    """Send blocks, then end our direction; return the number of bytes."""
     sent = 0
     while time.perf_counter() < until:
         connection.sendall(_BLOCK)
@@ -78,7 +78,7 @@ def latency(entrance: Entrance, seconds: float) -> Latency:
 
 
 def connected(entrance: Entrance, seconds: float) -> float:
-    """Connections a second, each with one byte there and back, a few at once, so that the processor is never idle."""
+    """Connections a second, each with one byte there and back; a few at once, so that the processor is never idle."""
     begun = time.perf_counter()
 
     def connect(_: int) -> int:
@@ -104,7 +104,7 @@ def idle(entrance: Entrance, connections: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _connected(entrance: Entrance, first: bytes) -> Iterator[socket.socket]:
-    """A connection through to the target: ``first`` has come back."""
+    """A connection to the target on which ``first`` has come back."""
     with socket.create_connection(entrance, _DEADLINE) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(first)

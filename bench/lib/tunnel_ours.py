@@ -1,4 +1,4 @@
-"""Our tunnel's two ends as a user runs them: their env file holds only settings without a default."""
+"""Both ends of our tunnel as a user runs them: their env file holds only settings without a default."""
 
 import contextlib
 import secrets

@@ -1,6 +1,6 @@
-"""``python -m bench.lib.tunnel_strangers PORT SECONDS``: a stranger who sends hellos to a tunnel as fast as possible.
+"""``python -m bench.lib.tunnel_strangers PORT SECONDS``: a stranger that sends hellos to a tunnel as fast as possible.
 
-They offer only a finite field of 8192 bits, which costs a server that accepts it a tenth of a second. The program
+The hellos offer only a finite field of 8192 bits, which costs a server that accepts it a tenth of a second. The program
 prints the number of its hellos, and reads no answer.
 """
 
@@ -27,7 +27,7 @@ def hello() -> bytes:
 
 
 def flood(host: str, port: int, seconds: float) -> int:
-    """Hellos that were sent within ``seconds``, each on a connection of its own that is reset then."""
+    """Number of hellos sent within ``seconds``, each on its own connection, which is then reset."""
     said, sent, until = hello(), 0, time.monotonic() + seconds
     while time.monotonic() < until:
         with contextlib.suppress(OSError), socket.socket() as stranger:

@@ -1,4 +1,4 @@
-"""stunnel 5 as our tunnel's peer: a server and a client with certificates like ours."""
+"""stunnel 5, the peer of our tunnel: a server and a client with certificates like ours."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ def stunnel_program() -> str:
     """The path of stunnel.
 
     Raises:
-        ToolMissing: nowhere.
+        ToolMissing: it is not installed.
     """
     found = shutil.which("stunnel4") or shutil.which("stunnel")
     if not found:
@@ -40,10 +40,10 @@ def stunnel_program() -> str:
 
 @contextlib.asynccontextmanager
 async def stunnel(directory: Path, port: int, cipher: Cipher) -> AsyncIterator[Way]:
-    """Both ends, which speak ``cipher`` and nothing else.
+    """Both ends, with ``cipher`` only.
 
     Raises:
-        ProcessFailed: they don't.
+        ProcessFailed: an end is not ready in time, or negotiates another cipher.
         ToolMissing: there is no stunnel.
     """
     program, entrance, between = stunnel_program(), free_port(), free_port()
@@ -71,7 +71,7 @@ def _settings(directory: Path, credentials: Credentials, cipher: Cipher, end: En
 
 
 def stunnel_text(authority: Path, own: Path, cipher: Cipher, end: End) -> str:
-    """An end's settings, as near to ours as they go: no delay, and both identities proved anew by each connection."""
+    """An end's settings, as similar to ours as possible: no delay, and both identities proved by each connection."""
     process = ["foreground = yes", "pid =", "socket = l:TCP_NODELAY=1", "socket = r:TCP_NODELAY=1"]
     service = {
         "client": "yes" if end.client else "no",

@@ -1,4 +1,4 @@
-"""The target of the benchmark's tunnels: a program of its own that prints the port on which it listens.
+"""The target of the benchmark's tunnels: a separate program that prints the port on which it listens.
 
 It sends every byte of a connection back, until the first byte of a read is ``COUNT``. It sends that one back too, and
 only counts all later bytes. After the peer's end, it sends the count, as 8 bytes in big-endian order.
@@ -37,7 +37,7 @@ def _accept(listener: socket.socket) -> socket.socket:
 
 
 def _echoed(connection: socket.socket) -> bool:
-    """Send one byte back; true while this connection remains one whose bytes are sent back."""
+    """Send one byte back; return true while this connection's next bytes are also to be sent back."""
     try:
         data = connection.recv(1)
         connection.sendall(data)
@@ -51,7 +51,7 @@ def _echoed(connection: socket.socket) -> bool:
 
 
 def _count(connection: socket.socket) -> None:
-    """Count in a thread, where a read that waits for a whole block costs nearly nothing a byte."""
+    """Count in a thread, where a read can wait for a whole block, so that a byte costs nearly nothing."""
     block, total = bytearray(READ_SIZE), 0
     with connection, contextlib.suppress(ConnectionError):
         while size := connection.recv_into(block, READ_SIZE, socket.MSG_WAITALL):

@@ -22,7 +22,7 @@ _TLS_SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Cipher:
-    """The TLS parameters that two ends have agreed on."""
+    """The negotiated TLS parameters of two ends."""
 
     version: str
     suite: str
@@ -30,7 +30,7 @@ class Cipher:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One path to the target: its address, its two processes (the dialled one first), and the other's port."""
+    """One path to the target: its address, its two processes (the dialled one first), and the second one's port."""
 
     entrance: Entrance
     processes: tuple[OwnedProcess, ...] = ()
@@ -46,7 +46,7 @@ async def target(directory: Path) -> AsyncIterator[int]:
 
 
 def ours() -> Cipher:
-    """The TLS that our two ends negotiate, without sockets, since our server answers our client only."""
+    """The TLS that our two ends negotiate, without sockets, because our server answers our client only."""
     key, there, back = secrets.token_bytes(32), ssl.MemoryBIO(), ssl.MemoryBIO()
     client = _context(key, Side.DESTINATION).wrap_bio(back, there)
     server = _context(key, Side.SOURCE).wrap_bio(there, back, server_side=True)
@@ -70,7 +70,7 @@ def negotiated(port: int, credentials: Credentials) -> Cipher:
     """The TLS that a server negotiates with a client that has these credentials and our client's settings.
 
     Raises:
-        ProcessFailed: on nothing.
+        ProcessFailed: they do not agree.
     """
     context = tls_context(credentials, ssl.PROTOCOL_TLS_CLIENT)
     try:

@@ -30,7 +30,7 @@ class Route:
         """``host:port=host:port``.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the text has another form.
         """
         listen, _, target = text.partition("=")
         return cls(Target.parse(listen), Target.parse(target))
@@ -41,10 +41,10 @@ class Route:
 
 @dataclass(slots=True)
 class Line:
-    """One direction of the line, which all connections share, first come, first served.
+    """One direction of the line; all connections share it, first come, first served.
 
-    ``bandwidth`` is in bytes a second and ``delay`` the time of flight. At its entrance is a queue of 20 ms, as in a
-    router; if it is longer, the sender waits, and nothing is ever lost. Times are in seconds of one clock.
+    ``bandwidth`` is in bytes a second, and ``delay`` is the time of flight. At its entrance is a queue of 20 ms, as in
+    a router. If the queue is full, the sender waits, so no bytes are lost. Times are in seconds of one clock.
     """
 
     bandwidth: float
@@ -52,16 +52,16 @@ class Line:
     _free_at: float = 0.0
 
     def enter(self, now: float, size: int) -> float:
-        """Queue these bytes at ``now``; return when the last of them comes out.
+        """Queue these bytes at ``now``; return the time at which the last of them comes out.
 
-        Later bytes come out later than earlier ones: each time is greater than the one before.
+        Each time is greater than the previous one, so bytes keep their order.
         """
         self._free_at = max(self._free_at, now) + size / self.bandwidth
         return self._free_at + self.delay
 
     @property
     def open_at(self) -> float:
-        """The time from which the queue has room."""
+        """The earliest time at which the queue has room."""
         return self._free_at - _QUEUE_SECONDS
 
 
@@ -123,13 +123,13 @@ class _End(asyncio.Protocol):
             self._transport.close()
 
     def hold(self) -> None:
-        """Stop reading until every holder has released."""
+        """Stop reading until every caller has resumed it."""
         self._holds += 1
         if self._transport is not None and self._holds == 1:
             self._transport.pause_reading()
 
     def release(self) -> None:
-        """Read on, unless another holder remains."""
+        """Resume reading, unless another caller still holds it."""
         self._holds -= 1
         if self._transport is not None and self._holds == 0:
             self._transport.resume_reading()
@@ -142,7 +142,7 @@ class _End(asyncio.Protocol):
 
 
 class _Near(_End):
-    """The end that has dialled the proxy; the other one is dialled a round trip later, as a handshake takes."""
+    """The end that has dialled the proxy; the other end is dialled a round trip later, the time of a handshake."""
 
     def __init__(self, target: Target, there: Line, back: Line) -> None:
         super().__init__(there)
@@ -184,7 +184,7 @@ async def _serve(routes: list[Route], there: Line, back: Line) -> None:
 
 
 def main() -> None:
-    """Carry until it is killed."""
+    """Carry bytes until killed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--round-trip", type=float, required=True)
     parser.add_argument("--bandwidth", type=float, required=True)

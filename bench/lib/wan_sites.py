@@ -1,4 +1,4 @@
-"""Two clusters with a long line between them; the copying program is at the destination's end."""
+"""Two clusters with a long line between them; the copying program runs at the destination's end."""
 
 import contextlib
 import dataclasses
@@ -24,10 +24,10 @@ _MEGABYTE = 1e6
 
 
 class FarCluster(Cluster):
-    """A running cluster as a client at the other end of the line sees it.
+    """A running cluster, as a client at the other end of the line sees it.
 
-    Its brokers listen twice. HOME is reached directly; who bootstraps from VPC is sent by the line ever after, since
-    the address that is advertised there is the proxy's.
+    Its brokers have two listeners. HOME is reached directly. VPC advertises the proxy's address, so a client that
+    bootstraps from it uses the line for all connections.
     """
 
     def __init__(self, near: Cluster) -> None:
@@ -41,15 +41,15 @@ class FarCluster(Cluster):
 
     @property
     def home_targets(self) -> tuple[Target, ...]:
-        """The brokers by the line."""
+        """The brokers, through the line."""
         return self.vpc_targets
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The source as it is reached directly, both clusters as the copying program reaches them, and the proxy.
+    """The source for direct access, both clusters as the copying program reaches them, and the proxy.
 
-    ``entrance`` is where a plain stream enters the line.
+    ``entrance`` is the address at which a plain stream enters the line.
     """
 
     source: Cluster
@@ -58,16 +58,16 @@ class Sites:
     entrance: Entrance
 
     async def capacity(self, streams: int, seconds: float) -> float:
-        """Megabytes a second that plain streams bring through the line."""
+        """Megabytes a second that plain streams carry through the line."""
         return await in_thread(lambda _: streamed(self.entrance, streams, seconds)) / _MEGABYTE
 
 
 @contextlib.asynccontextmanager
 async def far_sites(round_trip: float, bandwidth: float) -> AsyncIterator[Sites]:
-    """Start both sites; they are removed afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second.
+    """Start both sites, and remove them afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second.
 
     Raises:
-        ProcessFailed, ToolMissing: something did not start.
+        ProcessFailed, ToolMissing: a program did not start.
     """
     plain_source = ClusterPlan.plain("source", address=_SOURCE)
     source = dataclasses.replace(plain_source, nodes=(Node(0, _SOURCE, fqdn=_LINE),))

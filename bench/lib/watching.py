@@ -1,14 +1,14 @@
-"""The stopwatch: measures a copy as it becomes visible at the destination, in the same way for every program.
+"""Times a copy as it becomes visible at the destination, in the same way for every program.
 
 Twenty-five times a second it asks the destination for the last stable offset of each partition of the copy. A
 ``read_committed`` consumer may read up to it; for a writer without transactions it is the end of the replicated log.
-The sum of the offsets counts transaction markers too, so it only shows the progress: the records have to be counted
+The sum of the offsets includes transaction markers, so it only shows the progress. The records must be counted
 afterwards.
 
-The time runs from the first look that saw some of the copy to the look that saw the last of it. The records of the
-first look do not count, because they took time before it. Fetching, compressing, writing and committing are in the
-time; the start of the programs, finding the topic and making its copy are not. Data that was read ahead is not in it
-either: up to 16 MiB for each of our tasks, and reading is the cheaper part.
+The time runs from the first answer that shows a part of the copy to the answer that shows its end. The records of the
+first answer do not count, because they took time before it. The time includes fetching, compressing, writing and
+committing. It excludes the start of the programs, finding the topic and making its copy. It also excludes data that was
+read ahead: up to 16 MiB for each of our tasks, and reading is the cheaper part.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from testbed.process import OwnedProcess
 _DEADLINE = 600.0
 _STALLED_SECONDS = 60.0
 UNBEGUN_SECONDS = 180.0
-"""Longest start of a program on a busy machine, in seconds; the slowest take a minute."""
+"""Maximum start time of a program on a busy machine, in seconds; the slowest take a minute."""
 _INTERVAL = 0.04
 _SETTLED_SECONDS = 1.5
 
 
-class Look(NamedTuple):
-    """The number of offsets of the copy that were seen at one time, in seconds of one clock."""
+class Answer(NamedTuple):
+    """The visible offsets of the copy at one time, in seconds of one clock."""
 
     at: float
     offsets: int
@@ -43,69 +43,69 @@ class Look(NamedTuple):
 
 @dataclass(slots=True)
 class Timeline:
-    """The progress of a copy of ``records``, watched since ``since``.
+    """The progress of a copy of ``records`` records, watched since ``since``.
 
-    ``looks`` are the last that saw nothing, and each that saw more.
+    ``answers`` are the last one without offsets, and each one with more than before.
     """
 
     records: int
     since: float
-    looks: list[Look] = field(default_factory=lambda: [Look(math.nan, 0)])
+    answers: list[Answer] = field(default_factory=lambda: [Answer(math.nan, 0)])
 
     def __str__(self) -> str:
         return f"{self.offsets} offsets of {self.records} records"
 
-    def looked(self, now: float, offsets: int) -> None:
+    def answered(self, now: float, offsets: int) -> None:
         """Note an answer at ``now``: the sum of the partitions' last stable offsets."""
         if offsets == 0:
-            self.looks = [Look(now, 0)]
+            self.answers = [Answer(now, 0)]
         elif offsets != self.offsets:
-            self.looks.append(Look(now, offsets))
+            self.answers.append(Answer(now, offsets))
 
     def settled(self, now: float) -> bool:
-        """True when all the records may be there, and nothing has come for a while."""
+        """True when all records may be there, and no more have come for a while."""
         return self.offsets >= self.records and now - self.ended > _SETTLED_SECONDS
 
     def stalled(self, now: float) -> bool:
-        """True when nothing new of the copy was seen for so long that no more will come."""
+        """True when the copy has made no progress for so long that no more will come."""
         newest = self.ended if self.offsets else self.since
-        return self.offsets < self.records and now - newest > self.patience
+        return self.offsets < self.records and now - newest > self.stalled_after
 
     @property
-    def patience(self) -> float:
-        """Seconds without progress before a copy counts as stalled: more before it has begun."""
+    def stalled_after(self) -> float:
+        """Seconds without progress until a copy counts as stalled; more before it has begun."""
         return _STALLED_SECONDS if self.offsets else UNBEGUN_SECONDS
 
     @property
     def offsets(self) -> int:
-        """The number of offsets seen."""
-        return self.looks[-1].offsets
+        """The number of visible offsets."""
+        return self.answers[-1].offsets
 
     @property
     def begun(self) -> float:
-        """The last time at which nothing was seen."""
-        return self.looks[0].at
+        """The last time at which no offset was visible."""
+        return self.answers[0].at
 
     @property
     def ended(self) -> float:
-        """The time at which the last of it was seen."""
-        return self.looks[-1].at
+        """The time at which the newest progress was seen."""
+        return self.answers[-1].at
 
-    def rate(self, whole: float, after: float = 0.0) -> float:
-        """The rate, where ``whole`` is all of the copy, from when a share ``after`` of it had been seen.
+    def rate(self, total: float, after: float = 0.0) -> float:
+        """The rate of a copy of ``total``, from the time at which a share ``after`` of it was visible.
 
-        A copy that one look saw whole took the time since the look before.
+        A copy that became visible in one answer took the time since the previous answer.
         """
-        last = self.looks[-1]
-        first = next((look for look in self.looks[1:-1] if look.offsets >= after * last.offsets), self.looks[-2])
-        return whole * (last.offsets - first.offsets) / last.offsets / (last.at - first.at)
+        last = self.answers[-1]
+        first = next((one for one in self.answers[1:-1] if one.offsets >= after * last.offsets), self.answers[-2])
+        return total * (last.offsets - first.offsets) / last.offsets / (last.at - first.at)
 
 
 async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProcess) -> Timeline:
-    """Look at ``topic``, which need not exist yet, until it is settled; begin before the first record comes.
+    """Answer at ``topic``, which need not exist yet, until it is settled; begin before the first record comes.
 
     Raises:
-        ProcessFailed: the process that copies ended, did not begin, copied no more, or was not done in time.
+        ProcessFailed: the copying process ended, did not begin, stalled, or was not done in time.
     """
     timeline = Timeline(records, time.perf_counter())
     try:
@@ -113,17 +113,17 @@ async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProces
             kafka_cluster(cluster, Side.DESTINATION) as destination,
             asyncio.timeout(_DEADLINE),
         ):
-            await _look_until_settled(_View(destination, topic), timeline, copying)
+            await _watch_until_settled(_View(destination, topic), timeline, copying)
     except TimeoutError as error:
         raise copying.failure(f"did not copy all within {_DEADLINE:g} s: {timeline}") from error
     return timeline
 
 
 async def until_begun(cluster: Cluster, topic: str, copying: OwnedProcess, timeout: float) -> None:
-    """Wait until some of ``topic``, which need not exist yet, is seen.
+    """Wait until a record of ``topic``, which need not exist yet, is visible.
 
     Raises:
-        ProcessFailed: the process that copies ended, or ``timeout`` seconds passed, before that.
+        ProcessFailed: the copying process ended, or ``timeout`` seconds passed, before that.
     """
     async with kafka_cluster(cluster, Side.DESTINATION) as destination:
         view = _View(destination, topic)
@@ -143,17 +143,17 @@ class _View:
         self._metadata: Metadata | None = None
 
     async def offsets(self) -> int | None:
-        """The sum of its last stable offsets; 0 while there is no topic, None when there is no answer now.
+        """The sum of its last stable offsets; 0 while the topic does not exist, None if there is no answer now.
 
         Raises:
-            ApplianceError: there will be none.
+            ApplianceError: there will be no answer.
         """
         try:
             return await self._offsets()
         except ApplianceError as error:
             if not error.retriable:
                 raise
-            self._metadata = None  # somebody else may lead it
+            self._metadata = None  # another broker may lead it now
             return None
 
     async def _offsets(self) -> int:
@@ -165,12 +165,12 @@ class _View:
         return sum((await list_offsets(self._cluster, known, partitions, Bound.STABLE_END)).values())
 
 
-async def _look_until_settled(view: _View, timeline: Timeline, copying: OwnedProcess) -> None:
+async def _watch_until_settled(view: _View, timeline: Timeline, copying: OwnedProcess) -> None:
     while not timeline.settled(time.perf_counter()):
         copying.require_running()
         offsets = await view.offsets()
         if offsets is not None:
-            timeline.looked(time.perf_counter(), offsets)
+            timeline.answered(time.perf_counter(), offsets)
         if timeline.stalled(time.perf_counter()):
-            raise copying.failure(f"copied nothing for {timeline.patience:g} s: {timeline}")
+            raise copying.failure(f"copied nothing for {timeline.stalled_after:g} s: {timeline}")
         await asyncio.sleep(_INTERVAL)

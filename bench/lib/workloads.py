@@ -1,4 +1,4 @@
-"""The contenders, each by the name of its row, and the loads that they copy."""
+"""The contenders, by the names of their rows, and the loads that they copy."""
 
 import functools
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ COPIERS: Mapping[str, Copier] = {
     EXACTLY_ONCE: functools.partial(mirror_maker, exactly_once=True),
     RECORD_BY_RECORD: record_by_record,
 }
-"""The contenders that copy: all but ``FETCH_AND_PRODUCE`` (``bench.lib.limit``)."""
+"""The contenders that copy, which are all but ``FETCH_AND_PRODUCE`` (``bench.lib.limit``)."""
 
 OPTIONS: Mapping[str, str] = {
     "mirror-maker": MIRROR_MAKER,

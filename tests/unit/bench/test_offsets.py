@@ -43,15 +43,15 @@ def test_an_offset_that_was_never_committed_is_missing() -> None:
 
 def test_every_error_is_beside_the_peers_for_both_halves_of_the_groups() -> None:
     ours, theirs = OffsetErrors(exact=48), OffsetErrors(10, 2, 900, 70, 1)
-    told = rows((ours, OffsetErrors(exact=24)), (theirs, OffsetErrors(exact=12)), 3)
-    assert told[:5] == [
+    measured = rows((ours, OffsetErrors(exact=24)), (theirs, OffsetErrors(exact=12)), 3)
+    assert measured[:5] == [
         Row("anywhere: exact of 48", "offsets", 48, "MirrorMaker 2", 10),
         Row("anywhere: missing of 48", "offsets", 0, "MirrorMaker 2", 2),
         Row("anywhere: read again", "records", 0, "MirrorMaker 2", 900),
         Row("anywhere: read again, at most", "records", 0, "MirrorMaker 2", 70),
         Row("anywhere: missed", "records", 0, "MirrorMaker 2", 1),
     ]
-    assert told[5] == Row("near the end: exact of 24", "offsets", 24, "MirrorMaker 2", 12)
+    assert measured[5] == Row("near the end: exact of 24", "offsets", 24, "MirrorMaker 2", 12)
 
 
 def test_every_second_group_is_near_the_end_and_the_others_are_within_the_history() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from appliance.errors import ProcessFailed
 from bench.__main__ import main
-from bench.cases.replicate import Trial, Turn, costs, speeds, taken, turns
+from bench.cases.replicate import Trial, Turn, costs, schedule, speeds, taken
 from bench.lib.filling import Load
 from bench.lib.footprint import Cost, Footprint
 from bench.lib.row import Row
@@ -38,7 +38,7 @@ def test_who_never_came_to_count_has_no_row() -> None:
 
 
 def test_what_warms_comes_first_and_ends_with_ours_and_then_all_take_turns() -> None:
-    planned = turns(["our replicator", "MirrorMaker 2"], runs=2, warming=2, idle_seconds=30)
+    planned = schedule(["our replicator", "MirrorMaker 2"], runs=2, warming=2, idle_seconds=30)
     assert [(turn.name, turn.counts) for turn in planned] == [
         ("MirrorMaker 2", False),
         ("our replicator", False),
@@ -46,7 +46,7 @@ def test_what_warms_comes_first_and_ends_with_ours_and_then_all_take_turns() -> 
         *[("our replicator", True), ("MirrorMaker 2", True)] * 2,
     ]
     assert len({(turn.name, turn.run) for turn in planned}) == len(planned)
-    assert [turn.counts for turn in turns(["our replicator"], 1, warming=0, idle_seconds=0)] == [True]
+    assert [turn.counts for turn in schedule(["our replicator"], 1, warming=0, idle_seconds=0)] == [True]
 
 
 async def test_a_contender_that_fails_has_no_further_turn_and_keeps_what_it_had(
@@ -60,7 +60,7 @@ async def test_a_contender_that_fails_has_no_further_turn_and_keeps_what_it_had(
             raise ProcessFailed("its tasks ended")
         return Trial(len(taken_turns))
 
-    trials = await taken(turns(["our replicator", "MirrorMaker 2"], 3, 0, 0), copy)
+    trials = await taken(schedule(["our replicator", "MirrorMaker 2"], 3, 0, 0), copy)
     assert {name: len(each) for name, each in trials.items()} == {"our replicator": 3, "MirrorMaker 2": 1}
     assert ("MirrorMaker 2", "2") not in taken_turns
     assert [record.message for record in caplog.records] == ["left out"]
@@ -71,7 +71,7 @@ async def test_a_copy_by_ours_that_fails_ends_the_benchmark() -> None:
         raise ProcessFailed("it ended")
 
     with pytest.raises(ProcessFailed, match="it ended"):
-        await taken(turns(["our replicator"], 1, 0, 0), copy)
+        await taken(schedule(["our replicator"], 1, 0, 0), copy)
 
 
 def test_costs_are_the_highest() -> None:
