@@ -18,7 +18,7 @@ from tests.suites import DEFAULT, DIRECTORIES, SUITES, Suite
 CHECKOUT = Path(__file__).parent.parent
 CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
 TAKE_A_VALUE = ("-k", "-m", "-n", "-p", "-c", "-o", "-r", "-W")
-"""Options of pytest with a value as a separate argument, which is no FILE."""
+"""Options of pytest whose value is a separate argument, and so not a FILE."""
 
 USAGE = "bin/test [SUITE...] [FILE...] [OPTION OF PYTEST...]"
 
@@ -57,7 +57,7 @@ def _absolute(argument: str, here: Path) -> str:
 
 
 def help_text() -> str:
-    """The suites, each with its line, and the minutes measured on two cores: whole, and in ``.ci/run``."""
+    """The suites: a line on each, and the minutes measured on two cores, of all tests and of those in ``.ci/run``."""
     lines = [
         f"  {suite.flag or '(none)':<14}{suite.minutes:>5} min{suite.ci_minutes:>5} in CI  {suite.purpose}"
         for suite in (DEFAULT, *SUITES)
@@ -66,7 +66,7 @@ def help_text() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run all steps; the exit code of the first that failed."""
+    """Run all steps; return the exit code of the first failed one."""
     if {"-h", "--help"} & set(arguments):
         print(help_text())
         return 0

@@ -1,14 +1,14 @@
-"""``python -m tests.ci [--release]``: the checks and every suite, whichever fails, and a line on each at the end.
+"""``python -m tests.ci [--release]``: the checks and every suite, even after failures, and a line on each at the end.
 
-Each promise is tried once for every submission, in its cheapest form. With ``--release`` come the tests that are marked
-``release`` as well: more versions, more faults of a kind, whatever a cheaper test holds too.
+Each promise is tested once for every submission, in its cheapest form. ``--release`` adds the tests that are marked
+``release``: more versions, more faults of a kind, and other tests that have a cheaper equivalent.
 
-Steps run one after the other, the longest first. What a step prints is kept, and printed whole when the step ends. The
-summary has the minutes of each step and those of the processor: the rest of two cores' time was spent waiting.
+Steps run one after the other, the longest first. A step's output is kept, and printed when the step ends. The summary
+shows the minutes of each step and its processor minutes; the rest of two cores' time was spent waiting.
 
-A machine that others keep busy may starve a test that waits for real processes. What fails outside tests/unit and
-tests/simulation is therefore run once more, alone, when all steps have ended; what passes only then is named as flaky,
-so that nobody overlooks it. ``bin/test`` never tries twice: who changes something shall see at once what it does.
+A busy machine may starve a test that waits for real processes. Therefore failed tests outside tests/unit and
+tests/simulation run once more, alone, when all steps have ended. Tests that pass only then are reported as flaky.
+``bin/test`` never runs a test twice, so that a failure shows at once.
 """
 
 import argparse
@@ -26,11 +26,11 @@ from tests.__main__ import CHECKOUT, CHECKS, run
 from tests.suites import DEFAULT, SUITES, Suite
 
 AT_ONCE = 1
-"""Number of steps that run at a time. Two on two cores starve the faults' clusters: their lanes exceed the transaction
-timeout of five seconds, and begin anew with more to copy."""
+"""Number of simultaneous steps. Two on two cores starve the clusters of the faults: their lanes exceed the transaction
+timeout of five seconds, and start again with more to copy."""
 
 TRIED_AGAIN_MAX = 20
-"""Where more tests of a suite than this fail, it is not for the machine."""
+"""Number of failures in a suite above which the machine's load is not the cause."""
 
 EACH_SUBMISSION = ("-m", "not release")
 """pytest's arguments that leave out the tests for a release."""
@@ -38,12 +38,12 @@ EACH_SUBMISSION = ("-m", "not release")
 SLOWEST = ("--durations", "10")
 
 TESTS_FAILED = 1
-"""pytest's exit code when tests ran, and some failed; others mean that it could not go on."""
+"""pytest's exit code when tests ran and some failed; other ones mean that it could not continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A Python module with its arguments; pytest leaves the names of the tests that fail in ``failures``."""
+    """A Python module with its arguments; pytest writes the names of failed tests to ``failures``."""
 
     name: str
     module: Sequence[str]
@@ -56,13 +56,13 @@ class Step:
         return [sys.executable, "-m", *self.module, *options]
 
     def failed(self) -> tuple[str, ...]:
-        """The tests that have failed in it."""
+        """The failed tests of this step."""
         return tuple(self.failures.read_text().splitlines()) if self.failures and self.failures.exists() else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a step, its duration, and what it printed."""
+    """The result of a step, its duration, and its output."""
 
     name: str
     minutes: float
@@ -79,24 +79,24 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """The summary's line."""
+        """The step's line in the summary."""
         minutes = f"{self.minutes:>6.1f} min{self.processor_minutes:>6.1f} of processor"
         return f"{self.name:<20}{minutes}  {'passed' if self.passed else 'FAILED'}"
 
 
 def is_tried_again(test: str) -> bool:
-    """True if the failure of a test may be the machine's."""
+    """True if the machine's load may have caused the failure."""
     return not test.startswith(("tests/unit/", "tests/simulation/"))
 
 
 def tried_again(failed: Sequence[str]) -> tuple[str, ...]:
-    """The tests to run once more; none where that could not make a failed suite good."""
+    """The tests to run once more; none if that could not make the suite pass."""
     worth_it = len(failed) <= TRIED_AGAIN_MAX and all(map(is_tried_again, failed))
     return tuple(failed) if worth_it else ()
 
 
 def everything(directory: Path, release: bool) -> list[Step]:
-    """The checks, and all suites, the longest first; ``directory`` takes the names of what fails."""
+    """The checks and all suites, the longest first; the names of failed tests go to ``directory``."""
     minutes = {suite: suite.minutes if release else suite.ci_minutes for suite in (DEFAULT, *SUITES)}
     options = SLOWEST if release else (*SLOWEST, *EACH_SUBMISSION)
 
@@ -108,7 +108,7 @@ def everything(directory: Path, release: bool) -> list[Step]:
 
 
 def beside_each_other(todo: Sequence[Step], at_once: int = AT_ONCE) -> Iterator[Outcome]:
-    """The outcomes of steps that run so many at a time, begun in their order, as they end."""
+    """Run the steps in their order, ``at_once`` at a time; yield each outcome when its step ends."""
     with ThreadPoolExecutor(at_once) as pool:
         running = [pool.submit(perform, step) for step in todo]
         try:
@@ -132,7 +132,7 @@ def perform(step: Step) -> Outcome:
 
 
 def repeated(outcome: Outcome, directory: Path) -> Outcome:
-    """The outcome of a suite after what failed in it was run once more, where that is worth it."""
+    """The outcome of a suite after its failed tests ran once more, if that can help."""
     again = tried_again(outcome.failed) if outcome.code == TESTS_FAILED else ()
     if not again:
         return outcome
@@ -145,12 +145,12 @@ def repeated(outcome: Outcome, directory: Path) -> Outcome:
 
 
 def show(outcome: Outcome) -> None:
-    """Print what a step has printed, and how it ended."""
+    """Print the output of a step, and its result."""
     print(f"\n=== {outcome.name}\n{outcome.printed}=== {outcome.line}\n", flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run everything; 1 if anything failed."""
+    """Run everything; return 1 if a step failed."""
     parser = argparse.ArgumentParser(prog=".ci/run", description="All checks and suites.")
     parser.add_argument("--release", action="store_true", help="with the tests that are marked release")
     release = parser.parse_args(arguments).release

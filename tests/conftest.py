@@ -1,6 +1,6 @@
 """Shared fixtures: two plain clusters for a whole session, the carriers of a tunnel, and timeouts.
 
-Every test has topics and a link of its own, by unique names.
+Every test has its own topics and its own link, with unique names.
 """
 
 import itertools
@@ -29,12 +29,12 @@ _BUSY = {
     "log.cleaner.backoff.ms": "200",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
-"""A broker looks for what is overdue more often than in production, where it is every 10 seconds and longer."""
+"""Settings for frequent checks by the broker: in production it waits 10 seconds or more between them."""
 _numbers = itertools.count()
 
 
 def plain(name: str, address: str) -> ClusterPlan:
-    """One broker that starts soon and is told everything in plain text."""
+    """One broker that starts fast, in plain text."""
     security, busy = SecurityProtocol.PLAINTEXT, tuple(_BUSY.items())
     return ClusterPlan(name, (Node(0, address),), security, heap_megabytes=384, properties=busy)
 
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Write the failures for tests/ci.py, which runs them again."""
+    """Write the names of failed tests for tests/ci.py, which runs them again."""
     if (file := config.getoption("--failures-to")) is not None:
         failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
         file.write_text("".join(f"{name}\n" for name in dict.fromkeys(failed)))
@@ -54,7 +54,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(params=[TLS, inside_ssh(asyncssh_server)], ids=["tcp", "ssh"])
 def ends(request: pytest.FixtureRequest) -> Ends:
-    """The tunnel's ends by TCP and inside SSH in turn: for what holds by both."""
+    """The tunnel's ends over TCP, and then inside SSH, for tests of both."""
     return request.param
 
 
@@ -66,7 +66,7 @@ def ssh_server() -> MakeServer:
 
 @pytest.fixture
 def no_secret_in_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Everything is logged, and it holds neither the shared secret nor a line of asyncssh's own."""
+    """Log everything, and require that the log has no shared secret and no line of asyncssh's own."""
     caplog.set_level(logging.DEBUG)
     yield
     records = caplog.get_records("call")
@@ -84,5 +84,5 @@ async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tu
 
 @pytest.fixture
 def pair(clusters: tuple[Cluster, Cluster]) -> Pair:
-    """The clusters, with a name that no other test's link and topics have."""
+    """The clusters, with a unique name for the test's link and topics."""
     return Pair(*clusters, tag=f"{os.getpid()}-{next(_numbers)}")

@@ -13,8 +13,8 @@ TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 class Suite:
     """A test suite.
 
-    ``minutes`` were measured on two cores. ``ci_minutes`` are those without the tests that are marked ``release``,
-    measured beside other work, and 0 where these are all.
+    ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
+    measured beside other work; 0 means that all tests are so marked.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Suite:
 
     @property
     def flag(self) -> str:
-        """The argument of bin/test that selects it; empty for the default suite."""
+        """The argument of bin/test that selects this suite; empty for the default suite."""
         return f"--{self.name}" if self.name else ""
 
 

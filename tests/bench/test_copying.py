@@ -1,4 +1,4 @@
-"""The benchmarks run, print what they promise and leave nothing behind; how fast anything is, they don't prove."""
+"""The benchmarks run, print the promised rows and leave nothing behind; these tests prove no speed."""
 
 import json
 import signal
@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE
 def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path: Path) -> None:
     temporary, picture = tmp_path / "temporary", tmp_path / "picture.png"
     temporary.mkdir()
-    # MirrorMaker 2 takes part in other benchmarks; exactly once, its tasks end by themselves in some copies.
+    # Other benchmarks test MirrorMaker 2. With exactly once, its tasks end by themselves in some copies.
     against = ["--against", "record-by-record", "limit"]
     options = ["--records", "20000", "--warming", "0", "--runs", "1", "--idle-seconds", "1"]
     with bench(temporary, "replicate", *against, *options, "--json", "--plot", str(picture)) as process:

@@ -1,4 +1,4 @@
-"""The benchmark of Spark's tasks runs, prints what it promises and leaves nothing behind."""
+"""The benchmark of Spark's tasks runs, prints the promised rows and leaves nothing behind."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of a lane's start runs and prints what it promises; how fast anything is, it does not prove."""
+"""The benchmark of a lane's start runs and prints the promised rows; this test proves no speed."""
 
 import json
 from pathlib import Path
@@ -24,6 +24,6 @@ def test_start_prints_a_lanes_start_behind_many_commits_beside_few_and_markers_g
         for unit in ("s", "s of processor")
     ]
     assert all(row["ours"] > 0 and row["peer"] > 0 for row in taken)
-    # Of 18,000 markers of 78 bytes at least a day's retention keeps all, and a link's none.
+    # A retention of a day keeps all 18,000 markers, of at least 78 bytes each, and a link's retention keeps none.
     assert left["peer"] - left["ours"] > 1.4
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The benchmarks of latency, a long line and a backlog run, print what they promise and leave nothing behind."""
+"""The benchmarks of latency, a long line and a backlog run, print the promised rows and leave nothing behind."""
 
 import json
 from pathlib import Path

@@ -12,7 +12,7 @@ __all__ = ["spark_classes"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Minutes go by: each pair is named as it comes.
+    # The tests take minutes, so print the name of each pair at its start.
     config.option.verbose = max(config.option.verbose, 1)
 
 

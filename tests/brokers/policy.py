@@ -1,4 +1,4 @@
-"""A policy class of our own for a broker (KIP-108), for one that is told to have it."""
+"""A policy class of our own (KIP-108), for brokers that are configured with it."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ from tests.support.java_programs import compiled
 
 SETTING = ("create.topic.policy.class.name", "SegmentPolicy")
 LEAST = 50 * 1024 * 1024
-"""In bytes, the smallest segment that the policy lets a topic have, as Confluent Cloud's does."""
+"""The smallest segment that the policy permits, in bytes, as in Confluent Cloud."""
 
-# Janino infers no type arguments of a method that is overridden: configure takes a bare Map.
+# Janino infers no type arguments of an overridden method, so configure takes a raw Map.
 _SOURCE = f"""
 public class SegmentPolicy implements org.apache.kafka.server.policy.CreateTopicPolicy {{
     public void configure(java.util.Map configs) {{}}

@@ -1,4 +1,4 @@
-"""A destination whose brokers refuse topics by a policy class, as Confluent Cloud's do."""
+"""A destination whose brokers refuse topics by a policy class, as in Confluent Cloud."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

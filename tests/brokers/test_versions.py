@@ -1,4 +1,4 @@
-"""Copy, kill, verify: between brokers of every version that is tried, as source and as destination."""
+"""Copy, kill and verify between brokers of every tested version, each as source and as destination."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The versions of Kafka that are tried, and a cluster of each: one broker, started when a test first wants it."""
+"""The tested versions of Kafka, and a cluster of each: one broker, started when a test first needs it."""
 
 import asyncio
 import contextlib
@@ -24,11 +24,11 @@ PAIRS = (*((old, NEWEST) for old in OLD), *((NEWEST, old) for old in OLD), ("2.8
 """Source and destination."""
 
 EACH_SUBMISSION = ((OLD[0], NEWEST), (NEWEST, OLD[0]))
-"""The pairs that every submission is tried with: the oldest version on either side. The others are for a release."""
+"""The pairs that every submission is tested with: the oldest version on either side. The others are for a release."""
 
 LIVE = "orders.live"
 LIVE_PARTITIONS = 2
-"""The topic that is written to while it is copied."""
+"""The topic that producers write to while it is copied."""
 
 KEY = ApiKey("BROKERS", Secret("brokers-api-secret"))
 
@@ -36,7 +36,7 @@ _RECORDS = 5 * RECORDS_MIN
 
 
 def plan(version: str, address: str) -> ClusterPlan:
-    """One broker of this version, with TLS and SASL; those before 3.0 take no PEM file whose key is not encrypted."""
+    """One broker of this version, with SASL and TLS; before 3.0 without TLS, for want of unencrypted PEM keys."""
     name = f"kafka-{version.replace('.', '-')}"
     secure = ClusterPlan.secure(name, size=1, first_address=address, api_keys=(KEY,))
     protocol = SecurityProtocol.SASL_PLAINTEXT if version.startswith("2.") else secure.security
@@ -44,7 +44,7 @@ def plan(version: str, address: str) -> ClusterPlan:
 
 
 class Versions:
-    """A context manager: with it all clusters end."""
+    """The clusters by version; a context manager that stops them."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -67,7 +67,7 @@ class Versions:
         return self._clusters[version]
 
     async def source(self, version: str) -> Cluster:
-        """The same, with topics of every kind: all codecs, tombstones, headers, transactions committed and aborted."""
+        """The cluster of this version, filled: all codecs, tombstones, headers, committed and aborted transactions."""
         cluster = await self.cluster(version)
         if version not in self._filled:
             await asyncio.to_thread(_fill, cluster)

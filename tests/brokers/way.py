@@ -1,4 +1,4 @@
-"""A link between two clusters that are reached directly: the replicator as a process, and both proofs of its copies."""
+"""A link between two clusters without a tunnel: the replicator as a process, and both proofs of its copies."""
 
 import asyncio
 import functools
@@ -29,10 +29,10 @@ PARTITIONS = [
     for name, count in {LIVE: LIVE_PARTITIONS, **{topic.name: topic.partitions for topic in COPIED}}.items()
     for number in range(count)
 ]
-"""All that are copied."""
+"""The names of all copied topics."""
 
 Rows = dict[tuple[str, int], list[Row]]
-"""By partition."""
+"""Records by partition."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Way:
         return f"of.{self.source.plan.name}"
 
     def variables(self) -> dict[str, str]:
-        """A good setenv.sh; no topic of the regex has a second dot, but every copy has."""
+        """A valid setenv.sh. No topic that the regex matches has a second dot, but every copy has."""
         side: dict[str, str] = {}
         for name, cluster in (("SOURCE", self.source), ("DESTINATION", self.destination)):
             side |= {
@@ -73,7 +73,7 @@ class Way:
 
     @asynccontextmanager
     async def running(self, command: str, *options: str) -> AsyncIterator[OwnedProcess]:
-        """One of the appliance's commands; SIGKILL to it and to all that it started at the block's end."""
+        """Run one of the appliance's commands; SIGKILL it and all its descendants at the block's end."""
         env_file = write_settings(self.directory / "setenv.sh", self.variables())
         line = [sys.executable, "-m", "appliance.cli", command, *options, "--env-file", str(env_file)]
         environment = {**os.environ, "TMPDIR": str(self.directory)}
@@ -85,7 +85,7 @@ class Way:
 
     @asynccontextmanager
     async def writing(self, seed: int) -> AsyncIterator[Workload]:
-        """Producers write to ``LIVE``, within transactions and without, and abort some; its copy is read meanwhile."""
+        """Producers write to ``LIVE``, with and without transactions, and abort some; its copy is read meanwhile."""
         places = [(LIVE, number) for number in range(LIVE_PARTITIONS)]
         workload = Workload(self.source.client_configuration(), places, seed)
         work = functools.partial(follow, self.destination.client_configuration(), [f"{LIVE}.{self.suffix}"], self.live)
@@ -98,7 +98,7 @@ class Way:
             await end(following)
 
     async def until_copied(self, replicator: OwnedProcess, count: int) -> None:
-        """Returns when so many more records of ``LIVE`` are there than there were."""
+        """Wait for ``count`` more records in the copy of ``LIVE``."""
         before = self.live.count
 
         async def there() -> bool:
@@ -115,7 +115,7 @@ class Way:
         return said
 
     async def both_sides(self) -> tuple[Rows, Rows]:
-        """The expected and the actual records of the copies, read by an independent consumer, by the sources' names."""
+        """The expected and the actual records of the copies by source topic, read by an independent consumer."""
         copies = {(f"{topic}.{self.suffix}", number): (topic, number) for topic, number in PARTITIONS}
         originals = await asyncio.to_thread(read_partitions, self.source, PARTITIONS)
         copied = await asyncio.to_thread(read_partitions, self.destination, copies)
@@ -124,6 +124,6 @@ class Way:
 
 
 def _as_copied(row: Row) -> Row:
-    """A copy has the time of its original; that a broker had set that (LogAppendTime) is not told of the copy."""
+    """A copy has the timestamp of its original, but not the type LogAppendTime."""
     partition, key, value, headers, (_, timestamp) = row
     return partition, key, value, headers, (TIMESTAMP_CREATE_TIME, timestamp)

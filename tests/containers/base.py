@@ -1,4 +1,4 @@
-"""The inputs of an image build without a network: Debian with its packages as a base, and the files of the locks."""
+"""The inputs of an image build without a network: a base of Debian with its packages, and the files of the locks."""
 
 import platform
 import shutil
@@ -10,20 +10,20 @@ from tests.support.kept import kept
 
 CHECKOUT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-materials.lock")
-"""What the image is built by."""
+"""The lock files of the image build."""
 
 _SUITE, _PYTHON = "bookworm", "3.11"
 _PACKAGES = "ca-certificates,openjdk-17-jre-headless,python3,python3-venv"
 
 
 def base_archive() -> Path:
-    """The base's files as a tar archive; the first call on a machine fetches them, which takes a minute."""
+    """The base's files as a tar archive. The first call on a machine fetches them in a minute."""
     made_from = f"{_SUITE} {_PACKAGES} {platform.machine()}"
     return kept("base", made_from, _make_base) / "base.tar"
 
 
 def locked_files() -> list[Path]:
-    """The files that the locks list; the first call on a machine fetches them, half a gigabyte."""
+    """The files that the locks list. The first call on a machine fetches them, half a gigabyte."""
     texts = [(CHECKOUT / lock).read_text() for lock in LOCKS]
     return sorted(kept("files", "\n".join([*texts, _PYTHON, platform.machine()]), _fetch).iterdir())
 
@@ -48,7 +48,7 @@ def _mirror() -> str:
 
 
 def _fetch(directory: Path) -> None:
-    """Download sources as pip does, with the build's own tools: pip inspects a source before it keeps it."""
+    """Download sources as pip does, with the build's own tools, because pip inspects a source before it keeps it."""
     build_lock = CHECKOUT / "requirements-build.lock"
     download = [sys.executable, "-I", CHECKOUT / "bin" / "environment.py", build_lock, "pip", "download", "--quiet"]
     hashed = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--no-binary=pyspark", "--no-build-isolation"]

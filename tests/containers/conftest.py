@@ -1,4 +1,4 @@
-"""Two sides for all tests of the suite, and a link between them that has been set up as a user does."""
+"""Two sides for all tests of the suite, and a link between them, set up as by a user."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from tests.containers.image import adapt, carry, furnish
 from tests.containers.link import Link
 from tests.containers.requirements import missing
 from tests.containers.sites import GRAPE, ORANGE
-from tests.containers.stage import Stage
-from tests.containers.stage import stage as made_stage
+from tests.containers.vpcs import Vpcs
+from tests.containers.vpcs import vpcs as made_vpcs
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if lacking := missing():
         pytest.exit(lacking, returncode=1)
-    # Each test takes seconds: it is named as it comes.
+    # Each test takes seconds, so print its name at its start.
     config.option.verbose = max(config.option.verbose, 1)
 
 
 @pytest.fixture(scope="session")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory for settings, logs and the clusters' files; slow downloads are done before anything runs."""
+    """A directory for settings, logs and the clusters' files; slow downloads are done before any process starts."""
     sweep()
     base_archive()
     locked_files()
@@ -34,14 +34,14 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def stage(directory: Path) -> AsyncIterator[Stage]:
-    async with made_stage(directory) as made:
+async def vpcs(directory: Path) -> AsyncIterator[Vpcs]:
+    async with made_vpcs(directory) as made:
         yield made
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The link, what its first ``docker-compose up -d`` printed, and its image as a file."""
+    """The link, the output of its first ``docker-compose up -d``, and its image as a file."""
 
     link: Link
     first_up: str
@@ -49,15 +49,15 @@ class Running:
 
 
 @pytest.fixture(scope="session")
-def running(stage: Stage) -> Running:
+def running(vpcs: Vpcs) -> Running:
     """The link from orange to grape."""
-    link = Link(stage, ORANGE, GRAPE)
+    link = Link(vpcs, ORANGE, GRAPE)
     link.clone()
     link.prepare()
     adapt(link)
     furnish(link, GRAPE)
     first_up = link.up(GRAPE)
-    archive = stage.engines[GRAPE.name].directory / "image.tar"
+    archive = vpcs.engines[GRAPE.name].directory / "image.tar"
     carry(link, archive)
     link.up(ORANGE)
     return Running(link, first_up, archive)

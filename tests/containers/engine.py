@@ -1,8 +1,8 @@
-"""A Docker engine on one of the machines, which is none of this machine's own.
+"""A Docker engine on one of the machines, independent of this machine's own.
 
-It runs in the machine's network namespace, and in namespaces of its own for processes and mounts: its bridges, its
-firewall rules and its mounts vanish with them, and the kernel ends all of its containers when it ends, however that
-happens. It sees no other engine's files, as its ``/run`` is empty.
+It runs in the machine's network namespace, and in its own namespaces for processes and mounts. Its bridges, firewall
+rules and mounts disappear with them. When it ends, in any way, the kernel ends all of its containers. It sees no other
+engine's files, because its ``/run`` is empty.
 """
 
 import contextlib
@@ -17,15 +17,15 @@ from testbed.process import OwnedProcess
 from tests.support.namespace import Namespace
 
 _KEPT_IN = Path("/var/tmp")
-"""A disk: Docker's usual way to stack layers does not work everywhere in memory."""
+"""A directory on a disk, because Docker's usual storage driver does not work on every file system in memory."""
 _CGROUPS = Path("/sys/fs/cgroup")
 _READY_SECONDS = 60.0
 _SECONDS = 300.0
-"""For any one command; a build is the longest."""
+"""Timeout of one command, in seconds; a build takes longest."""
 
 
 class Engine:
-    """One of a machine; ``engine`` starts and ends it, and in between it can lose power."""
+    """The Docker engine of a machine; ``engine`` starts and ends it, and meanwhile it can lose power."""
 
     def __init__(self, machine: Namespace) -> None:
         self.machine = machine
@@ -33,10 +33,10 @@ class Engine:
         self._process: OwnedProcess | None = None
 
     async def start(self) -> None:
-        """Returns when it answers; containers that ran before begin again, as their restart policy says.
+        """Start it, and wait until it answers; containers that ran before start again, by their restart policy.
 
         Raises:
-            ProcessFailed: it does not start; the text ends with what it says.
+            ProcessFailed: it does not start; the text ends with its output.
         """
         log_file = self.directory / "dockerd.log"
         self._process = await OwnedProcess.start(f"dockerd on {self.machine.name}", _command(self), log_file)
@@ -47,7 +47,7 @@ class Engine:
         await self._process.wait_until(answers, _READY_SECONDS, "answer")
 
     async def kill(self) -> None:
-        """End it and all of its containers at one stroke, as when the VM loses power."""
+        """Kill it and all of its containers at once, as when the VM loses power."""
         if self._process is not None:
             await self._process.kill()
         for control_group in _control_groups(self.machine.name):
@@ -55,7 +55,7 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment with which Docker's clients talk to this engine only."""
+        """An environment in which Docker's clients use this engine only."""
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.directory),
@@ -63,7 +63,7 @@ class Engine:
         }
 
     def run(self, *command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run one of Docker's clients to its end, whichever that is."""
+        """Run one of Docker's clients; it may fail."""
         return subprocess.run(
             command,
             env=self.environment,
@@ -75,7 +75,7 @@ class Engine:
         )
 
     def say(self, *command: str, folder: Path | None = None) -> str:
-        """Run one that has to succeed; what it printed, its remarks too."""
+        """Run a client that must succeed; return its output, including its messages."""
         outcome = self.run(*command, folder=folder)
         if outcome.returncode:
             said = (outcome.stdout + outcome.stderr).strip().splitlines()[-15:]
@@ -83,20 +83,20 @@ class Engine:
         return outcome.stdout + outcome.stderr
 
     def docker(self, *arguments: str) -> str:
-        """Run ``docker``; what it printed."""
+        """Run ``docker``; return its output."""
         return self.say("docker", *arguments).strip()
 
     def compose(self, folder: Path, *arguments: str) -> str:
-        """Run ``docker-compose`` in a link's folder; what it printed."""
+        """Run ``docker-compose`` in a link's folder; return its output."""
         return self.say("docker-compose", *arguments, folder=folder)
 
 
 @contextlib.asynccontextmanager
 async def engine(machine: Namespace) -> AsyncIterator[Engine]:
-    """A new one, ready; gone after the block with all that it made.
+    """A new engine, ready; removed after the block with everything that it made.
 
     Raises:
-        ProcessFailed: it does not start; the text ends with what it says.
+        ProcessFailed: it does not start; the text ends with its output.
     """
     made = Engine(machine)
     made.directory.mkdir(mode=0o700)
@@ -109,7 +109,7 @@ async def engine(machine: Namespace) -> AsyncIterator[Engine]:
 
 
 def sweep() -> None:
-    """Remove what a run left that was killed: its namespaces, which have its name, hold no process any more."""
+    """Remove the leftovers of killed runs: their namespaces, named after the run, contain no process any more."""
     for path in _KEPT_IN.glob("appliance-*-*-*"):
         pid = path.name.split("-")[1]
         if pid.isdecimal() and not Path("/proc", pid).exists():
@@ -136,7 +136,8 @@ def _remove(name: str) -> None:
 
 
 def _control_groups(name: str) -> Iterator[Path]:
-    """Those of the engine's containers, the inner ones first: the kernel keeps them when their processes are gone."""
+    """The control groups of the engine's containers, inner ones first. The kernel keeps them after their processes have
+    ended."""
     for root in [_CGROUPS, *_CGROUPS.iterdir()]:
         for path, _, _ in os.walk(root / name, topdown=False):
             yield Path(path)

@@ -1,4 +1,4 @@
-"""The image: built on one VM by the first ``docker-compose up -d`` there, and brought to the other as a file."""
+"""The image: the first ``docker-compose up -d`` on one VM builds it, and a file carries it to the other."""
 
 import os
 import resource
@@ -14,11 +14,11 @@ from tests.containers.sites import Side
 _BASE = "appliance-base"
 _BUILD = {"build": {"context": ".", "args": {"BASE": _BASE, "PIP_NO_INDEX": "1"}}}
 _DESCRIPTORS = 65536
-"""What docker-compose.yml lets a container open."""
+"""The limit of open files in docker-compose.yml."""
 
 
 def adapt(link: Link) -> None:
-    """Tell Compose, in the way that it has for that, what is different here: no network, and fewer file descriptors."""
+    """Write docker-compose.override.yml for this environment: no network, and fewer file descriptors."""
     source = {"tunnel": _limits()}
     destination = {"gateway": _BUILD | _limits(), "replicator": _BUILD}
     for side, services in ((link.source, source), (link.destination, destination)):
@@ -27,8 +27,8 @@ def adapt(link: Link) -> None:
 
 
 def furnish(link: Link, side: Side) -> None:
-    """Give a folder, and the engine there, what the build would fetch."""
-    link.stage.engines[side.name].docker("import", str(base_archive()), _BASE)
+    """Put the files that the build would fetch into a folder and its engine."""
+    link.vpcs.engines[side.name].docker("import", str(base_archive()), _BASE)
     folder = link.folder(side) / "wheels"
     folder.mkdir()
     for file in locked_files():
@@ -36,8 +36,8 @@ def furnish(link: Link, side: Side) -> None:
 
 
 def carry(link: Link, archive: Path) -> None:
-    """Bring the image from the destination VM to the source VM, by way of the new file ``archive``."""
-    there, here = link.stage.engines[link.destination.name], link.stage.engines[link.source.name]
+    """Carry the image from the destination VM to the source VM, in the new file ``archive``."""
+    there, here = link.vpcs.engines[link.destination.name], link.vpcs.engines[link.source.name]
     there.docker("save", "--output", str(archive), link.image)
     here.docker("load", "--input", str(archive))
 
@@ -50,6 +50,6 @@ def _put(original: Path, path: Path) -> None:
 
 
 def _limits() -> dict[str, dict[str, int]]:
-    """A machine that is a container itself may have less, and not the right to give more."""
+    """The limit of open files: a machine that is itself a container may have a lower one, and cannot raise it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {"ulimits": {"nofile": hard}} if hard < _DESCRIPTORS else {}

@@ -1,4 +1,4 @@
-"""One direction of copying, as a user sets it up: a clone in a folder on each VM, the same settings, two scripts."""
+"""One direction of copying, as a user sets it up: a clone on each VM, the same settings, and two scripts."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from tests.containers.base import LOCKS
 from tests.containers.engine import Engine
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import Side
-from tests.containers.stage import SECONDS, Stage
+from tests.containers.vpcs import SECONDS, Vpcs
 
 CHECKOUT = Path(__file__).parents[2]
 CLONED = (
@@ -43,12 +43,12 @@ class Service:
 
     @property
     def engine(self) -> Engine:
-        """The VM's."""
-        return self.link.stage.engines[self.side.name]
+        """The VM's Docker engine."""
+        return self.link.vpcs.engines[self.side.name]
 
     @property
     def container(self) -> str:
-        """Its id."""
+        """The container's id."""
         return self.engine.compose(self.link.folder(self.side), "ps", "--quiet", self.name).strip()
 
     def inspected(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Service:
         return found
 
     def inside(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in it."""
+        """Run a command in the container."""
         return self.engine.run("docker", "exec", self.container, *command)
 
     def restart(self) -> None:
@@ -66,7 +66,7 @@ class Service:
         self.engine.docker("restart", self.container)
 
     async def wait_until(self, status: str) -> None:
-        """Returns when the engine says that of its health."""
+        """Wait until the engine reports this health status."""
         deadline = time.monotonic() + SECONDS
         while (found := self.inspected()["State"]["Health"]["Status"]) != status:
             assert time.monotonic() < deadline, f"{self.name} is {found}: {self.log()[-2000:]}"
@@ -81,7 +81,7 @@ class Service:
 class Link:
     """A link from the cluster of one side to the other's."""
 
-    stage: Stage
+    vpcs: Vpcs
     source: Side
     destination: Side
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(33), repr=False)
@@ -98,7 +98,7 @@ class Link:
 
     @property
     def services(self) -> tuple[Service, Service, Service]:
-        """All three containers."""
+        """The link's three containers."""
         tunnel = Service(self, self.source, "tunnel")
         return tunnel, Service(self, self.destination, "gateway"), Service(self, self.destination, "replicator")
 
@@ -108,7 +108,7 @@ class Link:
         return (self.secret, *(side.user.secret.reveal() for side in (self.source, self.destination)))
 
     def variables(self) -> dict[str, str]:
-        """Its setenv.sh, the same on both VMs."""
+        """The link's setenv.sh, the same on both VMs."""
         domain = self.source.bootstrap.host.partition(".")[2]
         return {
             "SOURCE_CLUSTER_ID": self.source.name,
@@ -116,12 +116,12 @@ class Link:
             "SOURCE_BROKER_PATTERN": f"*.{domain}:{self.source.bootstrap.port}",
             "SOURCE_API_KEY": self.source.user.key,
             "SOURCE_API_SECRET": self.source.user.secret.reveal(),
-            "SOURCE_CA_FILE": str(self.stage.ca_file(self.source)),
+            "SOURCE_CA_FILE": str(self.vpcs.ca_file(self.source)),
             "DESTINATION_CLUSTER_ID": self.destination.name,
             "DESTINATION_BROKER_SERVERS": str(self.destination.bootstrap),
             "DESTINATION_API_KEY": self.destination.user.key,
             "DESTINATION_API_SECRET": self.destination.user.secret.reveal(),
-            "DESTINATION_CA_FILE": str(self.stage.ca_file(self.destination)),
+            "DESTINATION_CA_FILE": str(self.vpcs.ca_file(self.destination)),
             "REPLICA_TOPICS_SOURCE_REGEX": ".*",
             "REPLICA_TOPICS_DEST_SUFFIX": "copy",
             "SOURCE_SIDE_TUNNEL_IP": self.source.vm,
@@ -132,11 +132,11 @@ class Link:
         }
 
     def folder(self, side: Side) -> Path:
-        """The link's on that side's VM."""
-        return self.stage.directory / f"{side.name}-vm" / f"kafka-cloud-replicator-{self.name}"
+        """The link's folder on the VM of that side."""
+        return self.vpcs.directory / f"{side.name}-vm" / f"kafka-cloud-replicator-{self.name}"
 
     def clone(self) -> None:
-        """Make both folders, each with its setenv.sh."""
+        """Create both folders, each with its setenv.sh."""
         text = "".join(f"export {name}='{value}'\n" for name, value in self.variables().items())
         for folder in (self.folder(self.source), self.folder(self.destination)):
             for name in CLONED:
@@ -151,26 +151,27 @@ class Link:
         """Run both scripts, each on its VM."""
         for side, script in ((self.source, "prepare_src_config.sh"), (self.destination, "prepare_dest_config.sh")):
             command = str(self.folder(side) / "bin" / script)
-            # What the scripts themselves run in is made where there is a network.
-            subprocess.run([command, "--help"], capture_output=True, env=self.stage.environment, check=True)
-            self.stage.machines[side.name].vm.say(command, environment=self.stage.environment)
+            # The scripts' own Python environment is made outside, where there is a network.
+            subprocess.run([command, "--help"], capture_output=True, env=self.vpcs.environment, check=True)
+            self.vpcs.machines[side.name].vm.say(command, environment=self.vpcs.environment)
 
     def up(self, side: Side) -> str:
-        """Start the containers of that side; what it printed."""
-        return self.stage.engines[side.name].compose(self.folder(side), "up", "-d")
+        """Start the containers of that side; return the output."""
+        return self.vpcs.engines[side.name].compose(self.folder(side), "up", "-d")
 
     def down(self, side: Side) -> str:
-        """Stop and remove them; what it printed."""
-        return self.stage.engines[side.name].compose(self.folder(side), "down")
+        """Stop and remove the containers of that side; return the output."""
+        return self.vpcs.engines[side.name].compose(self.folder(side), "down")
 
     async def wait_until_copied(self) -> int:
-        """Returns when the copy is as long as the original, and the same; how many records that are."""
-        original = self.stage.records(self.source, TOPIC)
+        """Wait until the copy is as long as the original, and require that they are equal; return the number of
+        records."""
+        original = self.vpcs.records(self.source, TOPIC)
         deadline = time.monotonic() + SECONDS
-        while COPY not in self.stage.topics(self.destination):
+        while COPY not in self.vpcs.topics(self.destination):
             assert time.monotonic() < deadline, f"no copy: {self._logs()}"
             await asyncio.sleep(_POLL_SECONDS)
-        while _size(copied := self.stage.records(self.destination, COPY)) < _size(original):
+        while _size(copied := self.vpcs.records(self.destination, COPY)) < _size(original):
             assert time.monotonic() < deadline, f"{_size(copied)} of {_size(original)} copied: {self._logs()}"
             await asyncio.sleep(_POLL_SECONDS)
         assert copied == original

@@ -1,10 +1,10 @@
-"""The two sides: each has a VPC with a Kafka cluster and a DNS server that alone knows it, and a VM beside it::
+"""The two sides: each has a VPC with a Kafka cluster, a DNS server that is the only one to know it, and a VM::
 
     orange VPC ------ orange VM =========== grape VM ------ grape VPC
     10.1.0.10, .11    10.1.0.2              10.2.0.2        10.2.0.10
     DNS 10.1.0.53     203.0.113.7  203.0.113.9              DNS 10.2.0.53
 
-A VM is a network namespace with a Docker engine in it. Nothing leads to the machine that runs the tests.
+A VM is a network namespace with a Docker engine in it. No route leads to the machine that runs the tests.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from tests.support.namespace import Namespace, namespaces
 class Side:
     """The facts of one side before anything runs.
 
-    ``vm`` is the VM's address as the other VM dials it, ``vm_in_vpc`` the one that it has in its VPC.
+    ``vm`` is the VM's address for the other VM, and ``vm_in_vpc`` its address in its VPC.
     """
 
     plan: ClusterPlan
@@ -32,7 +32,7 @@ class Side:
 
     @property
     def name(self) -> str:
-        """The cluster's."""
+        """The plan of the cluster."""
         return self.plan.name
 
     @property
@@ -42,7 +42,7 @@ class Side:
 
     @property
     def bootstrap(self) -> Target:
-        """The first broker as its VPC calls it: the others are found in its metadata."""
+        """The first broker by its name in the VPC; the others are found in its metadata."""
         node = self.plan.nodes[0]
         assert node.fqdn is not None
         return Target(node.fqdn, self.plan.vpc_port)
@@ -76,7 +76,7 @@ class Machines:
 
 @contextlib.contextmanager
 def machines() -> Iterator[dict[str, Machines]]:
-    """Those of both sides, by its name; cabled, and nothing runs yet."""
+    """The namespaces of both sides, by the side's name; connected, without processes."""
     with namespaces([f"{name}-{place}" for name in SIDES for place in ("vpc", "vm")]) as made:
         both = {name: Machines(*made[2 * number : 2 * number + 2]) for number, name in enumerate(SIDES)}
         for name, side in SIDES.items():

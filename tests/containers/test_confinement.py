@@ -97,7 +97,7 @@ def test_no_secret_is_in_any_layer_of_the_image(running: Running) -> None:
 def test_pages_are_on_the_loopback_of_their_vm_where_the_other_vm_does_not_reach_them(link: Link) -> None:
     tunnel, gateway, _ = link.services
     for service, other in ((tunnel, GRAPE), (gateway, ORANGE)):
-        here, there = link.stage.machines[service.side.name].vm, link.stage.machines[other.name].vm
+        here, there = link.vpcs.machines[service.side.name].vm, link.vpcs.machines[other.name].vm
         pages = [at for at in published(service) if at != OPEN]
         assert pages
         for host, port in pages:
@@ -110,7 +110,7 @@ def test_one_port_is_open_to_others_and_it_is_the_tunnels(link: Link) -> None:
     tunnel, gateway, _ = link.services
     assert OPEN in published(tunnel)
     assert OPEN not in published(gateway)
-    there = link.stage.machines[GRAPE.name].vm
+    there = link.vpcs.machines[GRAPE.name].vm
     there.say(sys.executable, "-c", _KNOCK, ORANGE.vm, str(OPEN[1]))
 
 

@@ -1,4 +1,4 @@
-"""The whole as a user runs it: two prepare scripts, ``docker-compose up -d`` on both VMs, and a topic is copied."""
+"""The appliance as a user runs it: two prepare scripts, ``docker-compose up -d`` on both VMs, and a topic is copied."""
 
 import pytest
 
@@ -12,7 +12,7 @@ RECORDS = 5000
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_two_scripts_and_two_commands_copy_a_topic_record_by_record(link: Link) -> None:
-    producer = await link.stage.produce(ORANGE, TOPIC, "first", RECORDS, seconds=1)
+    producer = await link.vpcs.produce(ORANGE, TOPIC, "first", RECORDS, seconds=1)
     assert await producer.wait(60) == 0
     assert await link.wait_until_copied() == RECORDS
 
@@ -36,6 +36,6 @@ def test_the_appliances_commands_are_in_the_image(link: Link) -> None:
 @pytest.mark.parametrize("end", ["source", "destination"])
 def test_the_doctor_finds_the_whole_path_whole(link: Link, end: str) -> None:
     side = getattr(link, end)
-    said = link.stage.engines[side.name].compose(link.folder(side), "run", "--rm", "-T", "doctor")
+    said = link.vpcs.engines[side.name].compose(link.folder(side), "run", "--rm", "-T", "doctor")
     assert "passed" in said
     assert not {"failed", "not reached"} & set(said.split("  "))

@@ -1,4 +1,4 @@
-"""The image's bill of materials against what the image holds."""
+"""The image's bill of materials against the image's contents."""
 
 import json
 from typing import Any

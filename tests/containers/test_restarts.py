@@ -1,4 +1,4 @@
-"""Containers that end while records come: each alone, and all of them for good."""
+"""Containers that end while records arrive: each alone, and all of them for good."""
 
 import asyncio
 import re
@@ -16,17 +16,17 @@ EARLY_SECONDS = 2
 
 
 async def restarted_while_records_come(link: Link, service: Service) -> None:
-    """Records come before, while and after it drains what it carries, ends, and starts."""
-    producer = await link.stage.produce(ORANGE, TOPIC, f"restart-{service.name}", RECORDS, SECONDS)
+    """Records arrive before, during and after the drain, the end and the start of the container."""
+    producer = await link.vpcs.produce(ORANGE, TOPIC, f"restart-{service.name}", RECORDS, SECONDS)
     await asyncio.sleep(EARLY_SECONDS)
     assert producer.running
     await asyncio.to_thread(service.restart)
-    later = await link.stage.produce(ORANGE, TOPIC, f"restarted-{service.name}", RECORDS, seconds=0)
+    later = await link.vpcs.produce(ORANGE, TOPIC, f"restarted-{service.name}", RECORDS, seconds=0)
     assert [await producer.wait(60), await later.wait(60)] == [0, 0]
     await link.wait_until_copied()
 
 
-@pytest.mark.release  # the faults kill both; the gateway below takes the replicator with it
+@pytest.mark.release  # the faults kill both; the gateway's end also ends the replicator
 @pytest.mark.parametrize("name", ["tunnel", "replicator"])
 @pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_lost_or_doubled_when_a_container_is_restarted(link: Link, name: str) -> None:
@@ -42,14 +42,14 @@ async def test_the_replicator_follows_a_restarted_gateway_into_its_new_network_a
     assert "eth0" in replicator.inside("ls", "/sys/class/net").stdout.split()
 
 
-@pytest.mark.release  # a VM that loses power goes down harder
+@pytest.mark.release  # a VM that loses power stops more abruptly
 @pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_lost_or_doubled_when_all_goes_down_and_comes_up_again(link: Link) -> None:
     before = await link.wait_until_copied()
     for side in (GRAPE, ORANGE):
         link.down(side)
     assert not [service for service in link.services if service.container]
-    producer = await link.stage.produce(ORANGE, TOPIC, "down", RECORDS, seconds=0)
+    producer = await link.vpcs.produce(ORANGE, TOPIC, "down", RECORDS, seconds=0)
     assert await producer.wait(60) == 0
     for side in (ORANGE, GRAPE):
         assert "Successfully tagged" not in link.up(side)
@@ -58,8 +58,8 @@ async def test_nothing_is_lost_or_doubled_when_all_goes_down_and_comes_up_again(
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_nothing_is_lost_or_doubled_when_the_destination_vm_loses_power(link: Link) -> None:
-    engine, folder = link.stage.engines[GRAPE.name], link.folder(GRAPE)
-    producer = await link.stage.produce(ORANGE, TOPIC, "power", RECORDS, SECONDS)
+    engine, folder = link.vpcs.engines[GRAPE.name], link.folder(GRAPE)
+    producer = await link.vpcs.produce(ORANGE, TOPIC, "power", RECORDS, SECONDS)
     await asyncio.sleep(EARLY_SECONDS)
     await engine.kill()
     await engine.start()
@@ -69,7 +69,7 @@ async def test_nothing_is_lost_or_doubled_when_the_destination_vm_loses_power(li
 
 
 def started_at_boot(folder: Path) -> str:
-    """The command of the unit that the prepare script has written for systemd."""
+    """The command in the systemd unit from the prepare script."""
     [unit] = folder.glob("prepared/*.service")
     [command] = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", unit.read_text(), re.MULTILINE)
     assert isinstance(command, str)

@@ -13,24 +13,24 @@ RECORDS = 1000
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_both_directions_run_side_by_side_and_no_record_travels_in_circles(link: Link) -> None:
-    back = Link(link.stage, GRAPE, ORANGE)
+    back = Link(link.vpcs, GRAPE, ORANGE)
     back.clone()
     adapt(back)
     back.prepare()
     for side in (GRAPE, ORANGE):
-        # Of the same release: the image that the link there has.
-        link.stage.engines[side.name].docker("tag", link.image, back.image)
+        # The same release, so the existing link's image.
+        link.vpcs.engines[side.name].docker("tag", link.image, back.image)
         back.up(side)
 
     for number in range(2):
         for side in (ORANGE, GRAPE):
-            producer = await link.stage.produce(side, TOPIC, f"circle-{number}", RECORDS, seconds=0)
+            producer = await link.vpcs.produce(side, TOPIC, f"circle-{number}", RECORDS, seconds=0)
             assert await producer.wait(60) == 0
-        # What came the first time had the time of the second to go on.
+        # A copy of a copy from the first direction would have been made by the end of the second.
         await link.wait_until_copied()
         assert await back.wait_until_copied() == RECORDS * (number + 1)
 
-    topics = {side.name: link.stage.topics(side) for side in (ORANGE, GRAPE)}
+    topics = {side.name: link.vpcs.topics(side) for side in (ORANGE, GRAPE)}
     assert topics == {
         "orange": {TOPIC, COPY, REGISTRY, "replicator-grape.positions", "replicator-grape.offsets"},
         "grape": {TOPIC, COPY, REGISTRY, "replicator-orange.positions", "replicator-orange.offsets"},

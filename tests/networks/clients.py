@@ -1,4 +1,4 @@
-"""Kafka clients that are none of ours: kcat, Java's console tools, and confluent-kafka in a Python process.
+"""Independent Kafka clients: kcat, Java's console tools, and confluent-kafka in a Python process.
 
 Each verifies the brokers' certificates and host names. Records are lines, ``key:value``.
 """
@@ -16,7 +16,7 @@ from testbed import jars
 from testbed.jars import java
 from testbed.plan import ApiKey
 from tests.networks.clusters import GRAPE, ORANGE, USERS, bootstrap
-from tests.networks.stage import Stage
+from tests.networks.vpcs import Vpcs
 from tests.support.namespace import Namespace
 
 _PATIENCE_MILLISECONDS = "20000"
@@ -40,18 +40,18 @@ class Access:
         return USERS[self.mechanism]
 
     def say(self, *command: str, given: str = "") -> str:
-        """Run a command that has to succeed; what it printed."""
+        """Run a command that must succeed; return its output."""
         return self.machine.say(*command, given=given, environment=self.environment)
 
     def file(self, entries: Mapping[str, str]) -> str:
-        """The path of a new properties file."""
+        """Write a new properties file; return its path."""
         path = self.ca_file.parent.parent / f"client-{secrets.token_hex(4)}.properties"
         path.touch(0o600)
         path.write_text("".join(f"{name}={value}\n" for name, value in entries.items()))
         return str(path)
 
     def librdkafka(self) -> dict[str, str]:
-        """The configuration of a client that is built on librdkafka."""
+        """The configuration of a librdkafka client."""
         return {
             "bootstrap.servers": str(self.server),
             "security.protocol": "SASL_SSL",
@@ -63,7 +63,7 @@ class Access:
         }
 
     def java(self) -> dict[str, str]:
-        """The same for a Java client, which looks at host names without being told to."""
+        """The configuration of a Java client, which checks host names by default."""
         module = "plain.PlainLoginModule" if self.mechanism == "PLAIN" else "scram.ScramLoginModule"
         login = f'username="{self.user.key}" password="{self.user.secret.reveal()}"'
         return {
@@ -79,11 +79,11 @@ class Client(Protocol):
     """The interface of a client."""
 
     def topics(self) -> set[str]:
-        """The topics that the cluster lists, Kafka's own left out."""
+        """The topics of the cluster, without Kafka's own."""
         ...
 
     def produce(self, topic: str, records: Sequence[str]) -> None:
-        """Write records; returns when the cluster has them."""
+        """Write records, and wait until the cluster has them."""
         ...
 
     def consume(self, topic: str, count: int) -> list[str]:
@@ -108,12 +108,12 @@ class Kcat:
         return self.run("-C", "-t", topic, "-o", "beginning", "-c", str(count), "-f", "%k:%s\n").splitlines()
 
     def everything(self, topic: str) -> list[str]:
-        """Partition, time, key, value and headers of all records there are now, each partition in its order."""
+        """Partition, time, key, value and headers of all current records, in the order of each partition."""
         said = self.run("-C", "-t", topic, "-o", "beginning", "-e", "-f", "%p %T %k %s %h\n")
         return sorted(said.splitlines(), key=lambda line: int(line.split()[0]))
 
     def run(self, *options: str, given: str = "") -> str:
-        """Run it; what it printed."""
+        """Run kcat; return its output."""
         return self.access.say("kcat", "-q", "-F", self.access.file(self.access.librdkafka()), *options, given=given)
 
 
@@ -171,22 +171,20 @@ class Confluent:
 CLIENTS = {"kcat": Kcat, "console": Console, "confluent": Confluent}
 
 
-def in_source_vpc(stage: Stage, mechanism: str = "PLAIN") -> Access:
-    """Beside the source brokers, without a tunnel."""
-    return Access(stage.machines.source_vpc, bootstrap(ORANGE), mechanism, stage.ca_file("orange"), stage.environment)
+def in_source_vpc(vpcs: Vpcs, mechanism: str = "PLAIN") -> Access:
+    """Access in the source VPC, without a tunnel."""
+    return Access(vpcs.machines.source_vpc, bootstrap(ORANGE), mechanism, vpcs.ca_file("orange"), vpcs.environment)
 
 
-def through_tunnel(stage: Stage, mechanism: str = "PLAIN", server: Target | None = None) -> Access:
+def through_tunnel(vpcs: Vpcs, mechanism: str = "PLAIN", server: Target | None = None) -> Access:
     """The access from the destination VM to the source brokers."""
     server = server or bootstrap(ORANGE)
-    return Access(stage.machines.destination_vm, server, mechanism, stage.ca_file("orange"), stage.environment)
+    return Access(vpcs.machines.destination_vm, server, mechanism, vpcs.ca_file("orange"), vpcs.environment)
 
 
-def in_destination_vpc(stage: Stage, mechanism: str = "PLAIN") -> Access:
-    """Beside the destination brokers."""
-    return Access(
-        stage.machines.destination_vpc, bootstrap(GRAPE), mechanism, stage.ca_file("grape"), stage.environment
-    )
+def in_destination_vpc(vpcs: Vpcs, mechanism: str = "PLAIN") -> Access:
+    """Access in the destination VPC."""
+    return Access(vpcs.machines.destination_vpc, bootstrap(GRAPE), mechanism, vpcs.ca_file("grape"), vpcs.environment)
 
 
 def _users(topics: set[str]) -> set[str]:

@@ -8,7 +8,7 @@ from testbed.plan import ApiKey, ClusterPlan, Node
 PLAIN_USER = ApiKey("PLAIN_USER", Secret("plain-api-secret"))
 SCRAM_USER = ApiKey("SCRAM_USER", Secret("scram-api-secret"))
 USERS = {"PLAIN": PLAIN_USER, "SCRAM-SHA-512": SCRAM_USER}
-"""Who logs in by which mechanism; the other mechanism does not know them."""
+"""The user of each mechanism; the other mechanism does not know that user."""
 
 ORANGE = ClusterPlan(
     "orange",
@@ -28,13 +28,13 @@ GRAPE = ClusterPlan(
 PLANS = {plan.name: plan for plan in (ORANGE, GRAPE)}
 
 IMPOSTOR = Target("impostor.orange.example", 9194)
-"""Another name of b1.orange.example, which its certificate does not hold."""
+"""Another name of b1.orange.example, which is not in its certificate."""
 
 BROKERS = {
     "orange": {"b0.orange.example": "10.1.0.10", "b1.orange.example": "10.1.0.11", IMPOSTOR.host: "10.1.0.11"},
     "grape": {"b0.grape.example": "10.2.0.10"},
 }
-"""The names of each VPC."""
+"""The names and addresses in each VPC."""
 
 GRAPE_DNS = Target("10.2.0.53", 53)
 """The DNS server of the destination VPC."""
@@ -48,20 +48,20 @@ WAYS = (
     ("confluent", "PLAIN"),
     ("confluent", "SCRAM-SHA-512"),
 )
-"""Which client logs in by which mechanism. The librdkafka of Debian 12's kcat, older than 2.6.1, sends its SCRAM nonce
-twice, which brokers since 3.9 refuse with or without a tunnel; confluent-kafka's is newer."""
+"""The mechanism of each client. Debian 12's kcat has a librdkafka before 2.6.1, which sends its SCRAM nonce twice;
+brokers since 3.9 refuse this with and without a tunnel. confluent-kafka has a newer one."""
 OVER_SSH = "over-ssh"
 OVER_BASTION = "over-bastion"
 TOPICS = {
     "orange": [REPLICATED, OVER_SSH, OVER_BASTION, *(f"{client}-{mechanism}" for client, mechanism in WAYS)],
     "grape": [],
 }
-"""What each cluster begins with."""
+"""The initial topics of each cluster."""
 PARTITIONS = 4
 
 
 def bootstrap(plan: ClusterPlan) -> Target:
-    """The first broker as its VPC calls it: the others are found in its metadata."""
+    """The first broker by its name in the VPC; the others are found in its metadata."""
     node = plan.nodes[0]
     assert node.fqdn is not None
     return Target(node.fqdn, node.vpc_port)

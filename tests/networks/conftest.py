@@ -1,4 +1,4 @@
-"""Two networks for all tests of the suite, and what runs in them: brokers, then the tunnel, then the replicator."""
+"""Two networks for all tests of the suite, and their processes: brokers, then the tunnel, then the replicator."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -13,15 +13,15 @@ from testbed.rehearsal import kafka_installation
 from tests.networks.clients import Kcat, in_destination_vpc
 from tests.networks.clusters import COPY
 from tests.networks.requirements import missing
-from tests.networks.stage import READY_SECONDS, Stage
 from tests.networks.topology import Topology, topology
 from tests.networks.tunnel import Tunnel
+from tests.networks.vpcs import READY_SECONDS, Vpcs
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if lacking := missing():
         pytest.exit(lacking, returncode=1)
-    # Each test takes seconds: it is named as it comes.
+    # Each test takes seconds, so print its name at its start.
     config.option.verbose = max(config.option.verbose, 1)
 
 
@@ -32,32 +32,32 @@ def machines() -> Iterator[Topology]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def stage(machines: Topology, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
-    """Both VPCs with their brokers; what these are made of is fetched before, where there is a network."""
+async def vpcs(machines: Topology, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Vpcs]:
+    """Both VPCs with their brokers; Kafka is fetched before, where there is a network."""
     await kafka_installation()
     await asyncio.to_thread(jars.classpath, jars.MIRROR_MAKER)
     directory: Path = tmp_path_factory.mktemp("vpcs")
-    made = Stage(machines, directory)
+    made = Vpcs(machines, directory)
     made.open_firewall()
-    async with made.vpcs():
+    async with made.running():
         yield made
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def tunnel(stage: Stage) -> AsyncIterator[Tunnel]:
-    """Both ends, ready."""
-    async with Tunnel(stage) as made:
+async def tunnel(vpcs: Vpcs) -> AsyncIterator[Tunnel]:
+    """Both ends of the tunnel, ready."""
+    async with Tunnel(vpcs) as made:
         yield made
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def replicator(tunnel: Tunnel) -> AsyncIterator[OwnedProcess]:
-    """The replicator on the destination VM, when it has begun to copy."""
-    stage = tunnel.stage
-    process = await stage.start_appliance(stage.machines.destination_vm, "replicate")
+    """The replicator on the destination VM, once it has begun to copy."""
+    vpcs = tunnel.vpcs
+    process = await vpcs.start_appliance(vpcs.machines.destination_vm, "replicate")
 
     async def copies() -> bool:
-        return COPY in Kcat(in_destination_vpc(stage)).topics()
+        return COPY in Kcat(in_destination_vpc(vpcs)).topics()
 
     try:
         await process.wait_until(copies, READY_SECONDS, f"make {COPY}")

@@ -1,6 +1,6 @@
-"""dig, and what it prints.
+"""dig and its output.
 
-A reply as it prints it begins with these lines; those of a section follow its heading, and an empty one ends them::
+The output of a reply begins with these lines. The lines of a section follow its heading, up to an empty line::
 
     ;; ->>HEADER<<- opcode: QUERY, status: NOERROR, id: 4711
     ;; flags: qr aa rd ra; QUERY: 1, ANSWER: 1, AUTHORITY: 0, ADDITIONAL: 1
@@ -15,7 +15,7 @@ from tests.support.namespace import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A DNS client's result. ``answers`` are ``name class type data``; ``edns`` is the size offered, or None."""
+    """A DNS client's result. ``answers`` are ``name class type data``; ``edns`` is the offered size, or None."""
 
     status: str
     flags: frozenset[str]
@@ -30,7 +30,7 @@ class Reply:
 
 
 def dig(machine: Namespace, *arguments: str) -> Reply:
-    """Ask once, with whatever is asked for in dig's own words.
+    """Ask once, with dig's own arguments.
 
     Raises:
         RuntimeError: there was no reply.

@@ -1,4 +1,4 @@
-"""The listening sockets of a machine, and the result of a scan from elsewhere."""
+"""The listening sockets of a machine, and a port scan from another machine."""
 
 import json
 import sys
@@ -17,12 +17,12 @@ class Ports:
 
 
 def scan(machine: Namespace, address: str) -> Ports:
-    """Ask every port of an address from a machine."""
+    """Scan every port of an address from a machine."""
     return Ports(**json.loads(machine.say(sys.executable, "-m", "tests.networks.programs.scan", address)))
 
 
 def listening(machine: Namespace) -> set[tuple[str, int]]:
-    """The addresses and ports on which a machine takes TCP connections or datagrams from anybody."""
+    """The addresses and ports on which a machine accepts TCP connections, or datagrams from any sender."""
     columns = [line.split() for line in machine.say("ss", "-H", "-l", "-n", "-t", "-u").splitlines()]
     return {_place(column[4]) for column in columns}
 

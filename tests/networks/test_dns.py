@@ -1,4 +1,4 @@
-"""The shim as the resolver of a VM: dig, dnspython, glibc and Java ask it; the VPC's own DNS is behind it."""
+"""The shim as the resolver of a VM: dig, dnspython, glibc and Java query it, and it forwards to the VPC's own DNS."""
 
 import ipaddress
 import json
@@ -10,8 +10,8 @@ import pytest
 from tests.networks.clusters import BROKERS, GRAPE_DNS
 from tests.networks.dig import Reply, dig
 from tests.networks.programs.resolver import LIE
-from tests.networks.stage import Stage
 from tests.networks.topology import DESTINATION_SIDE_TUNNEL_IP, DESTINATION_VM_IN_VPC, SHIM
+from tests.networks.vpcs import Vpcs
 from tests.support.namespace import Namespace
 
 pytestmark = pytest.mark.usefixtures("tunnel")
@@ -21,9 +21,9 @@ EDNS = 1232
 
 
 @pytest.fixture
-def vm(stage: Stage) -> Namespace:
+def vm(vpcs: Vpcs) -> Namespace:
     """The destination VM, with the shim as its resolver."""
-    return stage.machines.destination_vm
+    return vpcs.machines.destination_vm
 
 
 def only_address(vm: Namespace, name: str) -> str:
@@ -104,7 +104,7 @@ def test_dnspython_understands_what_dig_does(vm: Namespace) -> None:
 
 
 def words(name: str, kind: str, record_class: str, protocol: str, size: int) -> tuple[str, ...]:
-    """A question as dig wants it, with the header flags that dnspython sets."""
+    """dig's arguments for a query with the header flags that dnspython sets."""
     edns = f"+bufsize={size}" if size else "+noedns"
     return ("-q", name, "-t", kind, "-c", record_class, "+tcp" if protocol == "tcp" else "+notcp", edns, "+noadflag")
 
@@ -151,23 +151,23 @@ def test_an_upstream_that_only_lies_or_is_silent_is_a_servfail_before_a_client_g
     assert LIE not in str(replies)
 
 
-async def test_a_dead_upstream_is_a_servfail_at_once_and_mapped_names_stay(stage: Stage, vm: Namespace) -> None:
+async def test_a_dead_upstream_is_a_servfail_at_once_and_mapped_names_stay(vpcs: Vpcs, vm: Namespace) -> None:
     own = {"DNS_LISTEN": "127.0.0.2:53", "TUNNEL_ENDPOINT_NETWORK": "127.200.0.0/16"}
-    async with stage.appliance(vm, "destination", DNS_UPSTREAM=f"{GRAPE_DNS.host}:5353", **own):
+    async with vpcs.appliance(vm, "destination", DNS_UPSTREAM=f"{GRAPE_DNS.host}:5353", **own):
         for protocol in ("+notcp", "+tcp"):
             assert dig(vm, "@127.0.0.2", "+time=1", protocol, "b0.grape.example").status == "SERVFAIL"
         assert len(dig(vm, "@127.0.0.2", MAPPED).addresses) == 1
 
 
-async def test_without_an_upstream_a_name_that_is_not_ours_is_refused(stage: Stage, vm: Namespace) -> None:
+async def test_without_an_upstream_a_name_that_is_not_ours_is_refused(vpcs: Vpcs, vm: Namespace) -> None:
     own = {"DNS_LISTEN": "127.0.0.2:53", "TUNNEL_ENDPOINT_NETWORK": "127.200.0.0/16"}
-    async with stage.appliance(vm, "destination", DNS_UPSTREAM="", **own):
+    async with vpcs.appliance(vm, "destination", DNS_UPSTREAM="", **own):
         assert dig(vm, "@127.0.0.2", "b0.grape.example").status == "REFUSED"
 
 
 @pytest.mark.parametrize("protocol", ["+notcp", "+tcp"])
-def test_the_shim_answers_on_loopback_alone(stage: Stage, vm: Namespace, protocol: str) -> None:
-    machines = stage.machines
+def test_the_shim_answers_on_loopback_alone(vpcs: Vpcs, vm: Namespace, protocol: str) -> None:
+    machines = vpcs.machines
     for machine, address in (
         (vm, DESTINATION_SIDE_TUNNEL_IP),
         (vm, DESTINATION_VM_IN_VPC),

@@ -1,7 +1,7 @@
-"""The rules that ``--firewall nftables`` prints, in a kernel: the peer passes, and nobody else, by IPv4 or by IPv6.
+"""The rules of ``--firewall nftables`` in a kernel: only the peer passes, by IPv4 and by IPv6.
 
-A packet that is dropped tells nobody. So two chains of the test's own count what comes to the printed rules and what
-has got past them; both see a packet at once.
+A dropped packet causes no event. So two chains of the test count the packets before and after the printed rules; both
+see a packet at once.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ table inet filter {
     chain output { type filter hook output priority filter; policy drop; ct state established,related accept; RULES; }
 }
 """.replace("RULES", "meta l4proto ipv6-icmp accept")
-"""A VM whose user drops all else; IPv6 needs its neighbours."""
+"""A VM whose user drops all other packets; IPv6 needs neighbour discovery."""
 TRACKING = """
 table inet tracking { chain tracks { type filter hook prerouting priority -160; ct state established accept; }; }
 """
-"""A kernel follows connections once a rule asks for it, as Docker's do from its start."""
+"""A rule that makes the kernel track connections, as Docker's rules do from its start."""
 COUNTING = """
 table inet counting {
     chain came { type filter hook prerouting priority -160; tcp flags & (syn | ack) == syn jump here; }
@@ -93,7 +93,7 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), 60) as session, s
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """The source VM, its peer and a stranger, all in one network; ``family`` is the peer's."""
+    """The source VM, its peer and a stranger in one network; ``family`` is the peer's address family."""
 
     vm: Namespace
     peer: Namespace
@@ -101,14 +101,14 @@ class Machines:
     family: str
 
     def counted(self, chain: str) -> int:
-        """The number of connections that were begun there."""
+        """The number of packets that this chain has counted: attempts to connect."""
         listed = json.loads(self.vm.say("nft", "--json", "list", "chain", "inet", "counting", chain))["nftables"]
         [packets] = [part["counter"]["packets"] for one in listed for part in one.get("rule", {}).get("expr", [])]
         assert isinstance(packets, int)
         return packets
 
     def wait_until_counted(self, chain: str) -> None:
-        """Returns when one was."""
+        """Wait until the chain has counted an attempt to connect."""
         deadline = time.monotonic() + PATIENCE
         while not self.counted(chain):
             assert time.monotonic() < deadline, f"nothing comes to {chain}"
@@ -117,7 +117,7 @@ class Machines:
 
 @contextlib.contextmanager
 def running(machine: Namespace, program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A program that says a line when it is ready, and ends with its standard input."""
+    """A program that prints a line when it is ready, and ends with its standard input."""
     command = machine.command(sys.executable, "-c", program, *map(str, arguments))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
@@ -147,7 +147,7 @@ def address(machine: Namespace, device: str, own: dict[str, str]) -> None:
 
 
 def load(machines: Machines, closed: bool, **changes: str) -> None:
-    """The VM's rules: the user's own, if they have any, and the printed ones, whose brokers are where the peer is."""
+    """The VM's rules: the user's own, if any, and the printed ones, with the brokers at the peer's address."""
     settings = parse(REQUIRED | {"DESTINATION_SIDE_TUNNEL_IP": PEER[machines.family]} | changes, Role(0))
     printed = ready("nftables", settings, Side.SOURCE).replace("CIDR_OF_SOURCE_BROKERS", PEER["ip"])
     for text in ([CLOSED] if closed else []) + [printed, COUNTING]:

@@ -1,4 +1,4 @@
-"""OpenSSL's own client at the tunnel's port, which learns nothing there."""
+"""OpenSSL's own client learns nothing at the tunnel's port."""
 
 import asyncio
 import subprocess

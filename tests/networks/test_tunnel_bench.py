@@ -1,4 +1,4 @@
-"""The tunnel's benchmark runs beside stunnel and prints what it promises; how fast anything is, this doesn't prove."""
+"""The tunnel's benchmark runs beside stunnel and prints the promised rows; this test proves no speed."""
 
 import json
 from pathlib import Path

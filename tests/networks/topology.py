@@ -6,7 +6,7 @@
                              stranger, bastion
                              203.0.113.66, .22
 
-The link is a switch, in a namespace of its own. Nothing leads to the machine that runs the tests, and nobody forwards.
+The link is a switch in its own namespace. No route leads to the machine that runs the tests, and no machine forwards.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ ROLES = ("source-vpc", "source-vm", "link", "stranger", "bastion", "destination-
 
 @contextlib.contextmanager
 def topology() -> Iterator[Topology]:
-    """The topology, connected, with the source VM's firewall closed; nothing runs yet."""
+    """The topology, connected, with the source VM's firewall closed, without processes."""
     with namespaces(ROLES) as made:
         machines = Topology(*made)
         _lay_cables(machines)
@@ -77,7 +77,7 @@ def topology() -> Iterator[Topology]:
 
 
 def close(machine: Namespace) -> None:
-    """Let nothing in or out of a machine but what is added afterwards."""
+    """Drop everything in and out of a machine, except for rules that are added afterwards."""
     machine.say("nft", "-f", "-", given=f"flush ruleset\n{_CLOSED}")
 
 
@@ -113,7 +113,7 @@ def _give_addresses(machines: Topology) -> None:
 
 
 def _name(machines: Topology) -> None:
-    """Configure names: the source's on its own machines only; the destination VM has only the shim."""
+    """Configure name resolution: the source's names on its own machines only, and the shim on the destination VM."""
     nobody = "127.0.0.1"
     for machine in (machines.source_vpc, machines.source_vm):
         machine.configure(BROKERS["orange"], nobody)

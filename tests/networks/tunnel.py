@@ -4,14 +4,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Self
 
-from tests.networks.stage import Stage
+from tests.networks.vpcs import Vpcs
 
 
 class Tunnel:
-    """Both ends, with the shim, on their VMs; a context manager that may be entered again."""
+    """Both ends, with the shim, on their VMs; a context manager that can be entered again."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, vpcs: Vpcs) -> None:
+        self.vpcs = vpcs
         self._undo = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -22,20 +22,20 @@ class Tunnel:
         await self.stop()
 
     async def start(self, **changed: str) -> None:
-        """Returns when both ends are ready, with settings of their own."""
-        machines = self.stage.machines
+        """Start both ends with these settings, and wait until they are ready."""
+        machines = self.vpcs.machines
         async with contextlib.AsyncExitStack() as starting:
             for machine, command in ((machines.source_vm, "source"), (machines.destination_vm, "destination")):
-                await starting.enter_async_context(self.stage.appliance(machine, command, **changed))
+                await starting.enter_async_context(self.vpcs.appliance(machine, command, **changed))
             self._undo = starting.pop_all()
 
     async def stop(self) -> None:
-        """Returns when neither is there."""
+        """Stop both ends."""
         await self._undo.aclose()
 
     @contextlib.asynccontextmanager
     async def stopped(self) -> AsyncIterator[None]:
-        """Without it for as long as the block lasts."""
+        """Stop the tunnel for the duration of the block."""
         await self.stop()
         try:
             yield

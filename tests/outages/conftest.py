@@ -1,4 +1,4 @@
-"""Three plain brokers to be killed, and moved between."""
+"""Three plain brokers, which tests kill, and between which they move leaders."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ async def three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clust
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def three_brokers(three: Cluster) -> AsyncIterator[Cluster]:
-    """The same for every test: who died is back, with all it ought to hold, before the next one begins."""
+    """The three brokers, all running and with all their data at the start of each test."""
     yield three
     dead = [broker for broker in map(three.broker, range(3)) if not broker.process.running]
     for broker in dead:

@@ -1,4 +1,4 @@
-"""A connection that goes dead without a word is given up, and what goes on does so on a new one."""
+"""A connection that dies silently is given up, and its work continues on a new one."""
 
 import asyncio
 import contextlib
@@ -88,7 +88,7 @@ async def test_what_lay_idle_while_one_connection_fell_silent_is_opened_anew_bef
 
 @dataclass(frozen=True)
 class Sent:
-    """A request of so many bytes."""
+    """A request of that many bytes."""
 
     size: int = 100
     name: str = "Sent"
@@ -102,7 +102,7 @@ class Sent:
 
 @contextlib.asynccontextmanager
 async def connected_to_silence(timeouts: Timeouts) -> AsyncIterator[BrokerConnection]:
-    """A connection that its peer has taken, and reads nothing of."""
+    """A connection that its peer has accepted, and from which it reads nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         async with asyncio.timeout(PATIENCE):
             target = Target("127.0.0.1", listening.getsockname()[1])

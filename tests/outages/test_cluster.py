@@ -1,4 +1,4 @@
-"""Real clusters: what the demo and every other test with brokers stands on."""
+"""Real clusters, on which the demo and all other tests with brokers depend."""
 
 import asyncio
 import contextlib
@@ -71,7 +71,7 @@ def brokers_listed(configuration: dict[str, str]) -> set[Target]:
 
 
 def assert_refused(configuration: dict[str, str], code: int) -> None:
-    """A client does not get in, and is told ``code`` sooner or later."""
+    """Require that a client is refused, and gets ``code`` at some time."""
     errors: list[KafkaError] = []
     admin = AdminClient({**configuration, "log_level": 0, "error_cb": errors.append})
     with pytest.raises(KafkaException):

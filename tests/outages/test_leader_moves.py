@@ -1,4 +1,4 @@
-"""Leaders that move while all brokers live, and partitions that have none that answers, on real brokers."""
+"""Leaders that move while all brokers live, and partitions without a leader that answers, on real brokers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -31,19 +31,19 @@ def moving(pair: Pair, three_brokers: Cluster) -> Pair:
 
 
 def topic_on(pair: Pair, name: str, *replicas: Sequence[int], **configs: str) -> str:
-    """A source topic with these replicas of each partition, the leader first."""
+    """A source topic with these replicas for each partition, the leader first."""
     full = f"{name}-{pair.tag}"
     make_topic(pair.orange, NewTopic(full, len(replicas), replica_assignment=list(map(list, replicas)), config=configs))
     return full
 
 
 def asked(engine: Engine, topic: str) -> set[int]:
-    """The nodes that are asked for a topic's partition now."""
+    """The nodes from which a topic's partition is read now."""
     return {fetcher.node for fetcher in engine.reader._fetchers.values() if (topic, 0) in fetcher._session._wanted}
 
 
 def offsets(cluster: Cluster, topic: str) -> set[int]:
-    """Those of all records that a consumer sees."""
+    """The values of all records that a consumer sees."""
     reading = {"group.id": "v", "enable.partition.eof": True, "fetch.wait.max.ms": SOON}
     consumer = Consumer({**cluster.client_configuration(), **reading})
     try:
@@ -88,7 +88,7 @@ async def test_a_topic_that_gets_its_id_while_it_is_read_is_read_on(moving: Pair
 
 
 async def test_a_replica_rebuilt_from_a_compacted_log_is_not_taken_for_a_truncated_one(moving: Pair) -> None:
-    # What is copied last is of an epoch that has nothing of its own any more when a replica is built from what is left.
+    # The last copied records have an epoch of which a replica, rebuilt from the remaining records, has none.
     topic = topic_on(moving, "rebuilt", [1, 2], **COMPACTED)
     producer = moving.producer()
 
@@ -108,7 +108,7 @@ async def test_a_replica_rebuilt_from_a_compacted_log_is_not_taken_for_a_truncat
         while set(range(1, position)) & await asyncio.to_thread(offsets, moving.orange, topic):
             write(*range(20), 99)
             await asyncio.sleep(0.5)
-            write(99)  # a segment is rolled, and those before it cleaned, when one comes
+            write(99)  # rolls the segment: earlier ones are cleaned
     await move(moving.orange, {(topic, 0): (0,)})
     configure(moving.orange, topic, **{"cleanup.policy": "delete", "segment.ms": None})
     async with moving.engine() as engine:

@@ -1,4 +1,4 @@
-"""Brokers that join, move and stay outside, and both ends of the tunnel that show it: real brokers, real processes."""
+"""Brokers that join, move and stay outside, as both ends of the tunnel show it: real brokers, real processes."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ PLAN = ClusterPlan(
 )
 NAMES = {f"b0.{DOMAIN}": "127.0.6.1", f"b2.{DOMAIN}": "127.0.6.3"}
 GUEST_ADDRESS = "127.0.6.2"
-"""Where every other name is, so that the guest may call itself anything."""
+"""The address of every other name, so that the guest may have any name."""
 
 
 @dataclass(slots=True)
@@ -53,12 +53,12 @@ class Network:
 
     @property
     def source(self) -> OwnedProcess:
-        """The tunnel's end beside the cluster."""
+        """The tunnel's source end."""
         return self._ends["source"]
 
     @property
     def destination(self) -> OwnedProcess:
-        """The other one."""
+        """The tunnel's destination end."""
         return self._ends["destination"]
 
     def changed(self) -> dict[str, str]:
@@ -67,13 +67,13 @@ class Network:
         return {
             "SOURCE_SECURITY_PROTOCOL": PLAN.security.value,
             "SOURCE_CA_FILE": "",
-            # The second is not there yet: it says that brokers are on such ports.
+            # The second broker does not exist yet; it stands for brokers on such ports.
             "SOURCE_BROKER_SERVERS": f"{self.seed},b9.{DOMAIN}:{first}",
             "SOURCE_BROKER_PATTERN": f"*.{DOMAIN}:{first}-{last}",
         }
 
     async def start(self) -> None:
-        """Both ends, ready."""
+        """Start both ends, and wait until they are ready."""
         for command in ("source", "destination"):
             await self.start_again(command)
         for process in self._ends.values():
@@ -84,12 +84,12 @@ class Network:
         self._ends[command] = await self.link.start(command, **self.changed())
 
     async def close(self) -> None:
-        """End all that was started here."""
+        """End all processes that were started here."""
         for one in (*self._ends.values(), self.guest, self.outsider):
             await one.kill()
 
     async def told_by(self, target: Target, resolve: Resolve) -> dict[int, Target]:
-        """The brokers that a broker lists to a client that knows nothing but its name and port."""
+        """The brokers that a broker lists to a client that knows only the broker's name and port."""
         access = ClusterSettings(
             side=Side.SOURCE,
             cluster_id="orange",
@@ -104,17 +104,18 @@ class Network:
             return dict((await kafka.metadata([])).brokers)
 
     async def through_the_shim(self, target: Target) -> dict[int, Target]:
-        """The same as a client on the destination VM finds them."""
+        """The brokers that a broker lists to a client on the destination VM."""
         return await self.told_by(target, StubResolver(Target.parse(self.link.shim)).addresses)
 
     async def until_told(self, target: Target, expected: dict[int, Target]) -> None:
-        """Returns when the broker there lists these; it learns of the others, and that it is let in, by and by."""
+        """Wait until the broker lists these brokers; it learns of the others, and of its own admission, after a
+        while."""
         async with asyncio.timeout(PATIENCE):
             while await self.through_the_shim(target) != expected:
                 await asyncio.sleep(0.1)
 
     async def until_open(self, target: Target) -> None:
-        """Returns when the endpoint of a broker there is open, though nobody has asked for it."""
+        """Wait until the endpoint of a broker is open, although no client has queried its name."""
         await self.destination.wait_for_line(f"endpoint open target={target} ", PATIENCE)
 
     @property
@@ -132,14 +133,14 @@ def _get(url: str) -> tuple[int, str]:
 
 
 async def page(process: OwnedProcess, path: str) -> tuple[int, str]:
-    """A status page of an end of the tunnel."""
+    """The text of a status page of an end of the tunnel."""
     line = await process.wait_for_line("status listening", PATIENCE)
     (address,) = re.findall(r"address=(\S+)", line)
     return await asyncio.to_thread(_get, f"http://{address}{path}")
 
 
 async def until_health(process: OwnedProcess, status: int, *words: str) -> dict[str, Any]:
-    """Ask an end for its health until it answers so, and its text has the words."""
+    """Ask an end for its health until it answers with this status, and its text has these words."""
     async with asyncio.timeout(PATIENCE):
         while True:
             found, body = await page(process, "/health")

@@ -1,4 +1,4 @@
-"""Copies on brokers that die: what they have lost, and what keeps nobody else waiting."""
+"""Copies on brokers that die: losses are found, and keep no other partition waiting."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ COMPACT = {"cleanup.policy": "compact"}
 async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
     pair: Pair, three_brokers: Cluster, later: int
 ) -> None:
-    # A new epoch mended the sequence numbers, and copying went on over the hole.  Invariant J
+    # Before, a new epoch repaired the sequence numbers, and copying continued over the hole. Invariant J
     lossy = Pair(pair.orange, three_brokers, pair.tag)
     topic, other = lossy.topic("lossy"), lossy.topic("whole")
     copy = lossy.naming.destination(topic)
@@ -48,7 +48,7 @@ async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
         produce(lossy.producer(), other, 30)
         fault = str(await engine.until_stopped(topic))
         assert f"{copy}-0 has lost what it had acknowledged, offsets 11 to {ended - 1} of the copy" in fault
-        await three_brokers.restart(1)  # it may be the one that holds the registry, of which there is one here
+        await three_brokers.restart(1)  # it may hold the registry, which has one replica here
         told: list[str] = []
         assert await resume(lossy.settings(), Choice(topic, 0, "10"), told.append) == 1
         await engine.copy_until(asyncio.create_task(engine.until_copied(topic, 30 + later)))
@@ -58,7 +58,7 @@ async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
 
 
 async def lose_the_tail(lossy: Pair, three_brokers: Cluster, topic: str, lost: str) -> None:
-    """Copy 20 records of a topic, and have ``lost``, on brokers 1 and 2, forget what came with the last 10."""
+    """Copy 20 records of a topic; then the topic ``lost``, on brokers 1 and 2, loses the data of the last 10."""
     produce(lossy.producer(), topic, 10)
     async with lossy.engine() as engine:
         await engine.copy_all()
@@ -72,7 +72,7 @@ async def lose_the_tail(lossy: Pair, three_brokers: Cluster, topic: str, lost: s
 
 
 async def test_case_16_a_positions_topic_that_lost_its_end_doubles_nothing(pair: Pair, three_brokers: Cluster) -> None:
-    # What was written after the position that is left was copied once more.  Invariant H
+    # Before, the records after the remaining position were copied once more. Invariant H
     lossy = Pair(pair.orange, three_brokers, pair.tag)
     topic, positions = lossy.topic("tail"), lossy.naming.positions_topic
     make_topic(three_brokers, NewTopic(positions, LANES, replica_assignment=[[1, 2]] * LANES, config=LOOSE | COMPACT))
@@ -163,7 +163,7 @@ async def test_copies_that_cannot_be_written_keep_no_other_of_their_lane_waiting
 async def test_a_copy_whose_replicas_fall_behind_while_it_is_idle_keeps_no_other_of_its_lane_waiting(
     pair: Pair, three_brokers: Cluster
 ) -> None:
-    # A transaction that touches it could not end, not even by being aborted, and the lane would wait for it.
+    # A transaction that touches it could not end, not even by an abort, and the lane would wait for it.
     frail = Pair(pair.orange, three_brokers, pair.tag)
     few, others = frail.topic("few"), frail.topic("others", 8)
     copies = {topic: frail.naming.destination(topic) for topic in (few, others)}

@@ -1,4 +1,4 @@
-"""A source that dies: what it has forgotten is not spliced on, and what it has kept is read on."""
+"""A source that dies: a log that lost records is not spliced on, and a log that kept them is read on."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(pair: Pair, three_brokers: Cluster) -> None:
-    # The leader that had it is gone, and the operator has let one lead that never got it (KIP-320).
+    # The leader that had the records is gone, and the operator has elected one that never got them (KIP-320).
     unclean = Pair(three_brokers, pair.grape, pair.tag)
     topic = unclean.topic_on("unclean", leader=1, follower=2)
     produce(unclean.producer(), topic, 10)

@@ -1,4 +1,4 @@
-"""Real brokers with a client quota: the replicator waits as long as they say, and copies everything."""
+"""Real brokers with a client quota: the replicator waits for their throttle time, and copies everything."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ async def limit(cluster: KafkaCluster, client_id: str, quota: str, value: float)
 
 @dataclass
 class Noted:
-    """A look at all topics that notes when it was sent."""
+    """A Metadata request for all topics that notes its sending time."""
 
     everything: Repeated = field(default_factory=lambda: Repeated(Everything(), Typed(request(None), MetadataResponse)))
     sent: float = 0.0
@@ -47,7 +47,8 @@ class Noted:
 
 
 async def until_throttled(connection: BrokerConnection) -> tuple[float, float]:
-    """Ask until the broker throttles the connection: when it was asked, and the seconds."""
+    """Ask until the broker throttles the connection; return the time of the request, and the throttle time in
+    seconds."""
     while True:
         asked = Noted()
         answer = await connection.ask(asked)

@@ -1,4 +1,4 @@
-"""The event loops of tests/real; elsewhere one for a session, which a change of its factory would begin anew."""
+"""The event loops of tests/real; other suites have one for the session, which a new factory would replace."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ _ON_UVLOOP = ("tunnel", "gateway", "dns")
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """Each part of the appliance on the event loop that ``bin/appliance`` gives it, stalling if asked for."""
+    """Run each part of the appliance on the event loop of ``bin/appliance``, which stalls if requested."""
     on_uvloop = item.path.parent in [_HERE / room for room in _ON_UVLOOP]
     name, loop = ("uvloop", uvloop.Loop) if on_uvloop else ("asyncio", asyncio.SelectorEventLoop)
     seed = item.config.getoption("--stalls")

@@ -1,4 +1,4 @@
-"""The replicator on a Spark cluster of two hosts, and faults that it makes good: nothing is lost or doubled."""
+"""The replicator on a Spark cluster of two hosts survives faults without loss or duplicates."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ ANY_ENDPOINT = ipaddress.IPv4Network("127.64.0.0/10")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Copying]:
-    """One cluster for all tests, which leave it to mend itself."""
+    """One cluster for all tests, which let it recover by itself."""
     async with link_with_source(tmp_path_factory.mktemp("link")) as link:
         link.make_topic(link.orange, "orders", PARTITIONS)
         async with copying(link) as made:
@@ -47,16 +47,16 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Copy
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def whole(shared: Copying) -> Copying:
-    """The cluster, both of whose hosts copy."""
+    """The cluster, once both hosts copy."""
     await shared.until_whole()
     return shared
 
 
 async def owners(replicator: OwnedProcess) -> dict[int, object]:
-    """The owner of each lane and the time of its start, in a snapshot of the console that begins after this call."""
+    """The owner of each lane and the time of its start, from a snapshot of the console that begins after this call."""
     snapshot = await asyncio.to_thread(status, replicator)
     async with asyncio.timeout(LONG):
-        for _ in range(2):  # the first look that ends may have begun before
+        for _ in range(2):  # the next snapshot may have begun before
             before = snapshot["at"]
             while snapshot["at"] == before:
                 await asyncio.sleep(0.1)
@@ -65,7 +65,7 @@ async def owners(replicator: OwnedProcess) -> dict[int, object]:
 
 
 def status(replicator: OwnedProcess) -> dict[str, Any]:
-    """The newest snapshot of the replicator's console, which makes one every few seconds."""
+    """The newest snapshot of the replicator's console, which takes one every few seconds."""
     (address,) = (line.rpartition("address=")[2] for line in lines(replicator) if "status: listening" in line)
     with urllib.request.urlopen(f"http://{address}/status", timeout=PATIENCE) as answer:
         snapshot: dict[str, Any] = json.load(answer)

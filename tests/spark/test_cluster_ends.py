@@ -1,4 +1,4 @@
-"""Parts of a Spark cluster that end for good, or do not belong to it."""
+"""Parts of a Spark cluster that end for good, and parts that do not belong to it."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link
 
 @pytest.fixture
 def orders(shared: Link) -> Link:
-    """The link with an empty past and one source topic, ``orders``."""
+    """A new link with one source topic, ``orders``."""
     shared.clear()
     shared.make_topic(shared.orange, "orders", PARTITIONS)
     return shared

@@ -1,4 +1,4 @@
-"""The control connections of the tasks, with real sockets."""
+"""The control connections of the tasks, on real sockets."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ from tests.support.patience import PATIENCE
 
 ON_A_PORT = Target("127.0.0.1", 0)
 A, B, C = (Assignment(bytes_per_second=number) for number in (1, 2, 3))
-"""Told apart by their shares of the bound."""
+"""Two assignments, which differ in their share of the bound."""
 
 
 def unheard(task: int, report: Report) -> None:
@@ -50,7 +50,7 @@ async def server(
     begun: Callable[[int], None] = unseen,
     heard: Callable[[int, Report], None] = unheard,
 ) -> AsyncIterator[ControlServer]:
-    """The driver's end in local mode, or between hosts when ``at`` is a port."""
+    """The driver's end: in local mode, or between hosts if ``at`` is an address."""
     with tempfile.TemporaryDirectory() as directory:
         async with asyncio.timeout(PATIENCE):
             control = ControlServer(at or Path(directory, "control"), begun, heard, strangers_max, hello_seconds)
@@ -74,10 +74,10 @@ class Task:
         self._assignments = client.assignments()
 
     async def assignment(self) -> Assignment | None:
-        """The next one; None when it is told to stop.
+        """The next assignment; None for a stop.
 
         Raises:
-            Unreachable: it is told nothing any more.
+            Unreachable: the connection has ended.
         """
         return await anext(self._assignments, None)
 
@@ -116,7 +116,7 @@ async def test_the_second_try_of_a_task_gets_the_firsts_assignment() -> None:
 
 
 async def test_case_6_a_task_in_place_of_one_that_is_silent_gets_its_assignment_at_once() -> None:
-    # It was given nothing to do, and nobody copied the silent one's lanes.
+    # Before, it got no lanes, and the silent task's lanes were not copied.
     begun: list[int] = []
     async with server(begun=begun.append) as control:
         control.assign([A])
@@ -169,7 +169,7 @@ async def test_a_task_that_comes_when_the_job_has_ended_is_told_to_stop() -> Non
 
 
 async def test_case_3_a_task_of_a_job_that_has_ended_gets_no_assignment_of_the_next() -> None:
-    # It left its lanes to the next one that came: two had the same lanes.
+    # Before, its lanes also went to the next task, and two tasks had the same lanes.
     async with server() as control:
         control.assign([A, B])
         async with task_of(control, 1, attempt=2) as late:
@@ -186,7 +186,7 @@ async def test_case_3_a_task_of_a_job_that_has_ended_gets_no_assignment_of_the_n
 async def test_case_65_a_task_that_does_not_read_is_cut_off_and_no_assignments_pile_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The driver kept every assignment that a task which hung had not read.
+    # Before, the driver kept all assignments that a hanging task did not read.
     monkeypatch.setattr(control_server, "_TAKE_SECONDS", 0.1)
     topics = {"t" * 10_000 + str(number): StartOffsets("t", uuid.UUID(int=1), (0,)) for number in range(100)}
     begun = asyncio.Event()
@@ -293,14 +293,14 @@ async def test_the_path_of_the_listener_may_be_longer_than_a_sockets() -> None:
 
 
 async def stranger(control: ControlServer) -> Stream:
-    """A connection in the clear of which nothing is known yet."""
+    """A plain-text connection that has not authenticated itself."""
     if isinstance(control.address, Path):
         return await dialled(control.address, "")
     return await asyncio.open_connection(control.address.host, control.address.port)
 
 
 async def answer(stream: Stream, words: bytes = b"") -> bytes:
-    """The whole response until the connection has ended."""
+    """The response up to the end of the connection."""
     reader, writer = stream
     with contextlib.suppress(ConnectionError):
         writer.write(words)
@@ -334,7 +334,7 @@ async def test_a_stranger_that_says_nothing_is_let_go(at: Target | None) -> None
 @pytest.mark.parametrize(
     "words",
     [
-        b"\xff\xfe\xff\xfe\n",  # five bytes, by which TLS knows that it is none
+        b"\xff\xfe\xff\xfe\n",  # five bytes, which TLS recognises as no record
         b'{"task": 1}\n',
         b'{"task": -1, "attempt": 0}\n',
         b'["task"]\n',

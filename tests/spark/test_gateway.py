@@ -1,4 +1,4 @@
-"""Strangers at the gateway of PySpark while it starts; tests/spark/test_strangers.py has those who come later."""
+"""Strangers at the gateway of PySpark while it starts; tests/spark/test_strangers.py has later ones."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A driver that asks Kubernetes for executors: its ports, and what it tells of its secret."""
+"""A driver that requests executors from Kubernetes: its ports, and no disclosure of its secret."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The replicator's processes and files: none outlives it, however it ends."""
+"""The replicator's processes and files do not outlive it, however it ends."""
 
 import asyncio
 import signal
@@ -23,7 +23,7 @@ from tests.support.rows import until_rows
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SOON = 30.0
-"""Only somebody who hangs needs so long: what is just starting finds out once it has started."""
+"""Seconds, after which a process hangs; a starting process notices the end once it has started."""
 JAVA = "org.apache.spark.deploy.SparkSubmit"
 DAEMON = "appliance.replicator.spark.daemon"
 Start = Callable[[], AbstractAsyncContextManager[Copying]]
@@ -31,7 +31,7 @@ Start = Callable[[], AbstractAsyncContextManager[Copying]]
 
 @pytest.fixture
 def topic(pair: Pair) -> str:
-    """One at the source, with a record in it."""
+    """A topic at the source, with one record."""
     topic = pair.topic("killed")
     produce(pair.producer(), topic, 1)
     return topic
@@ -39,13 +39,13 @@ def topic(pair: Pair) -> str:
 
 @pytest.fixture
 def start(pair: Pair, topic: str, tmp_path: Path) -> Start:
-    """Starts the replicator of a link of its own, which keeps its temporary files in ``tmp_path``."""
+    """A function that starts the replicator of a new link, with its temporary files in ``tmp_path``."""
     both = clusters.Pair(pair.orange, pair.grape, tmp_path)
     return lambda: our_replicator(both, Load(0, topic), 0)
 
 
 def temporary(directory: Path) -> list[Path]:
-    """The files besides the settings and the log."""
+    """The files, without the settings and the log."""
     return [path for path in directory.iterdir() if path.suffix not in (".sh", ".log")]
 
 
@@ -64,7 +64,7 @@ async def copied(pair: Pair, copying: Copying, count: int) -> None:
 
 
 async def gone(processes: list[psutil.Process]) -> bool:
-    """True if all of them end soon."""
+    """True if all processes end soon."""
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=SOON)
     return not alive
 
@@ -107,7 +107,7 @@ async def test_python_workers_die_with_their_daemon_and_others_take_over(pair: P
 async def test_case_51_a_task_that_fails_again_and_again_over_weeks_ends_no_copying(
     pair: Pair, topic: str, start: Start
 ) -> None:
-    # Spark ends a job when one of its tasks has failed four times, however long that took.
+    # Spark ends a job when one of its tasks has failed four times, within any period.
     async with start() as copying:
         for count in range(1, 7):
             await copied(pair, copying, count)

@@ -1,4 +1,4 @@
-"""The replicator as a user runs it: through shim and tunnel, and with everything a user can get wrong."""
+"""The replicator as a user runs it, through shim and tunnel, with a user's possible mistakes."""
 
 import asyncio
 import ipaddress
@@ -37,7 +37,7 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link
 
 @pytest.fixture
 def orders(shared: Link) -> Link:
-    """The link with an empty past and one source topic, ``orders``."""
+    """A new link with one source topic, ``orders``."""
     shared.clear()
     shared.make_topic(shared.orange, "orders", 2)
     return shared
@@ -92,7 +92,8 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
             psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
             assert await replicator.wait(PATIENCE) == 0
             assert not [line for line in lines(replicator) if "did not end in time" in line]
-            # Case 5: PySpark said with a stack trace that its JVM had ended; case 50: idle Python did, too.
+            # Case 5: before, PySpark logged a stack trace when its JVM had ended; case 50: and idle Python processes,
+            # too.
             assert not [line for line in lines(replicator) if "Traceback" in line or " ERROR " in line]
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
@@ -111,7 +112,7 @@ async def test_groups_follow_a_replicator_that_is_killed_and_read_on_with_the_ne
 
 
 async def until_synced(on: Link, settings: Mapping[str, str]) -> None:
-    """Wait until the status says that all groups are where they are at the source."""
+    """Wait until the status says that all groups have their source's offsets."""
     async with asyncio.timeout(PATIENCE):
         while True:
             async with on.running("status", "--json", **settings) as status:
@@ -232,7 +233,7 @@ async def test_a_new_topic_is_copied_by_the_running_job(orders: Link) -> None:
         for partition in range(2):
             await until_copied(orders, "orders-new", 10, partition)
         assert tasks(replicator) == workers
-        # Every SLICE_SECONDS the log says what each task has copied.
+        # Every SLICE_SECONDS the log has the copied records of each task.
         for task in range(2):
             await replicator.wait_for_line(rf" copied task={task} records=\d+ bytes=\d+ partitions=", PATIENCE)
 

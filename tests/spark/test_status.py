@@ -1,4 +1,4 @@
-"""Status, health and metrics as a user meets them: the commands as processes, a whole link between two clusters."""
+"""Status, health and metrics as a user sees them: the commands as processes, and a link between two clusters."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link
 
 @pytest.fixture
 def orders(shared: Link) -> Link:
-    """The link with an empty past and one source topic, ``orders``, of two partitions and 100 records."""
+    """A new link with one source topic, ``orders``, of two partitions and 100 records."""
     shared.clear()
     shared.make_topic(shared.orange, "orders", 2)
     shared.produce("orders", 100)
@@ -65,7 +65,7 @@ async def page(address: str, path: str) -> tuple[int, bytes]:
 
 
 async def until_health(address: str, code: int, state: str) -> dict[str, Any]:
-    """Ask until the health endpoint says so."""
+    """Ask until the health endpoint has this status."""
     async with asyncio.timeout(2 * PATIENCE):
         while True:
             found, body = await page(address, "/health")
@@ -76,7 +76,7 @@ async def until_health(address: str, code: int, state: str) -> dict[str, Any]:
 
 
 async def metrics(address: str) -> dict[str, float]:
-    """The samples, without the prefix; those of orders-0 where they are a partition's."""
+    """The samples, without the prefix; of partitions only those of orders-0."""
     code, body = await page(address, "/metrics")
     assert code == 200
     return {
@@ -157,7 +157,7 @@ async def test_status_that_watches_shows_what_comes_until_it_is_told_to_stop(ord
 
 
 async def test_of_two_replicators_the_newer_one_has_the_lanes_and_the_older_says_so(orders: Link) -> None:
-    # Its lanes have nothing to write, and look by themselves.
+    # Its lanes are idle, and check their ownership by themselves.
     async with orders.tunnel(), orders.running("replicate") as older:
         await until_health(await console_of(older), 200, "copied")
         before = json.loads((await status(orders, "--json"))[1])

@@ -1,4 +1,4 @@
-"""Strangers at the ports that Spark opens: they are refused, and what is copied goes on."""
+"""Strangers at Spark's ports are refused, and copying continues."""
 
 import asyncio
 import os
@@ -73,9 +73,9 @@ Address = tuple[str, int]
 async def copying(
     request: pytest.FixtureRequest, clusters: tuple[Cluster, Cluster], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Copying]:
-    """A replicator that has copied one record by its one task for each of two cores, in each mode in turn.
+    """A replicator that has copied one record, with one task for each of two cores; once in each mode.
 
-    All tests share it: each shows that the stranger has not ended it.
+    All tests share it, so each shows that the stranger has not ended it.
     """
     pair = Pair(*clusters, tag=f"{os.getpid()}-strangers-{request.param_index}")
     topic = pair.topic("strangers")
@@ -87,12 +87,12 @@ async def copying(
 
 
 async def copied(pair: Pair, copying: Copying, count: int) -> int:
-    """The number of records in the copy, as soon as there are ``count``."""
+    """The number of records in the copy, once there are ``count``."""
     return len(await until_rows(pair.grape, copying.topic, count))
 
 
 def processes() -> Iterator[tuple[psutil.Process, str]]:
-    """Those of Spark that this test has started, each with what it is."""
+    """Spark's processes that this test has started, each with its part."""
     for process in psutil.Process().children(recursive=True):
         for part in (*PARTS, DAEMON):
             if runs(process, part):
@@ -100,13 +100,13 @@ def processes() -> Iterator[tuple[psutil.Process, str]]:
 
 
 def spoken(wanted: bytes) -> list[Address]:
-    """The listeners of Spark's Java machines that answer a greeting so."""
+    """The listeners of Spark's JVMs that answer a greeting in this way."""
     everywhere = {address for process, part in processes() if part != DAEMON for address in listeners(process)}
     return sorted(address for address in everywhere if greeted(address)[: len(wanted) or None] == wanted)
 
 
 async def harmless(pair: Pair, copying: Copying, stranger: Callable[[], Value]) -> Value:
-    """Run an attack in a thread; then the same processes still copy, and the log is not full."""
+    """Run an attack in a thread; then require that the same processes still copy, and that the log is not full."""
     before = {(process.pid, part) for process, part in processes() if part in PARTS}
     done = await asyncio.to_thread(stranger)
     topic, _, _ = copying.topic.rpartition(".")
@@ -131,7 +131,7 @@ async def test_an_unauthenticated_rpc_is_refused(pair: Pair, copying: Copying) -
 
 
 async def test_an_unauthenticated_block_request_is_refused(pair: Pair, copying: Copying) -> None:
-    # Before, the driver gave away the pickled tasks, and in them the token of the control connections.
+    # Before, the driver served the pickled tasks, which contain the token of the control connections.
     def stranger() -> None:
         for port in spoken(b""):
             for number in range(4):
@@ -141,7 +141,7 @@ async def test_an_unauthenticated_block_request_is_refused(pair: Pair, copying: 
 
 
 async def test_nothing_is_served_to_whoever_asks_for_files_or_opened_blocks(pair: Pair, copying: Copying) -> None:
-    # Spark answers these without authentication: it has to have nothing to give.
+    # Spark answers these without authentication, so it must have nothing to serve.
     def stranger() -> None:
         for port in spoken(b""):
             for stream in ("/files/setenv.sh", "/jars/appliance.jar", "/archives/venv.zip", "1_0"):
@@ -152,7 +152,8 @@ async def test_nothing_is_served_to_whoever_asks_for_files_or_opened_blocks(pair
 
 
 async def test_no_stranger_reaches_the_gateway_of_pyspark_once_spark_runs(pair: Pair, copying: Copying) -> None:
-    # It gives whoever connects a thread, for ever: some hundreds of strangers had left Java none, and all hung.
+    # It gives each connection a thread for ever: before, some hundred strangers left Java no threads, and everything
+    # hung.
     assert await harmless(pair, copying, lambda: spoken(b"!")) == []
 
 
@@ -183,7 +184,7 @@ async def test_python_is_reached_through_files_that_its_user_alone_opens() -> No
 
 
 async def test_what_a_stranger_pours_into_a_port_ends_nothing(pair: Pair, copying: Copying) -> None:
-    # Java had grown by a gigabyte, beyond the container's limit.
+    # Before, Java grew by a gigabyte, beyond the container's limit.
     java = [process for process, part in processes() if part == DRIVER]
     assert len(java) == 1
     before = java[0].memory_info().rss

@@ -1,4 +1,4 @@
-"""The demo as a user starts it: what it finds, how it ends, and that it leaves nothing behind."""
+"""The demo as a user starts it: its results, its end, and nothing left behind."""
 
 import asyncio
 import contextlib
@@ -41,7 +41,7 @@ class Demo:
         self._directory = directory
 
     async def said(self, pattern: str) -> str:
-        """The first line from now on, on stderr, in which the pattern is found."""
+        """The next line on stderr that contains the pattern."""
         assert self.process.stderr is not None
         async with asyncio.timeout(SECONDS):
             lines = []
@@ -52,14 +52,14 @@ class Demo:
         raise AssertionError(f"the demo ended without saying {pattern!r}:\n{''.join(lines)}")
 
     async def ended(self) -> tuple[int, str, str]:
-        """Its exit code, and the rest of stdout and stderr."""
+        """The demo's exit code, and the rest of stdout and stderr."""
         async with asyncio.timeout(SECONDS):
             output, errors = await self.process.communicate()
         assert self.process.returncode is not None
         return self.process.returncode, output.decode(), errors.decode()
 
     def processes(self) -> list[psutil.Process]:
-        """Whatever runs on its behalf, itself included: all of them inherit its TMPDIR, or one below it."""
+        """The demo's processes, including itself: all inherit its TMPDIR, or one below it."""
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -90,7 +90,7 @@ async def demo(directory: Path, *arguments: str) -> AsyncIterator[Demo]:
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    """One with a short name, as users have it; pytest's own are too long for the sockets of Spark."""
+    """A directory with a short name, as users have; pytest's own are too long for Spark's sockets."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
 

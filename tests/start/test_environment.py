@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 PATIENCE = 600.0
-"""Seconds, after which something hangs: a new environment waits until all that was written is on the disk."""
+"""Timeout in seconds: a new environment waits until all its files are on the disk."""
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = CHECKOUT / "bin" / "environment.py"
 
 
 def tiny_lock(directory: Path) -> Path:
-    """A lock of one small package, cut out of the appliance's own."""
+    """A lock of one small package, a part of the appliance's lock."""
     block = re.search(r"^h11==.*\n(    --hash.*\n)+", (CHECKOUT / "requirements.lock").read_text(), re.MULTILINE)
     assert block
     path = directory / "tiny.lock"
@@ -34,7 +34,7 @@ def lock(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory whose cache has the lock's environment, for tests of what starts in one."""
+    """A directory whose cache has the lock's environment, for tests of programs that start in it."""
     directory = tmp_path_factory.mktemp("ready")
     assert finished(started(directory, tiny_lock(directory), "pip", "freeze"))[0] == 0
     return directory
@@ -56,7 +56,7 @@ sys.setprofile(called)
 del sys.argv[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""Runs the script that it is given, and says when that calls sync, and opens a file named complete."""
+"""Runs a script, and prints when the script calls sync, and when it opens a file named complete."""
 
 
 def started(
@@ -135,7 +135,7 @@ def test_neither_the_module_nor_a_python_below_it_imports_from_the_current_direc
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "appliance.py").touch()
-    # The module ``site`` prints where a Python looks; ``timeit`` looks in the current directory by itself.
+    # The module ``site`` prints Python's search path; ``timeit`` adds the current directory by itself.
     below = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'site'], check=True)"
     for module in (("site",), ("timeit", "-n1", "-r1", below)):
         code, out, err = finished(started(ready, lock, *module, directory=elsewhere))
@@ -161,7 +161,7 @@ def test_an_environment_of_another_user_is_refused(
     theirs = theirs.parent if all_environments else theirs
     if os.geteuid() == 0:
         os.chown(theirs, 65534, -1)
-    else:  # Only root gives away a directory; one of root's stands for it.
+    else:  # Only root can change a directory's owner, so one of root's directories stands for it.
         shutil.rmtree(theirs)
         theirs.symlink_to("/usr")
     code, out, err = finished(started(tmp_path, lock, "pip", "freeze"))

@@ -1,4 +1,5 @@
-"""bin/environment.py where a package has no wheel: what its build may use, fetch and leave, seen by the index."""
+"""bin/environment.py for a package without a wheel: its build's tools, downloads and leftovers, as the index sees
+them."""
 
 import os
 import re
@@ -13,7 +14,7 @@ import pytest
 from tests.support.package_index import PackageIndex, entry, package_index, source, wheel
 
 PATIENCE = 600.0
-"""Seconds, after which something hangs: a new environment waits until all that was written is on the disk."""
+"""Timeout in seconds: a new environment waits until all its files are on the disk."""
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = CHECKOUT / "bin" / "environment.py"
@@ -37,7 +38,7 @@ SHOW = ("timeit", "-n1", "-r1", "import pyspark; print(pyspark.BUILT_WITH)")
 
 @pytest.fixture(scope="module")
 def setuptools_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one that is locked."""
+    """The locked version."""
     directory = tmp_path_factory.mktemp("setuptools")
     fetch = ["download", "--quiet", "--no-deps", "--require-hashes", "--dest", str(directory), "-r", str(BUILD_LOCK)]
     subprocess.run([sys.executable, "-m", "pip", *fetch], check=True)
@@ -117,7 +118,7 @@ def test_a_build_sees_nothing_of_the_user_that_could_change_it(tmp_path: Path, i
 def test_no_setting_of_pips_changes_what_is_installed_and_where(
     tmp_path: Path, index: PackageIndex, lock: Path, in_a_file: bool
 ) -> None:
-    # All at once: any of them, if pip took it, would leave nothing to import.
+    # All at once: if pip obeyed any of them, there would be nothing to import.
     there = {name: str(tmp_path / "t") for name in ("target", "prefix", "root")}
     settings = {**there, "user": "1", "dry-run": "1", "python": str(tmp_path / "none")}
     variables = {f"PIP_{name.upper().replace('-', '_')}": value for name, value in settings.items()}

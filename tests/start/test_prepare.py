@@ -1,4 +1,4 @@
-"""The two prepare scripts as processes, each in a fresh copy of the checkout that Git would clone."""
+"""The two prepare scripts as processes, each in a new copy of the checkout, as Git would clone it."""
 
 import os
 import re
@@ -22,7 +22,7 @@ DIRECTORIES = ("appliance", "deploy", "bin", "templates")
 CLONED = (*DIRECTORIES, "docker-compose.yml", "setenv.sh.template", "requirements-prepare.lock")
 SOURCE, DESTINATION = "prepare_src_config.sh", "prepare_dest_config.sh"
 ADDRESS = "127.78.0.1"
-"""Of the tunnel: no outgoing connection of another test has a port of it."""
+"""The tunnel's address; no outgoing connection of another test has a port of it."""
 
 SECRETS = [REQUIRED[variable.name] for variable in TABLE if variable.confidential and variable.required]
 
@@ -35,7 +35,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def port() -> str:
-    """A port of ADDRESS that nobody has."""
+    """A free port of ADDRESS."""
     with socket.create_server((ADDRESS, 0)) as listening:
         number = listening.getsockname()[1]
     return str(number)
@@ -49,7 +49,7 @@ def link(tmp_path: Path, cache: Path, port: str) -> "Link":
 
 
 class Link:
-    """A link's folder, and what the scripts in it say."""
+    """A link's folder, and the output of the scripts in it."""
 
     def __init__(self, folder: Path, cache: Path, settings: Mapping[str, str]) -> None:
         self.folder = folder
@@ -63,14 +63,14 @@ class Link:
         self.set()
 
     def set(self, **changes: str) -> None:
-        """Write setenv.sh, with these settings changed for good."""
+        """Write setenv.sh with these changed settings, which also apply later."""
         self._settings |= changes
         text = "".join(f"export {name}='{value}'\n" for name, value in self._settings.items())
         (self.folder / "setenv.sh").write_text(text)
         (self.folder / "setenv.sh").chmod(0o600)
 
     def run(self, script: str, *arguments: str) -> tuple[int, str, str]:
-        """The exit code, and what went to stdout and to stderr."""
+        """Run the script; return its exit code, stdout and stderr."""
         process = self.start(script, *arguments)
         out, err = process.communicate(timeout=180)
         assert not [secret for secret in SECRETS if secret in out + err]
@@ -99,7 +99,7 @@ class Link:
 
 
 def rows(output: str) -> list[list[str]]:
-    """The rows of the firewall's table, in words."""
+    """The rows of the firewall's table, as words."""
     table = output.partition("Firewall rules\n")[2].partition("\n\n")[0]
     return [re.split(r"  +", line.strip()) for line in table.splitlines()[1:]]
 

@@ -1,4 +1,4 @@
-"""An operator's changes of topics, with an independent client."""
+"""An operator's changes to topics, with an independent client."""
 
 import contextlib
 import time
@@ -31,25 +31,25 @@ COMPACTED = {
     "min.cleanable.dirty.ratio": "0.001",
     "delete.retention.ms": "600000",
 }
-"""For a topic that is compacted within the second."""
+"""Settings of a topic that is compacted within a second."""
 
 
 def make_topic(cluster: Cluster, new: NewTopic) -> None:
-    """Make a topic; returns when the cluster tells who leads each of its partitions."""
+    """Create a topic, and wait until the metadata name the leader of each partition."""
     admin = AdminClient(cluster.client_configuration())
     admin.create_topics([new])[new.topic].result(PATIENCE)
     _until_led(admin, new.topic, new.num_partitions)
 
 
 def grow(cluster: Cluster, topic: str, count: int) -> None:
-    """Give a topic so many partitions; returns when the cluster tells who leads each of them."""
+    """Grow a topic to this number of partitions, and wait until the metadata name the leader of each."""
     admin = AdminClient(cluster.client_configuration())
     admin.create_partitions([NewPartitions(topic, count)])[topic].result(PATIENCE)
     _until_led(admin, topic, count)
 
 
 def _until_led(admin: AdminClient, topic: str, count: int) -> None:
-    """The controller answers when it has written down what it decided; the brokers learn it a moment later."""
+    """Wait for leaders: the controller answers when it has decided, and the brokers learn it a moment later."""
     deadline = time.monotonic() + PATIENCE
     while _led(admin, topic) < count:
         assert time.monotonic() < deadline, f"{topic} has not {count} partitions with a leader"
@@ -63,12 +63,12 @@ def _led(admin: AdminClient, topic: str) -> int:
 
 
 def topics(cluster: Cluster) -> set[str]:
-    """The names of the topics that it has."""
+    """The names of the cluster's topics."""
     return set(AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics)
 
 
 def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
-    """Returns when a topic's partition 0 is led by a node."""
+    """Wait until the node leads a topic's partition 0."""
     admin = AdminClient(cluster.client_configuration())
     deadline = time.monotonic() + PATIENCE
     while admin.list_topics(topic, PATIENCE).topics[topic].partitions[0].leader != node:
@@ -77,7 +77,7 @@ def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
 
 
 def wait_until_in_sync(cluster: Cluster) -> None:
-    """Returns when every replica of every partition has all that its leader has."""
+    """Wait until every replica of every partition is in sync with its leader."""
     admin = AdminClient(cluster.client_configuration())
     deadline = time.monotonic() + PATIENCE
     while behind := _out_of_sync(admin):
@@ -95,7 +95,7 @@ def _out_of_sync(admin: AdminClient) -> list[str]:
 
 
 def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:
-    """Change a topic's configuration; None unsets."""
+    """Change a topic's configuration; None removes a setting."""
     entries = [
         ConfigEntry(
             key, value, incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
@@ -109,7 +109,7 @@ def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:
 
 
 def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
-    """The settings that are set on the topic itself."""
+    """The settings of the topic itself."""
     admin = AdminClient(cluster.client_configuration())
     (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
     entries = described.result(PATIENCE).values()
@@ -130,13 +130,13 @@ def partitions(cluster: Cluster, topic: str) -> int:
 
 
 def permit(cluster: Cluster, key: ApiKey, kind: ResourceType, prefix: str, *operations: AclOperation) -> None:
-    """Let a key do these things with whatever has a name that begins so."""
+    """Permit a key these operations on all resources whose names have this prefix."""
     _add(cluster, [_binding(key, kind, prefix, one, AclPermissionType.ALLOW) for one in operations])
 
 
 @contextlib.contextmanager
 def denied(cluster: Cluster, key: ApiKey, kind: ResourceType, prefix: str, operation: AclOperation) -> Iterator[None]:
-    """Within the block it may not do this one."""
+    """Forbid one operation during the block."""
     binding = _binding(key, kind, prefix, operation, AclPermissionType.DENY)
     _add(cluster, [binding])
     try:

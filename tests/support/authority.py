@@ -1,4 +1,4 @@
-"""An authority of the operator's own, which signs certificates of all kinds: good ones, and each fault alone."""
+"""An operator's own authority, which signs certificates of all kinds: valid ones, and ones with a single fault."""
 
 import datetime
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Leaf:
 
 
 class Authority:
-    """Signs with ``key``, as ``name``."""
+    """An authority that signs with ``key``, as ``name``."""
 
     def __init__(self, name: str = LINK, key: ec.EllipticCurvePrivateKey | None = None) -> None:
         self.key = key or ec.generate_private_key(ec.SECP256R1())
@@ -50,7 +50,7 @@ class Authority:
         lasts: datetime.timedelta = 2 * DAY,
         fully_named: bool = True,
     ) -> Leaf:
-        """A certificate for one end of the link, good unless changed; ``begins`` is counted from now."""
+        """A certificate for one end of the link, valid unless changed; ``begins`` is relative to now."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "leaf")])
         names: list[x509.GeneralName] = [x509.DNSName("tunnel.example")]

@@ -1,4 +1,4 @@
-"""Record batches of every kind, as bytes, made without the code under test where that is possible."""
+"""Record batches of every kind, as bytes, made without the code under test if possible."""
 
 import struct
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Written = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
 
 
 def made(records: Sequence[Written], base_offset: int = 0, codec: int = 0, **fields: int) -> bytes:
-    """A batch as another client's compiled encoder writes it, then the header's fields as given."""
+    """A batch from another client's compiled encoder, with the given header fields."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,
@@ -29,7 +29,7 @@ def made(records: Sequence[Written], base_offset: int = 0, codec: int = 0, **fie
 
 
 def patched(data: bytes, **fields: int) -> bytes:
-    """The batch with other header fields and the CRC that fits them; ``crc`` itself can be given to be wrong."""
+    """The batch with other header fields and their correct CRC; ``crc`` can set a wrong one."""
     header = Header._make(HEADER.unpack_from(data))._replace(**fields)
     changed = HEADER.pack(*header) + data[HEADER.size :]
     crc = fields.get("crc", crc32c.crc32c(changed[21:]))
@@ -76,7 +76,7 @@ def only(data: bytes) -> Batch:
 
 
 def stamped(data: bytes | bytearray | memoryview, producer_id: int = 1, epoch: int = 0, sequence: int = 0) -> Batch:
-    """The batch as a lane sends it."""
+    """The batch, as a lane sends it."""
     copy = bytearray(data)
     restamp(copy, producer_id, epoch, sequence)
     return only(bytes(copy))

@@ -1,4 +1,4 @@
-"""``python -m bench`` as a process of its own."""
+"""``python -m bench`` as a process."""
 
 import contextlib
 import os
@@ -9,12 +9,12 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
 DEADLINE = 900.0
-"""Seconds that a benchmark may take. Its own timeouts are shorter, and say what was not done in time."""
+"""Timeout of a benchmark, in seconds. Its own timeouts are shorter, and name the unfinished work."""
 
 
 @contextlib.contextmanager
 def bench(temporary: Path, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """A benchmark that has its temporary files there."""
+    """A benchmark with its temporary files in ``directory``."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench", *arguments],
         env={**os.environ, "PYTHONPATH": str(CHECKOUT), "TMPDIR": str(temporary), **environment},

@@ -1,4 +1,4 @@
-"""Lists of brokers of a source cluster, and a carrier that takes them."""
+"""Lists of a source cluster's brokers, and a carrier that takes them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,14 +23,14 @@ REFUSED_KEY = BrokerView(NOW - 60, {0: B0}, {B0: BrokerState.OPEN}, Fault.CREDEN
 
 
 class ScriptedCluster:
-    """Tells one after the other, the last for ever: brokers, or an error that it raises."""
+    """Metadata that returns brokers, or raises errors, one after the other; the last repeats."""
 
-    def __init__(self, *told: Mapping[int, Target] | ApplianceError) -> None:
-        self._told = list(told)
+    def __init__(self, *answers: Mapping[int, Target] | ApplianceError) -> None:
+        self._answers = list(answers)
 
     async def metadata(self, topics: Sequence[str] | None) -> Metadata:
         assert topics == []
-        now = self._told.pop(0) if len(self._told) > 1 else self._told[0]
+        now = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(now, ApplianceError):
             raise now
         return Metadata("orange", 0, now, {})

@@ -1,4 +1,4 @@
-"""A client of an endpoint, whatever transport is behind it."""
+"""A client of an endpoint with any transport behind it."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from tests.support.tunnel import Link
 
 
 async def exchange(link: Link, data: bytes) -> bytes:
-    """Send ``data`` and our end while reading until the target's end; what came."""
+    """Send ``data`` and end our direction, while reading up to the target's end; return the read bytes."""
     reader, writer = await link.connect()
 
     async def send() -> None:

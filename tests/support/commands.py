@@ -1,4 +1,4 @@
-"""Commands of ``bin/appliance`` as processes, on a link between two clusters that are reached directly."""
+"""Commands of ``bin/appliance`` as processes, on a link between two clusters without a tunnel."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A source partition, its copy, and a lane that copies with a map of offsets, in memory: what is where is known."""
+"""A source partition, its copy, and a lane that copies with an offset map, in memory, with all offsets known."""
 
 import random
 import uuid
@@ -21,9 +21,10 @@ START = Position(REPLICA.source_id, REPLICA.destination_id, 0, copy_end=CopyEnd(
 
 @dataclass(slots=True)
 class CopyingLane:
-    """What is in both logs: ``source`` holds True where a committed record lies, ``copy`` the source offset of each.
+    """Both logs: ``source`` is True at the offset of a committed record, and ``copy`` has the source offset of each
+    record.
 
-    ``offsets`` is the log of the map's segments, as records.
+    ``offsets`` is the log of the map's segments.
     """
 
     chance: random.Random
@@ -34,16 +35,16 @@ class CopyingLane:
     held: Position = START
 
     def produce(self) -> None:
-        """More records at the source, with markers, aborted and compacted ones in between."""
+        """Add records at the source, with markers, aborted and compacted records between them."""
         density = self.chance.choice((1.0, 0.9, 0.5))
         self.source += [self.chance.random() < density for _ in range(self.chance.randint(1, 30))]
 
     def restart(self) -> None:
-        """A new start of the lane."""
+        """Start the lane again."""
         self.growth = MapGrowth()
 
     def copy_some(self, strangers: bool = False) -> None:
-        """One transaction, into whose copies strangers may write."""
+        """Commit a transaction; other writers may write between its copies."""
         end = self.chance.randint(self.held.next_offset, len(self.source))
         taken = [offset for offset in range(self.held.next_offset, end) if self.source[offset]]
         begin = expected = len(self.copy)
@@ -61,7 +62,7 @@ class CopyingLane:
         self._commit(tuple(batches), end, begin, len(self.copy))
 
     def abort_some(self) -> None:
-        """A transaction that is aborted: its records and its marker take offsets of the copy."""
+        """Abort a transaction, whose records and marker take offsets of the copy."""
         self.copy += [None] * self.chance.randint(1, 5)
         self.restart()
 
@@ -76,7 +77,7 @@ class CopyingLane:
         self.remember(after)
 
     def remember(self, after: Position) -> None:
-        """A transaction that writes a position, and what follows from it."""
+        """Commit a position, with its effects on the map."""
         grown = self.growth.grown({REPLICA.source: self.held}, {REPLICA: after}, True)
         self.growth.committed(grown)
         for partition, segment in grown.segments:
@@ -87,9 +88,9 @@ class CopyingLane:
         self.held = decoded
 
     def lose(self) -> None:
-        """The copy loses its end; markers may fill what it has lost. The operator goes on."""
+        """The copy loses its end, and markers may take the lost offsets. The operator resumes."""
         if self.held.copy_end is None:
-            return  # nobody would notice it
+            return  # the loss would not be noticed
         end = self.chance.randint(0, len(self.copy))
         filled = [None] * self.chance.randint(0, 4)
         lost = any(each is not None for each in self.copy[end:])
@@ -102,7 +103,7 @@ class CopyingLane:
         self.remember(replace(self.held.go_on(), copy_end=None))
 
     def go_on_elsewhere(self) -> None:
-        """A gap, or what is copied again by the operator's word."""
+        """Skip a gap, or copy again from an earlier offset, by the operator's command."""
         at = self.chance.randint(0, len(self.source))
         moved = self.held.begin_again(REPLICA.source_id, REPLICA.destination_id, at)
         if self.chance.random() < 0.5:
@@ -110,11 +111,11 @@ class CopyingLane:
         self.remember(moved)
 
     def forget_the_tail(self) -> None:
-        """An older release writes the position once."""
+        """Let an older release write the position once."""
         self.held = replace(self.held, tail=None)
 
     def thin(self) -> None:
-        """Compaction: of each key the newest record stays, of some keys older ones too."""
+        """Compact the log: the newest record of each key remains, and older ones of some keys."""
         newest = {key: number for number, (key, _) in enumerate(self.offsets)}
         kept = enumerate(self.offsets)
         self.offsets = [
@@ -122,7 +123,7 @@ class CopyingLane:
         ]
 
     def map(self) -> OffsetMap:
-        """The map as anybody reads it."""
+        """The map, as a reader of the log gets it."""
         segments: list[Segment] = []
         for _, record in self.offsets:
             (_, begin), segment = decode_segment(record)
@@ -145,7 +146,7 @@ def outgoing(offsets: list[int]) -> Outgoing:
 
 
 def assert_exact(lane: CopyingLane, complete: bool = False) -> int:
-    """See that each translation is right, or unknown; return how many are known.
+    """Require that each translation is right or unknown; return the number of known ones.
 
     With ``complete`` none is unknown.
     """

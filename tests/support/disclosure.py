@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def disclosing(directory: Path, secrets: Iterable[str]) -> list[Path]:
-    """The files in it that more than their owner can read, and that hold one of the secrets."""
+    """The files in a directory that contain one of the secrets, and that users besides their owner can read."""
     hidden = [secret.encode() for secret in secrets]
-    # Not by rglob, which fails at a directory that is removed meanwhile: brokers and Spark do that all the time.
+    # Not by rglob, which fails if a directory is removed meanwhile, as brokers and Spark do.
     files = (Path(folder, name) for folder, _, names in os.walk(directory) for name in names)
     return [path for path in files if _discloses(path, hidden)]
 

@@ -14,11 +14,11 @@ from tests.support.patience import PATIENCE
 ANY_PORT = Target("127.0.0.1", 0)
 
 Script = Callable[[bytes], Awaitable[list[bytes]]]
-"""From a query to the messages that the server sends, in that order."""
+"""A function from a query to the messages that the server sends, in order."""
 
 
 def query(name: str, kind: str = "A", identifier: int = 4711, udp_size: int = 0, version: int = 0) -> bytes:
-    """A query's bytes; with an OPT record when ``udp_size`` is given."""
+    """A query's bytes; with an OPT record if ``udp_size`` is given."""
     record = DNSRecord.question(name, kind)
     record.header.id = identifier
     if udp_size:
@@ -50,7 +50,7 @@ async def send_udp(port: int, *messages: bytes) -> None:
 
 
 async def ask_udp(port: int, *messages: bytes, timeout: float = PATIENCE, address: str = "127.0.0.1") -> bytes:
-    """Datagrams there, the first one back; TimeoutError when there is silence."""
+    """Send datagrams, and return the first answer; TimeoutError if there is none."""
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.setblocking(False)
@@ -67,7 +67,7 @@ async def resolve(port: int, name: str, kind: str = "A", udp_size: int = 0, addr
 
 
 async def ask_tcp(port: int, *messages: bytes) -> list[bytes]:
-    """Several queries in one write on one connection, and as many replies."""
+    """Send several queries in one write on one connection, and return their replies."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(b"".join(struct.pack("!H", len(message)) + message for message in messages))
@@ -101,7 +101,7 @@ class _Scripted(asyncio.DatagramProtocol):
 
 @contextlib.asynccontextmanager
 async def scripted_server(udp: Script, tcp: Script | None = None, listen: Target = ANY_PORT) -> AsyncIterator[Target]:
-    """A DNS server that says what the scripts say, by TCP only when there is a script for it."""
+    """A DNS server that answers by its scripts; by TCP only if there is a script for it."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for message in await tcp(await read_tcp(reader)):
@@ -131,7 +131,7 @@ async def silence(_query: bytes) -> list[bytes]:
 
 
 def noting(asked: list[bytes]) -> Script:
-    """The script of a server that never answers, but notes what it is asked."""
+    """The script of a server that never answers, but notes the queries."""
 
     async def script(message: bytes) -> list[bytes]:
         asked.append(message)
@@ -141,7 +141,7 @@ def noting(asked: list[bytes]) -> Script:
 
 
 def losing_the_first(address: str) -> Script:
-    """The script of a server that the first query does not reach; it answers each other one with ``address``."""
+    """The script of a server that the first query does not reach; it answers all others with ``address``."""
     asked = 0
 
     async def script(message: bytes) -> list[bytes]:
@@ -153,6 +153,6 @@ def losing_the_first(address: str) -> Script:
 
 
 def dead_port() -> int:
-    """A free port: bound and closed a moment ago."""
+    """A free port, which was bound and closed a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         return held.getsockname()[1]

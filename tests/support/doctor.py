@@ -1,4 +1,4 @@
-"""Diagnoses, and what tests want to know of them."""
+"""Diagnoses, and their facts for tests."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,12 +25,12 @@ def finding(report: Diagnosis, step: str) -> Finding:
 
 
 def with_verdict(report: Diagnosis, *verdicts: Verdict) -> list[str]:
-    """The steps of which one of these came."""
+    """The names of the steps with one of these results."""
     return [result.name for result in report.results if result.finding.verdict in verdicts]
 
 
 def assert_breaks_at(report: Diagnosis, step: str, seen: str, change: str) -> None:
-    """Require that only that step has failed, after the ones before it, and that its text has cause and remedy."""
+    """Require that only this step has failed, after the steps before it, and that its text has cause and remedy."""
     failures = {result.name: result.finding for result in report.results if result.finding.verdict is Verdict.FAILED}
     assert list(failures) == [step], failures
     found = finding(report, step)

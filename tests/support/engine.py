@@ -123,32 +123,32 @@ class Pair:
         return parse(REQUIRED | servers | protocols | names | variables, Role.REPLICATOR)
 
     def topic(self, name: str, partitions: int = 1, **configs: str) -> str:
-        """Make a source topic."""
+        """Create a source topic."""
         full = f"{name}-{self.tag}"
         make_topic(self.orange, NewTopic(full, partitions, 1, config=configs))
         return full
 
     def topic_on(self, name: str, leader: int, follower: int) -> str:
-        """Make a source topic that may lose what it holds: its follower may come to lead without it."""
+        """Create a source topic that may lose records: a follower without them may be elected leader."""
         full = f"{name}-{self.tag}"
         configs = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
         make_topic(self.orange, NewTopic(full, 1, replica_assignment=[[leader, follower]], config=configs))
         return full
 
     def delete(self, topic: str) -> None:
-        """Delete a source topic, and wait until it is gone."""
+        """Delete a source topic, and wait until it is deleted."""
         _delete(self.orange, topic)
 
     def delete_copy(self, topic: str) -> None:
-        """Delete a copy's topic, and wait until it is gone."""
+        """Delete a copy's topic, and wait until it is deleted."""
         _delete(self.grape, self.naming.destination(topic))
 
     def delete_positions(self) -> None:
-        """Delete the positions topic, and wait until it is gone."""
+        """Delete the positions topic, and wait until it is deleted."""
         _delete(self.grape, self.naming.positions_topic)
 
     def make_copy(self, topic: str, partitions: int, **configs: str) -> None:
-        """Make a copy's topic before the replicator does."""
+        """Create a copy's topic before the replicator does."""
         copy = self.naming.destination(topic)
         make_topic(self.grape, NewTopic(copy, partitions, 1, config=configs))
 
@@ -160,7 +160,7 @@ class Pair:
         return list(read_partitions(cluster, [(topic, partition) for partition in range(partitions)]).values())
 
     def compare(self, topic: str, partitions: int = 1) -> list[list[Row]]:
-        """The source's rows, once they are found to be the destination's too."""
+        """Require that both sides have the same rows, and return them."""
         source = self.rows(self.orange, topic, partitions)
         assert self.rows(self.grape, self.naming.destination(topic), partitions) == source
         return source
@@ -174,10 +174,10 @@ class Pair:
         timeouts: Timeouts = TIMEOUTS,
         **changed: Any,
     ) -> "AsyncIterator[Engine]":
-        """A process's worth of engine on this link; several may run at once, as two replicators would.
+        """One process's engine on this link; several may run at once, as two replicators would.
 
-        The clusters are found where they are, or where something stands before their brokers. ``resolve`` finds the
-        destination's brokers, and ``timeouts`` are for them.
+        The clusters are reached directly, or through proxies before their brokers. ``resolve`` is for the destination's
+        brokers, and so are ``timeouts``.
         """
         at_source = cluster_settings(self.orange, Side.SOURCE, source_at)
         at_destination = cluster_settings(self.grape, Side.DESTINATION, destination_at)
@@ -195,7 +195,7 @@ class Pair:
 
 @dataclass(slots=True)
 class OtherLink(Pair):
-    """A link from another cluster, whose topics have the same names, with the same suffix."""
+    """A link from another cluster, with the same topic names and the same suffix."""
 
     @property
     def naming(self) -> Naming:
@@ -232,19 +232,19 @@ class Engine:
             self.faults[subject] = error
 
     async def prepare(self) -> None:
-        """Positions topic, discovery, lanes."""
+        """Create the positions topic, discover topics, and start the lanes."""
         await self.establish()
         await self.assign()
 
     async def establish(self, **variables: str) -> None:
-        """Make the link, or find it as it was made."""
+        """Create the link, or find the existing one."""
         settings = self.pair.settings(**variables)
         establishing = Establishing(settings, self.source, self.destination, self.run)
         established = await _known(establishing.establish)
         self.generation, self.starts, self.lanes = established.generation, established.starts, established.lanes
 
     def discovery(self) -> TopicDiscovery:
-        """A new look at both clusters."""
+        """A new discovery of topics in both clusters."""
         naming = self.pair.naming
         topics = TopicSettings(
             *(naming.included.pattern, naming.suffix, naming.kind, naming.separator, "", Start.EARLIEST, -1),
@@ -262,7 +262,7 @@ class Engine:
 
     @property
     def fetcher(self) -> Fetcher:
-        """The only one."""
+        """The engine's only fetcher."""
         (fetcher,) = self.reader._fetchers.values()
         return fetcher
 
@@ -275,13 +275,13 @@ class Engine:
         return Session(session._id, session._epoch)
 
     async def until_copied(self, topic: str, records: int, partitions: int = 1) -> None:
-        """Wait until so many records of each partition are copied."""
+        """Wait until this number of records of each partition is copied."""
         for partition in range(partitions):
             while (held := self.held(topic, partition)) is None or held.records < records:
                 await asyncio.sleep(0.05)
 
     async def assign(self) -> None:
-        """Look for topics, and give the lanes what there is; lanes that are warm stay warm."""
+        """Discover topics, and give their partitions to the lanes; running lanes continue."""
         naming, discovery = self.pair.naming, self.discovery()
         async with asyncio.timeout(PATIENCE):
             while not (found := await discovery.look()).replicas:
@@ -297,19 +297,19 @@ class Engine:
             self.runners.append(runner)
 
     async def establish_topic_alone(self) -> None:
-        """Make the positions topic, and take its first lane, as a start does that is killed right then."""
+        """Create the positions topic, and take its first lane, like a start that is killed at this point."""
         await Establishing(self.pair.settings(), self.source, self.destination, self.run).make_topic()
         owner = Owner(self.run, "driver", "host", 0, 1)
         lane = Lane(0, self.destination, self.pair.naming, owner, self.settings.transaction_timeout)
         await _known(lane.start)
 
     async def prepare_as_an_older_release(self) -> None:
-        """Make the positions topic, and nothing that says how the link was made."""
+        """Create the positions topic without a link record."""
         await Establishing(self.pair.settings(), self.source, self.destination, self.run).make_topic()
         await self.assign()
 
     async def until_led(self, topic: str) -> None:
-        """Returns when the leaders of a topic's copy know that they lead it."""
+        """Wait until the leaders of a topic's copy know that they lead it."""
         copy = self.pair.naming.destination(topic)
 
         async def ends() -> dict[Partition, int]:
@@ -341,7 +341,7 @@ class Engine:
         await self._until_decided()
 
     async def until_stopped(self, topic: str, partition: int = 0) -> PartitionStopped:
-        """Copy until the partition has stopped, that is remembered, and every other one is at its end; why."""
+        """Copy until the partition's stop is committed, and all others are at their ends; return the reason."""
         key, subject = (topic, partition), f"{topic}-{partition}"
 
         async def stopped() -> None:
@@ -357,7 +357,7 @@ class Engine:
         return fault
 
     async def until_all_stopped(self, topic: str, partitions: int) -> str:
-        """Copy until each partition of a topic has stopped, and that is remembered; why the first has."""
+        """Copy until the stops of all partitions of a topic are committed; return the first one's reason."""
 
         async def stopped() -> None:
             known: Mapping[Partition, Position] = {}
@@ -379,7 +379,7 @@ class Engine:
         return held is not None and held.next_offset >= end(self.pair.orange, replica.source_topic, replica.partition)
 
     async def _until_decided(self) -> None:
-        """A commit is answered before its markers are written, and readers see it a moment later."""
+        """A commit is answered before its markers are written, so readers see it a moment later."""
         async with asyncio.timeout(PATIENCE):
             while not await _known(self._decided):
                 await asyncio.sleep(0.02)
@@ -394,14 +394,14 @@ class Engine:
         return stable_ends == await list_offsets(self.destination, metadata, written, Bound.END)
 
     async def positions(self) -> dict[tuple[str, int], Position]:
-        """The positions at the destination, read as by a new process."""
+        """The positions at the destination, as a new process reads them."""
         known = {key: held for runner in self.runners for key, held in runner.lane.checkpoint.positions.items()}
         async with asyncio.timeout(PATIENCE):
             while True:
                 found = {
                     key: held for checkpoint in await self._checkpoints() for key, held in checkpoint.positions.items()
                 }
-                # A commit is answered before its markers are written, and readers see it a moment later.
+                # A commit is answered before its markers are written, so readers see it a moment later.
                 if all(found.get(key, held).records >= held.records for key, held in known.items()):
                     return found
                 await asyncio.sleep(0.05)
@@ -424,7 +424,7 @@ def _original(replica: Replica) -> Partition:
 
 
 async def _known(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """The answer, as soon as the leaders of a topic that may be new know it."""
+    """The answer, once the leaders of a possibly new topic know it."""
     while True:
         try:
             return await ask()
@@ -434,7 +434,7 @@ async def _known(ask: Callable[[], Awaitable[Answer]]) -> Answer:
 
 @contextlib.asynccontextmanager
 async def copying(engine: Engine) -> AsyncIterator[None]:
-    """Lanes that run meanwhile."""
+    """Run the lanes during the block."""
     stopping = asyncio.Event()
     running = [asyncio.create_task(runner.run(stopping), name="runner") for runner in engine.runners]
     try:

@@ -38,7 +38,7 @@ LINK = LinkRecord("cluster", 3, 3, NOW - 60_000)
 
 
 def positions_topic(lanes: int = 3, partitions: int = 3) -> PositionsTopic:
-    """The positions topic of some lanes, whose first one says how the link was made."""
+    """The positions topic of some lanes; the first lane holds the link record."""
     link = replace(LINK, lanes=lanes, partitions=partitions)
     return PositionsTopic(
         "positions", "compact", [LaneCheckpoint(link=link), *(LaneCheckpoint() for _ in range(lanes - 1))]
@@ -60,7 +60,7 @@ def snapshot(
     now: int = NOW,
     **changed: str,
 ) -> Snapshot:
-    """The snapshot of these facts; a text in place of facts is the reason why a cluster is silent now."""
+    """The snapshot of these facts; a text in place of facts is the reason for a cluster's silence."""
     return compose(
         settings(**changed),
         Observation(SOURCE, source) if isinstance(source, str) else Observation(source),

@@ -1,4 +1,4 @@
-"""A source of one topic that keeps fetch sessions as KIP-227 says, and breaks off whatever it does at random."""
+"""A source of one topic that keeps fetch sessions as in KIP-227, and breaks off its work at random."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ _MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_id)
 _WHIMS = ("broke the connection", "had no room for a session", "ended the session", "denied a partition")
 _BATCH = made([(0, b"key", b"v" * 100, []) for _ in range(40)])
 RECORDS = 40
-"""How many every batch has: a partition holds batches without end."""
+"""Records in each batch; a partition has an endless series of batches."""
 
 
 @dataclass(slots=True)
@@ -46,12 +46,12 @@ class _Session:
     id: int
     epoch: int = 1
     offsets: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Offset and most bytes, by partition."""
+    """Offset and maximum bytes, by partition."""
 
 
 @dataclass
 class FetchingBroker:
-    """Node 0, which leads every partition of ``topic``."""
+    """The broker: node 0, which leads every partition of ``topic``."""
 
     partitions: int
     chance: random.Random
@@ -63,7 +63,7 @@ class FetchingBroker:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Listens on a free port of loopback."""
+        """Listen on a free port of loopback."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.target = Target(*server.sockets[0].getsockname()[:2])
         try:

@@ -1,7 +1,7 @@
-"""``flood.py PORT ADDRESS COUNT``: opens so many connections from one address and says nothing on any.
+"""``flood.py PORT ADDRESS COUNT``: opens COUNT connections from one address, and sends no bytes.
 
-Keeps those that are not reset, and prints how many these are once all have been tried, and again whenever fewer are
-left: who is flooded may need a while to reset the others. Ends with its standard input.
+It keeps the connections that are not reset. It prints their number once all have been tried, and again whenever it
+falls, because the flooded server may need a while for its resets. It ends with its standard input.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ QUIET_SECONDS = 0.5
 
 
 def opened(port: int, address: str) -> socket.socket:
-    """A connection that has been asked for."""
+    """A requested connection."""
     connection = socket.socket()
     connection.setblocking(False)
     connection.bind((address, 0))
@@ -25,7 +25,7 @@ def opened(port: int, address: str) -> socket.socket:
 
 
 def drop_the_lost(selector: selectors.BaseSelector, seconds: float) -> bool:
-    """Close those that the other end has ended; whether there were any."""
+    """Close the connections that the other end has ended; return true if there were any."""
     events = selector.select(seconds)
     for key, _ in events:
         connection = key.fileobj
@@ -38,25 +38,25 @@ def drop_the_lost(selector: selectors.BaseSelector, seconds: float) -> bool:
 
 
 def stands(connection: socket.socket) -> bool:
-    """True if the other end has answered at all: where its backlog is full, the kernel asks again after a second."""
+    """True if the other end has answered; if its backlog is full, the kernel asks again after a second."""
     with contextlib.suppress(OSError):
         return bool(connection.getpeername())
     return False
 
 
 def main(port: int, address: str, count: int) -> None:
-    """See above."""
+    """Run the program."""
     selector = selectors.DefaultSelector()
     for number in range(count):
         selector.register(opened(port, address), selectors.EVENT_READ)
         if number % AT_ONCE == 0:
             drop_the_lost(selector, 0.01)
-    told, quiet_since = False, monotonic()
+    printed, quiet_since = False, monotonic()
     while not select.select([sys.stdin], [], [], 0)[0]:
         if drop_the_lost(selector, 0.1):
-            told, quiet_since = False, monotonic()
-        elif not told and monotonic() - quiet_since > QUIET_SECONDS:
-            told = True
+            printed, quiet_since = False, monotonic()
+        elif not printed and monotonic() - quiet_since > QUIET_SECONDS:
+            printed = True
             print(sum(stands(key.fileobj) for key in selector.get_map().values()), flush=True)
 
 

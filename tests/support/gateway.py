@@ -15,11 +15,12 @@ from tests.support.settings import REQUIRED
 from tests.support.tunnel import HOST, SECRET
 
 LIMITED = 'ulimit -n "$0" && exec "$@"'
-"""The script of a shell that lowers the limit of file descriptors, hard and soft, and becomes the command."""
+"""A shell script that lowers the hard and soft limit of file descriptors, and then executes the command."""
 
 
 def gateway_variables(broker_port: int, tunnel_port: int, **changed: str) -> dict[str, str]:
-    """A setenv.sh of a link on loopback, its tunnel at OWN_ADDRESS, whose one broker is ``HOST`` on ``broker_port``."""
+    """A setenv.sh of a link on loopback, with the tunnel at OWN_ADDRESS, and one broker: ``HOST`` on
+    ``broker_port``."""
     return {
         **REQUIRED,
         "SOURCE_BROKER_SERVERS": f"{HOST}:{broker_port}",
@@ -38,7 +39,7 @@ def gateway_variables(broker_port: int, tunnel_port: int, **changed: str) -> dic
 async def gateway_process(
     command: str, variables: Mapping[str, str], directory: Path, descriptors: int = 0
 ) -> AsyncIterator[OwnedProcess]:
-    """``appliance source`` or ``destination``, ready; ``descriptors`` limits it to so many."""
+    """``appliance source`` or ``destination``, ready; ``descriptors`` limits its number of file descriptors."""
     name = f"{command}-{time.monotonic_ns()}"
     env_file = directory / f"{name}.sh"
     env_file.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Groups of every kind, as independent clients make and see them."""
+"""Groups of every kind, created and read by independent clients."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ Partition = tuple[str, int]
 
 
 def produce_numbered(producer: Producer, topic: str, count: int, partition: int = 0, first: int = 0) -> list[bytes]:
-    """Records that are told apart by their values, which are returned."""
+    """Produce records with different values; return the values."""
     values = [b"%d of %d" % (number, partition) for number in range(first, first + count)]
     for value in values:
         producer.produce(topic, value, partition=partition)
@@ -35,7 +35,7 @@ def produce_numbered(producer: Producer, topic: str, count: int, partition: int 
 
 
 def consumer(cluster: Cluster, group: str, protocol: str = CLASSIC) -> Consumer:
-    """One that has to be subscribed; where its group has no offset, it begins with the first record."""
+    """A consumer without a subscription; if its group has no offset, it begins with the first record."""
     own = {"group.id": group, "group.protocol": protocol, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
     soon = {"isolation.level": "read_committed", "fetch.wait.max.ms": 10}
     return Consumer({**cluster.client_configuration(), **own, **soon})
@@ -43,7 +43,7 @@ def consumer(cluster: Cluster, group: str, protocol: str = CLASSIC) -> Consumer:
 
 @contextlib.contextmanager
 def member(cluster: Cluster, group: str, topic: str, protocol: str = CLASSIC) -> Iterator[Consumer]:
-    """A member of a group that has partitions of a topic."""
+    """A member of a group, with partitions of a topic assigned."""
     joined = consumer(cluster, group, protocol)
     try:
         joined.subscribe([topic])
@@ -59,7 +59,7 @@ def member(cluster: Cluster, group: str, topic: str, protocol: str = CLASSIC) ->
 def consume(
     cluster: Cluster, group: str, topic: str, count: int, protocol: str = CLASSIC, note: str = ""
 ) -> list[bytes]:
-    """Read so many more records as a member of a group, and commit; the values."""
+    """Read this number of further records as a member of a group, and commit; return the values."""
     values = []
     joined = consumer(cluster, group, protocol)
     try:
@@ -94,10 +94,11 @@ def commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> None:
 def committed(cluster: Cluster, group: str) -> dict[Partition, tuple[int, str]]:
     """The committed offsets of a consumer group, each with its metadata.
 
-    librdkafka does not end the metadata's text, and so its Python client reads on behind it: another client is asked.
+    librdkafka does not terminate the metadata's text, so its Python client reads beyond it. Another client is used
+    here.
     """
     wait_for_coordinator(cluster, group)
-    with ThreadPoolExecutor(1) as pool:  # the caller may be in an event loop
+    with ThreadPoolExecutor(1) as pool:  # in a thread, because the caller may be in an event loop
         return pool.submit(asyncio.run, _committed(cluster, group)).result(PATIENCE)
 
 
@@ -108,7 +109,7 @@ async def _committed(cluster: Cluster, group: str) -> dict[Partition, tuple[int,
         found = await admin.list_consumer_group_offsets(group)
     finally:
         await admin.close()
-    # What librdkafka commits ends with the byte that ends a text in C.
+    # librdkafka commits the text with its terminating zero byte.
     return {tuple(key): (each.offset, each.metadata.rstrip("\0")) for key, each in found.items() if each.offset >= 0}
 
 
@@ -116,7 +117,7 @@ _COORDINATOR_COMES = {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVA
 
 
 def wait_for_coordinator(cluster: Cluster, group: str) -> None:
-    """Returns when a group, there or not, has a coordinator that answers: a new cluster has none at first."""
+    """Wait until a coordinator answers for a group, existing or not; a new cluster has none at first."""
     deadline = time.monotonic() + PATIENCE
     asking = consumer(cluster, group)
     try:
@@ -140,7 +141,7 @@ def delete_group(cluster: Cluster, group: str) -> None:
 
 
 def share(cluster: Cluster, group: str, topic: str, count: int) -> list[bytes]:
-    """Read and acknowledge so many records as the only member of a share group; the values."""
+    """Read and acknowledge this number of records as the only member of a share group; return the values."""
     values: list[bytes] = []
     own = {"group.id": group, "share.acknowledgement.mode": "explicit"}
     joined = ShareConsumer({**cluster.client_configuration(), **own})

@@ -14,12 +14,12 @@ _SECONDS = 30.0
 
 
 class Guest:
-    """Clients of the VPC listener call it what ``start`` says; it keeps its log directory when it moves.
+    """``start`` gives its name for clients of the VPC listener; it keeps its log directory when it moves.
 
     Args:
-        cluster: runs already.
-        number: its node id, which no node of the plan has.
-        address: where it listens.
+        cluster: a running cluster.
+        number: its node id, not used in the plan.
+        address: its listening address.
     """
 
     def __init__(self, cluster: Cluster, number: int, address: str) -> None:
@@ -30,7 +30,7 @@ class Guest:
         self._broker: Broker | None = None
 
     async def start(self, target: Target) -> None:
-        """Start it under this name and port; it becomes ready by itself."""
+        """Start it under this name and port, without waiting until it is ready."""
         if self._broker is None:
             self._directory.mkdir()
             node = Node(self.number, self.address, target.host)
@@ -40,13 +40,13 @@ class Guest:
         await self._broker.launch()
 
     async def move(self, target: Target) -> None:
-        """End it in good order, so that the cluster lets it in again at once, and start it under another name."""
+        """Stop it normally, so that the cluster admits it again at once, and start it under another name."""
         if self._broker is not None:
             await self._broker.process.stop(grace=_SECONDS)
         await self.start(target)
 
     async def kill(self) -> None:
-        """SIGKILL; nothing when it was never started."""
+        """Send SIGKILL; do nothing if it was never started."""
         if self._broker is not None:
             await self._broker.kill()
 
@@ -55,7 +55,7 @@ class Guest:
         return self._cluster.broker(0).directory
 
     def _properties(self, target: Target) -> str:
-        """Those of the plan's only broker, but for what is the guest's own."""
+        """The properties of the plan's only broker, changed for the guest."""
         home = f"HOME://{self.address}:{free_port_pair(self.address)[0]}"
         own = {
             "process.roles": "broker",
@@ -75,7 +75,7 @@ def _property(path: Path, name: str) -> str:
 
 
 def free_port_pair(address: str) -> tuple[int, int]:
-    """Two free ports, one after the other."""
+    """Two free consecutive ports."""
     while True:
         with contextlib.suppress(OSError, OverflowError), socket.create_server((address, 0)) as first:
             port: int = first.getsockname()[1]

@@ -1,4 +1,5 @@
-"""Connections whose end here sends without end and reads nothing, and what the kernel keeps for a process's."""
+"""Connections whose local end sends endlessly and reads nothing, and the kernel's buffers of a process's
+connections."""
 
 import re
 import selectors
@@ -8,16 +9,16 @@ import threading
 import time
 
 QUIET_SECONDS = 1.0
-"""Without a byte taken: by then every connection is full, or lost."""
+"""Seconds without a taken byte, after which every connection is full or lost."""
 
 _BLOCK = bytes(64 * 1024)
 _QUEUES = re.compile(r"skmem:\(r(\d+),rb\d+,t\d+,tb\d+,f(\d+),w(\d+)")
 
 
 class Jam(threading.Thread):
-    """A server on loopback that does so, and a client with any connection that it is given.
+    """A server on loopback that jams its connections, and a client that jams given ones.
 
-    ``accepted`` counts the connections that came.
+    ``accepted`` counts the server's connections.
     """
 
     def __init__(self) -> None:
@@ -33,16 +34,16 @@ class Jam(threading.Thread):
 
     @property
     def quiet(self) -> bool:
-        """True if no byte is taken any more."""
+        """True if no more bytes are taken."""
         return time.monotonic() - self._taken_at > QUIET_SECONDS
 
     def add(self, connection: socket.socket) -> None:
-        """Jam this one too."""
+        """Jam this connection, too."""
         connection.setblocking(False)
         self._selector.register(connection, selectors.EVENT_WRITE)
 
     def run(self) -> None:
-        """Called by the thread."""
+        """Send in the thread."""
         while not self._over:
             for key, _ in self._selector.select(0.1):
                 assert isinstance(key.fileobj, socket.socket)

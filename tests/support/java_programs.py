@@ -1,6 +1,6 @@
-"""Java sources of ours, compiled by Janino, which PySpark brings: a JRE will do.
+"""Compile our Java sources by Janino, which is part of PySpark, so that a JRE suffices.
 
-Janino infers no type arguments of a method that is overridden, and knows no diamonds.
+Janino infers no type arguments of an overridden method, and knows no diamond operator.
 """
 
 import os

@@ -10,12 +10,12 @@ from testbed.jars import cache_directory
 
 
 def kept(name: str, made_from: str, make: Callable[[Path], None]) -> Path:
-    """A directory that ``make`` has filled, now or before: whole, since it gets its name when it is.
+    """A directory that ``make`` has filled, now or before. It is complete, because it gets its name last.
 
     Args:
-        name: what is in it.
-        made_from: all that decides what is in it.
-        make: fills the empty directory that it is given.
+        name: a name for its contents.
+        made_from: all inputs that determine its contents.
+        make: fills an empty directory.
     """
     directory = cache_directory() / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"
     cache_directory().mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ SPARK_DEFAULTS = """\
 spark.kubernetes.container.image example.invalid/appliance:1
 spark.kubernetes.executor.enableApiWatcher false
 """
-"""What a user has to say of a cluster, and that Spark asks it again and again: it would watch it by a WebSocket."""
+"""The settings for a Kubernetes cluster; Spark polls it, because otherwise it would watch it by a WebSocket."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -33,7 +33,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, {"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
     def log_message(self, *_: Any) -> None:
-        """Not to be seen."""
+        """Log nothing."""
 
     def _answer(self, status: int, document: dict[str, Any]) -> None:
         content = json.dumps(document).encode()
@@ -45,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class KubernetesApi(ThreadingHTTPServer):
-    """Takes every pod, and keeps it in ``pods``."""
+    """An API that accepts every pod, and keeps it in ``pods``."""
 
     daemon_threads = True
 
@@ -55,7 +55,7 @@ class KubernetesApi(ThreadingHTTPServer):
 
     @property
     def master(self) -> str:
-        """SPARK_MASTER."""
+        """The value of SPARK_MASTER."""
         return f"k8s://http://127.0.0.1:{self.server_port}"
 
 

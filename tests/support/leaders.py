@@ -1,4 +1,4 @@
-"""Moves of leaders: partitions get other replicas, or another order of them, while all brokers live."""
+"""Moves of leaders: partitions get other replicas, or another order of replicas, while all brokers live."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ Replicas = Mapping[Partition, Sequence[int]]
 
 
 async def move(cluster: Cluster, replicas: Replicas) -> None:
-    """Give partitions these replicas; returns when all are in sync, and the first of each leads it."""
+    """Give partitions these replicas, and wait until all are in sync and the first of each leads it."""
     await _reassign(cluster, replicas)
     async with asyncio.timeout(PATIENCE):
         while not await asyncio.to_thread(_moved, cluster, replicas):
@@ -41,7 +41,7 @@ def described(cluster: Cluster, topics: Sequence[str]) -> dict[Partition, Partit
 
 
 def _moved(cluster: Cluster, replicas: Replicas) -> bool:
-    """True if these leaders lead; if not, request an election of the preferred leaders."""
+    """True if these leaders lead; otherwise request an election of the preferred leaders."""
     known = described(cluster, sorted({topic for topic, _ in replicas}))
     states = {key: (known[key].leader, known[key].replicas, set(known[key].isrs)) for key in replicas}
     if states == {key: (nodes[0], list(nodes), set(nodes)) for key, nodes in replicas.items()}:

@@ -1,4 +1,4 @@
-"""A source of one partition, of which brokers of several leader epochs tell different things, as KIP-320 has it."""
+"""A source of one partition, for which leaders of several epochs answer differently, as in KIP-320."""
 
 import random
 from dataclasses import dataclass, field
@@ -27,25 +27,26 @@ _BATCH = made([(0, b"key", b"value", [])])
 
 @dataclass
 class LeadingBroker(FetchingBroker):
-    """Answers as the leader of whatever epoch a request carries, and as the oldest to one that carries none.
+    """A broker that answers as the leader of a request's epoch, and as the oldest leader without an epoch.
 
-    ``logs`` holds what the leader of each epoch has, ``told`` the epochs that metadata name one after the other, the
-    last for ever; a leader older than ``begun`` knows that it leads no more. ``unknown_ends`` is how often a leader
-    will not know where its log ends (KIP-207), ``ends`` where the epochs end that were read last.
+    ``logs`` holds the log of each epoch's leader. ``metadata_epochs`` are the epochs in its Metadata answers, one after
+    the other; the last repeats. A leader with an epoch before ``begun`` knows that it was deposed. ``unknown_ends`` is
+    the number of answers in which a leader does not know the end of its log (KIP-207). ``ends`` are the ends of the
+    last read epochs.
     """
 
     partitions: int = 1
     chance: random.Random = field(default_factory=random.Random)
     logs: dict[int, range] = field(default_factory=dict)
-    told: list[int] = field(default_factory=list)
+    metadata_epochs: list[int] = field(default_factory=list)
     begun: int = 0
     unknown_ends: int = 0
     ends: dict[int, EpochEnd] = field(default_factory=dict)
     last_epochs: list[int] = field(default_factory=list)
-    """The epochs that the Fetches said were read last."""
+    """The last read epochs in the Fetch requests."""
 
     def _leader_epoch(self) -> int:
-        return self.told.pop(0) if len(self.told) > 1 else self.told[0]
+        return self.metadata_epochs.pop(0) if len(self.metadata_epochs) > 1 else self.metadata_epochs[0]
 
     def _answer(self, key: int, content: bytes) -> ResponsePayload:
         view = memoryview(content)

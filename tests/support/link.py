@@ -1,4 +1,4 @@
-"""A whole link as a user runs it: two secured clusters, and the appliance's commands as processes of their own."""
+"""A complete link as a user runs it: two secured clusters, and the appliance's commands as processes."""
 
 import contextlib
 import os
@@ -42,10 +42,10 @@ class Link:
     tunnel_port: int = field(default_factory=lambda: free_port(OWN_ADDRESS))
     shim: str = field(default_factory=lambda: f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}")
     names: dict[str, IPv4Address] = field(default_factory=dict)
-    """What the source VPC's DNS knows."""
+    """The address of a broker by the source VPC's DNS."""
 
     def variables(self) -> dict[str, str]:
-        """A good setenv.sh."""
+        """A valid setenv.sh."""
         first, *_ = self.orange.vpc_targets
         domain = first.host.partition(".")[2]
         return {
@@ -84,7 +84,7 @@ class Link:
     async def start(
         self, command: str, environment: Mapping[str, str] = os.environ, options: Sequence[str] = (), **changed: str
     ) -> OwnedProcess:
-        """One of the appliance's commands, with settings of its own."""
+        """Start one of the appliance's commands, with changed settings."""
         name = f"{command}-{time.monotonic_ns()}"
         env_file = self.directory / f"{name}.sh"
         variables = self.variables() | changed
@@ -96,7 +96,7 @@ class Link:
 
     @contextlib.asynccontextmanager
     async def running(self, command: str, *options: str, **changed: str) -> AsyncIterator[OwnedProcess]:
-        """The same, ended with the block."""
+        """One of the appliance's commands, stopped at the end of the block."""
         process = await self.start(command, options=options, **changed)
         try:
             yield process
@@ -105,7 +105,7 @@ class Link:
 
     @contextlib.asynccontextmanager
     async def tunnel(self) -> AsyncIterator[tuple[OwnedProcess, OwnedProcess]]:
-        """Both ends, ready."""
+        """Both ends of the tunnel, ready."""
         async with self.running("source") as source, self.running("destination") as destination:
             await source.wait_for_line("ready", PATIENCE)
             await destination.wait_for_line("ready", PATIENCE)
@@ -126,7 +126,7 @@ class Link:
         assert producer.flush(PATIENCE) == 0
 
     def clear(self) -> None:
-        """Delete every topic of ours on both sides, so that the next test begins with a new link."""
+        """Delete all our topics on both sides, so that the next test begins with a new link."""
         for cluster in (self.orange, self.grape):
             admin = AdminClient(cluster.client_configuration())
             names = sorted(self.topics(cluster))
@@ -144,7 +144,7 @@ GRAPE = ClusterPlan.secure("grape", size=1, first_address="127.0.5.1", api_keys=
 async def link(
     directory: Path, orange_plan: ClusterPlan = ORANGE, grape_plan: ClusterPlan = GRAPE
 ) -> AsyncIterator[Link]:
-    """Both clusters, with one broker each unless planned otherwise; the source's names resolve in its own DNS alone."""
+    """Both clusters, with one broker each by default; the source's names resolve only in its own DNS."""
     orange, grape = Cluster(orange_plan, directory), Cluster(grape_plan, directory)
     async with orange, grape:
         names = {node.fqdn: IPv4Address(node.address) for node in orange_plan.nodes if node.fqdn}
@@ -161,13 +161,13 @@ async def link(
 
 
 def shown_by(process: OwnedProcess) -> str:
-    """Its output, and the machine's public view of it and its children."""
+    """The output of a process, and the machine's public view of it and its children."""
     names = [Path(f"/proc/{one.pid}/{name}") for one in family(process.pid) for name in ("cmdline", "environ")]
     return "\n".join(_text(path) for path in (process.log_file, *names))
 
 
 def command_lines(process: OwnedProcess) -> list[str]:
-    """The machine's public view of it and its children."""
+    """The machine's public view of a process and its children."""
     return [_text(Path(f"/proc/{one.pid}/cmdline")) for one in family(process.pid)]
 
 
@@ -179,10 +179,10 @@ def _text(path: Path) -> str:
 
 
 def lines(process: OwnedProcess) -> Iterator[str]:
-    """Its output."""
+    """The output of a process."""
     yield from process.log_file.read_text().splitlines()
 
 
 def faults(process: OwnedProcess) -> list[str]:
-    """Its output above level info, without Java's remarks about Spark's libraries at each start."""
+    """The output of a process above level info, without Java's usual messages about Spark's libraries."""
     return [line for line in lines(process) if " INFO " not in line and "Using incubator modules" not in line]

@@ -1,4 +1,4 @@
-"""Logs made of batches, and a reader of them, as a verification reads a partition; no cluster."""
+"""Logs made of batches, and a reader like a verification's reader of a partition; no cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ NOW = 1_700_000_000_000
 
 
 def rows(count: int, first: int = 0) -> list[Written]:
-    """Records that are all different, a millisecond apart."""
+    """Records, all different, a millisecond apart."""
     return [(NOW + n, b"key %d" % n, b"value %d" % n, [("h", b"1")]) for n in range(first, first + count)]
 
 
 def log(records: Sequence[Written], *sizes: int, first: int = 0, codec: int = 0, gap: int = 0) -> list[Batch]:
-    """Batches of so many records each, the last size again and again; ``gap`` offsets lie between two of them."""
+    """Batches of these numbers of records, the last number repeated; ``gap`` offsets lie between two batches."""
     batches: list[Batch] = []
     at, offset, left = 0, first, list(sizes or [10])
     while at < len(records):
@@ -30,7 +30,7 @@ def log(records: Sequence[Written], *sizes: int, first: int = 0, codec: int = 0,
 
 
 def raw_copy(batches: Sequence[Batch], first: int = 0) -> list[Batch]:
-    """The batches as a lane writes them: restamped, with a marker's offset between two."""
+    """The batches as a lane writes them: with new headers, and a marker's offset between two."""
     copies: list[Batch] = []
     offset = first
     for batch in batches:
@@ -41,13 +41,13 @@ def raw_copy(batches: Sequence[Batch], first: int = 0) -> list[Batch]:
 
 
 def end(batches: Sequence[Batch]) -> int:
-    """Past the last record."""
+    """The offset after the last record."""
     return batches[-1].header.last_offset + 1 if batches else 0
 
 
 @dataclass(slots=True)
 class LogReader:
-    """Stands where a ``Reader`` of a partition would; an answer brings two batches."""
+    """A substitute for a ``Reader`` of a partition; each answer has two batches."""
 
     batches: Sequence[Batch]
     position: int

@@ -1,7 +1,7 @@
-"""Network namespaces, each a machine of its own: its addresses, ports, firewall, hosts file and resolver.
+"""Network namespaces, each a machine with its own addresses, ports, firewall, hosts file and resolver.
 
-A name holds the run's process id and a number by chance, so that runs can go on side by side, and what a run left that
-was killed can be told from what another still needs.
+A name contains the run's process id and a random number. So runs can work at the same time, and a killed run's
+leftovers differ from namespaces that another run still needs.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from pathlib import Path
 from appliance.runtime.child_process import killed_with_parent
 
 SECONDS = 60.0
-"""For any one command."""
+"""Timeout of one command, in seconds."""
 
 _NAME = re.compile(r"appliance-(\d+)-[0-9a-f]{6}-[a-z-]+")
 _CONFIGURATION = Path("/etc/netns")
@@ -32,25 +32,25 @@ class Namespace:
     name: str
 
     def command(self, *command: str) -> list[str]:
-        """The command line that runs ``command`` in there."""
+        """The command line that runs ``command`` in the namespace."""
         return ["ip", "netns", "exec", self.name, *command]
 
     def run(
         self, *command: str, given: str = "", environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in there to its end, whichever that is, and keep what it says."""
+        """Run a command in the namespace, and keep its output; it may fail."""
         return _run(self.command(*command), given, environment)
 
     def say(self, *command: str, given: str = "", environment: Mapping[str, str] | None = None) -> str:
-        """Run a command in there that has to succeed; what it printed."""
+        """Run a command in the namespace that must succeed; return its output."""
         return _succeed(self.command(*command), given, environment)
 
     def ip(self, *arguments: str) -> str:
-        """Run ``ip`` on it."""
+        """Run ``ip`` in the namespace."""
         return _succeed(["ip", "-n", self.name, *arguments])
 
     def configure(self, hosts: Mapping[str, str], nameserver: str) -> None:
-        """Give it files of its own in /etc, from the next command on; ``hosts`` maps names to addresses."""
+        """Give it its own files in /etc, from the next command on; ``hosts`` maps names to addresses."""
         lines = {"localhost": "127.0.0.1", **hosts}.items()
         directory = _CONFIGURATION / self.name
         directory.mkdir(parents=True)
@@ -59,13 +59,13 @@ class Namespace:
         (directory / "nsswitch.conf").write_text(_LOOKUPS)
 
     def create(self) -> None:
-        """Make it: with its loopback up, and no way through it from one network to another, whatever this machine's."""
+        """Create it, with its loopback up, and without forwarding between networks, whatever this machine's setting."""
         _succeed(["ip", "netns", "add", self.name])
         self.ip("link", "set", "lo", "up")
         self.say("sh", "-c", "echo 0 >/proc/sys/net/ipv4/ip_forward")
 
     def remove(self) -> None:
-        """Remove it with all that runs in it, and its files; nothing when it is not there."""
+        """Remove it with its processes and files; do nothing if it does not exist."""
         for pid in _run(["ip", "netns", "pids", self.name]).stdout.split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
@@ -75,10 +75,10 @@ class Namespace:
 
 @contextlib.contextmanager
 def namespaces(roles: Sequence[str]) -> Iterator[list[Namespace]]:
-    """New ones, called by their roles; gone after the block, with their links.
+    """New namespaces, by their roles; removed after the block, with their links.
 
     Raises:
-        RuntimeError: the kernel does not give them.
+        RuntimeError: the kernel refuses them.
     """
     for name in _left_behind():
         Namespace(name).remove()
@@ -92,7 +92,7 @@ def namespaces(roles: Sequence[str]) -> Iterator[list[Namespace]]:
 
 
 def _left_behind() -> set[str]:
-    """The namespaces of runs that have ended without removing them."""
+    """The namespaces that ended runs have left."""
     configured = {path.name for path in _CONFIGURATION.iterdir()} if _CONFIGURATION.is_dir() else set()
     listed = {line.split()[0] for line in _run(["ip", "netns", "list"]).stdout.splitlines() if line}
     matches = [match for match in map(_NAME.fullmatch, configured | listed) if match]

@@ -19,11 +19,11 @@ from tests.support.patience import PATIENCE
 from tests.support.ssh import write_keys
 
 PRIVILEGE_SEPARATION = Path("/run/sshd")
-"""The empty folder that sshd wants when it is root; Debian's service makes it."""
+"""The empty folder that sshd requires as root; Debian's service makes it."""
 
 
 def tool(name: str, package: str) -> str:
-    """The path of a program; the test fails when the Debian package that has it is not installed."""
+    """The path of a program; the test fails if its Debian package is not installed."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if not found:
         pytest.fail(f"{name} is missing: sudo apt-get install {package}", pytrace=False)
@@ -31,7 +31,7 @@ def tool(name: str, package: str) -> str:
 
 
 def configured(directory: Path, address: str, port: int, *lines: str) -> list[str]:
-    """Write sshd's configuration beside its keys; the command that runs it in the foreground."""
+    """Write sshd's configuration beside its keys; return the command that runs it in the foreground."""
     if os.geteuid() == 0:
         PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     settings = (
@@ -51,7 +51,7 @@ def configured(directory: Path, address: str, port: int, *lines: str) -> list[st
 
 @dataclass
 class Sshd:
-    """Debian's sshd on loopback, which lets this process's own user in by a new key."""
+    """Debian's sshd on loopback, which admits this process's own user by a new key."""
 
     command: list[str]
     user: str
@@ -74,12 +74,12 @@ class Sshd:
         sessions = self._sessions()
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
-        _kill(sessions)  # first: they hold the pipe that is waited for too
+        _kill(sessions)  # first: they hold the pipe, for which we also wait
         await self._process.wait()
         await self._reading
 
     async def cut(self) -> None:
-        """End its connections, each of which is a process, and go on to listen."""
+        """End its connections, each of which is a process, and continue to listen."""
         _kill(self._sessions())
 
     def _sessions(self) -> list[psutil.Process]:
@@ -88,7 +88,7 @@ class Sshd:
         return []
 
     async def _read_on(self, process: asyncio.subprocess.Process, started: asyncio.Event) -> None:
-        """Take what sshd says, so that it never waits for a reader; pytest shows it when a test fails."""
+        """Read sshd's output, so that it never waits for a reader; pytest shows it when a test fails."""
         assert process.stderr
         async for line in process.stderr:
             print("sshd:", line.decode().rstrip())

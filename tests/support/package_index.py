@@ -1,4 +1,4 @@
-"""A package index on loopback that keeps what it was asked for, and packages made for a test."""
+"""A package index on loopback that records its requests, and packages made for a test."""
 
 import contextlib
 import hashlib
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 
 class PackageIndex:
-    """Serves files by their names' projects, as PEP 503 has it; ``asked`` are the paths of all requests."""
+    """A server of files by project, as in PEP 503; ``asked`` are the paths of all requests."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -19,13 +19,13 @@ class PackageIndex:
         self.url = ""
 
     def page(self, project: str) -> bytes | None:
-        """The links to a project's files; None when there is none."""
+        """The links to a project's files; None if there are none."""
         names = [name for name in self.files if name.split("-")[0] == project]
         links = [f'<a href="/files/{name}#sha256={digest(self.files[name])}">{name}</a>' for name in names]
         return "<br>".join(links).encode() if names else None
 
     def answer(self, path: str) -> bytes | None:
-        """The body for a request; None when there is nothing."""
+        """The body for a request; None if there is none."""
         self.asked.append(path)
         _, kind, name, *_ = f"{path}//".split("/")
         return self.page(name) if kind == "simple" else self.files.get(name)
@@ -33,7 +33,7 @@ class PackageIndex:
 
 @contextlib.contextmanager
 def package_index() -> Iterator[PackageIndex]:
-    """A new one, empty, at its ``url``."""
+    """A new, empty index at its ``url``."""
     index = PackageIndex()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ def package_index() -> Iterator[PackageIndex]:
 
 
 def digest(file: bytes) -> str:
-    """The file's hash, as in a lock."""
+    """The file's hash, in the form of a lock."""
     return hashlib.sha256(file).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The longest waits of a test."""
+"""Timeouts of tests."""
 
 PATIENCE = 120.0
-"""Seconds, after which something hangs: Python, Java and Spark may have to start in it, on a machine that is busy."""
+"""Timeout in seconds, enough for Python, Java and Spark to start on a busy machine."""

@@ -14,7 +14,7 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def runs(process: psutil.Process, argument: str) -> bool:
-    """True if that is one of its command line's; no, when it has ended."""
+    """True if its command line has this argument; false if it has ended."""
     with contextlib.suppress(psutil.Error):
         return argument in process.cmdline()
     return False

@@ -8,7 +8,7 @@ from tests.support.patience import PATIENCE
 
 
 def produce(producer: Producer, topic: str, count: int, partition: int = 0, size: int = 100) -> None:
-    """Keyed and keyless, null values, several headers of one name, empty and null ones."""
+    """Records with and without keys, null values, several headers of one name, and empty and null headers."""
     random_bytes = random.Random(count)
     for number in range(count):
         producer.produce(

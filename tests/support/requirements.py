@@ -10,7 +10,7 @@ def missing(suite: str, purpose: str, packages: Mapping[str, str]) -> str | None
 
     Args:
         suite: its name.
-        purpose: what it does that only root may.
+        purpose: its work that only root may do.
         packages: the Debian package of each program.
     """
     if os.geteuid() != 0:

@@ -1,8 +1,8 @@
-"""A proxy before a real broker that changes requests and answers, so that the broker seems another one.
+"""A proxy before a real broker that changes requests and answers, so that it appears as another broker.
 
-It stands before a cluster of one broker, and calls itself that broker in every Metadata answer, so that nothing goes
-past it. Frames are ``size i32 | API key i16 | version i16 | correlation i32 | ...`` on the way there and
-``size i32 | correlation i32 | ...`` on the way back; answers come in the order of the requests.
+It stands before a cluster of one broker, and names itself as that broker in every Metadata answer, so that no request
+bypasses it. Frames are ``size i32 | API key i16 | version i16 | correlation i32 | ...`` on the way there and ``size i32
+| correlation i32 | ...`` on the way back; answers come in the order of the requests.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _HEAD = struct.Struct(">hhi")
 
 
 class Api(enum.IntEnum):
-    """Those that are rewritten, by API key."""
+    """The rewritten requests, by API key."""
 
     METADATA = 3
     API_VERSIONS = 18
@@ -40,28 +40,28 @@ class Api(enum.IntEnum):
 
 
 Rewritten = tuple[Any, Callable[[Any], Any]]
-"""A request as it goes on, and how its answer is changed."""
+"""The forwarded request, and the change of its answer."""
 
 Rewrite = Callable[[Any], Rewritten]
 
 
 @dataclass(slots=True)
 class Seeming:
-    """The broker that the proxy makes of the one behind it.
+    """The broker that the proxy simulates.
 
-    ``offered`` are the lowest and highest version of APIs, by key; one that is not there is not offered, and a request
-    that is not offered ends the connection, as brokers do it. Empty, it offers all that the real one does.
+    ``offered`` are the lowest and highest versions of APIs, by key. A missing API is not offered, and its request ends
+    the connection, as brokers do. If it is empty, the proxy offers all APIs of the real broker.
     """
 
     rewrites: Mapping[Api, Rewrite] = field(default_factory=dict)
     offered: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     asked: set[tuple[int, int]] = field(default_factory=set)
     beyond: set[tuple[int, int]] = field(default_factory=set)
-    """API keys and versions that were asked for, and those of them that were not offered."""
+    """API keys and versions that were requested, and those of them that were not offered."""
 
 
 class RewritingProxy(Proxy):
-    """Carries requests and answers frame by frame, and rewrites some."""
+    """A proxy that carries requests and answers frame by frame, and rewrites some."""
 
     def __init__(self, listen: Target, target: Target, seeming: Seeming) -> None:
         super().__init__(listen, target)
@@ -151,7 +151,7 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 
 
 def telling(entries: Mapping[str, str]) -> Rewrite:
-    """DescribeConfigs of a broker on whose topics these settings are set too."""
+    """DescribeConfigs of a broker whose topics also have these settings."""
 
     def tell(result: Any) -> Any:
         one = result.configs[0]
@@ -168,7 +168,7 @@ def telling(entries: Mapping[str, str]) -> Rewrite:
 
 
 def naming(names: Mapping[str, str]) -> Rewrite:
-    """DescribeConfigs of a broker that has other names for settings, or with an empty one no such setting."""
+    """DescribeConfigs of a broker with other names for settings; an empty name removes the setting."""
 
     def named(result: Any) -> Any:
         renamed = (replace(entry, name=names.get(entry.name, entry.name)) for entry in result.configs)
@@ -181,7 +181,7 @@ def naming(names: Mapping[str, str]) -> Rewrite:
 
 
 def forbidding(request: Any) -> Rewritten:
-    """DescribeConfigs of a broker that tells nothing to this API key."""
+    """DescribeConfigs of a broker that returns nothing to this API key."""
     code = ErrorCode.topic_authorization_failed
 
     def forbid(result: Any) -> Any:
@@ -191,7 +191,7 @@ def forbidding(request: Any) -> Rewritten:
 
 
 Policy = Callable[[str, Mapping[str, str | None]], str]
-"""Why a topic of this name with these settings is refused; nothing when it is not."""
+"""A function that returns the reason for refusing a topic of this name with these settings; empty to accept it."""
 
 
 def creating(policy: Policy) -> Rewrite:

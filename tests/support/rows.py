@@ -1,4 +1,4 @@
-"""The rows that a consumer reads of a partition, and their end."""
+"""The rows that a consumer reads from a partition, and the partition's end."""
 
 import asyncio
 import contextlib
@@ -13,34 +13,34 @@ from testbed.cluster import Cluster
 from tests.support.patience import PATIENCE
 
 SOON = 10
-"""Milliseconds that a broker waits for news before it says that there are none; else 500."""
+"""Milliseconds that a broker waits for records before it answers without any; 500 by default."""
 
 Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, tuple[int, int]]
-"""What must be the same on both sides of a record: partition, key, value, headers, timestamp with its type."""
+"""A record's facts that must be equal on both sides: partition, key, value, headers, timestamp with its type."""
 
 
 def end(cluster: Cluster, topic: str, partition: int) -> int:
-    """The high watermark, past what is open or has just been decided, too."""
+    """The high watermark, which is also after open and just ended transactions."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
             return _end(cluster, topic, partition, IsolationLevel.READ_UNCOMMITTED)
-        except KafkaException:  # perhaps nobody leads it yet
+        except KafkaException:  # perhaps it has no leader yet
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.02)
 
 
 async def until_rows(cluster: Cluster, topic: str, count: int, partition: int = 0) -> list[Row]:
-    """The rows of a partition, as soon as there are so many.
+    """The rows of a partition, once there are this many.
 
-    It is read when it has grown, not again and again: a consumer that logs in costs the broker more than a copy does.
+    It is read only after it has grown, because a consumer's login costs the broker more than a copy.
     """
     async with asyncio.timeout(PATIENCE):
         rows: list[Row] = []
         read = -1
         while len(rows) < count:
-            with contextlib.suppress(KafkaException):  # there may be no such topic yet
+            with contextlib.suppress(KafkaException):  # the topic may not exist yet
                 stable = await asyncio.to_thread(_end, cluster, topic, partition, IsolationLevel.READ_COMMITTED)
                 if stable > read:
                     rows, read = await asyncio.to_thread(read_rows, cluster, topic, partition), stable
@@ -50,14 +50,14 @@ async def until_rows(cluster: Cluster, topic: str, count: int, partition: int = 
 
 
 _clients: weakref.WeakKeyDictionary[Cluster, tuple[str, AdminClient]] = weakref.WeakKeyDictionary()
-"""One for each cluster, since to log in costs more than to ask; and where the cluster was then."""
+"""One client for each cluster, because a login costs more than a query; with the cluster's addresses of that time."""
 
 
 def _end(cluster: Cluster, topic: str, partition: int, isolation: IsolationLevel) -> int:
-    """The end as readers at that level see it.
+    """The end for readers at this isolation level.
 
     Raises:
-        KafkaException: nobody leads the partition, or there is none.
+        KafkaException: the partition has no leader, or does not exist.
     """
     place = TopicPartition(topic, partition)
     asked = {place: OffsetSpec.latest()}
@@ -65,7 +65,7 @@ def _end(cluster: Cluster, topic: str, partition: int, isolation: IsolationLevel
     try:
         return int(found[place].result(PATIENCE).offset)
     except KafkaException:
-        _clients.pop(cluster, None)  # it would ask for ever with the epoch of a former leader
+        _clients.pop(cluster, None)  # it would always send the epoch of a former leader
         raise
 
 
@@ -84,7 +84,7 @@ def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
 
 
 def read_partitions(cluster: Cluster, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], list[Row]]:
-    """The same of many partitions, by one consumer."""
+    """The rows of many partitions, by one consumer."""
     configuration = {
         **cluster.client_configuration(),
         "group.id": "reader",

@@ -1,4 +1,4 @@
-"""A broker that answers two questions, as it is told to: which API versions it has, and which brokers there are."""
+"""A broker with scripted answers to two requests: ApiVersions, and Metadata with its list of brokers."""
 
 import asyncio
 import contextlib
@@ -26,14 +26,14 @@ _REQUEST_MAX = 100_000
 
 @contextlib.asynccontextmanager
 async def scripted_broker(address: str, port: int, brokers: Sequence[Target], newest: int = 99) -> AsyncIterator[None]:
-    """Listens there, in plain text; lists ``brokers``, and offers each API up to version ``newest``."""
+    """A plain-text broker that lists ``brokers``, and offers each API up to version ``newest``."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(EOFError, ConnectionError):
             while True:
                 size, key, _, correlation = _HEAD.unpack(await reader.readexactly(_HEAD.size))
                 if size > _REQUEST_MAX:
-                    break  # somebody speaks TLS
+                    break  # the client speaks TLS
                 await reader.readexactly(size - _HEAD.size + 4)
                 answer = metadata_answer(brokers) if key == MetadataRequest.__api_key__ else versions(newest)
                 writer.write(framed(answer, correlation))
@@ -47,7 +47,7 @@ async def scripted_broker(address: str, port: int, brokers: Sequence[Target], ne
 
 
 def versions(newest: int) -> ApiVersionsResponse:
-    """Every API that the appliance speaks, up to that version."""
+    """Every API that the appliance uses, up to this version."""
     keys = {request.__api_key__: i16(newest) for request in OLDEST}
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
@@ -57,7 +57,7 @@ def versions(newest: int) -> ApiVersionsResponse:
 
 
 def metadata_answer(brokers: Sequence[Target], throttled: float = 0) -> MetadataResponse:
-    """These brokers, and no topic; the connection is throttled for so many seconds."""
+    """These brokers, without topics; the connection is throttled for this number of seconds."""
     listed = (
         MetadataResponseBroker(node_id=BrokerId(node), host=target.host, port=i32(target.port))
         for node, target in enumerate(brokers)
@@ -66,7 +66,7 @@ def metadata_answer(brokers: Sequence[Target], throttled: float = 0) -> Metadata
 
 
 def framed(answer: ResponsePayload, correlation: int) -> bytes:
-    """A response as it is sent."""
+    """A response's frame."""
     body = io.BytesIO()
     schema = answer.__header_schema__
     entity_writer(schema)(body, schema(correlation_id=i32(correlation)))

@@ -1,4 +1,4 @@
-"""A setenv.sh: in which every required variable is good, for tests to spoil, and as a file."""
+"""A setenv.sh: valid values of all required variables, for tests to change, and the file."""
 
 import shlex
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ REQUIRED = {
 
 
 def write_settings(path: Path, variables: Mapping[str, str]) -> Path:
-    """The file of these variables, whatever is in them; only its owner may read it."""
+    """Write the file of these variables, with any values; only its owner may read it."""
     path.touch(mode=0o600)
     path.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
     return path

@@ -1,6 +1,6 @@
-"""The classes of Spark's driver, parsed and verified once (JEP 350): it starts in a part of the time.
+"""The classes of Spark's driver, parsed and verified once (JEP 350), so that it starts faster.
 
-A driver that ends in good order leaves them in the user's cache, once for each Java and each PySpark.
+A driver that ends normally writes them to the user's cache, once for each Java and each PySpark.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ _OPTIONS = "SPARK_SUBMIT_OPTS"
 
 @pytest.fixture(scope="session", autouse=True)
 def spark_classes() -> Iterator[None]:
-    """For every driver that the tests of a suite start."""
+    """Use the classes for every driver of a suite's tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(_OPTIONS, f"-XX:SharedArchiveFile={archive()} -Xlog:disable")
         yield
 
 
 def archive() -> Path:
-    """The classes; the first call on a machine runs a driver for them, which takes some seconds."""
+    """The archive of the classes. The first call on a machine runs a driver for it, which takes some seconds."""
     version = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True, timeout=PATIENCE)
     jars = sorted(path.name for path in Path(spark_home(), "jars").iterdir())
     return kept("spark-classes", "\n".join([version.stderr, spark_home(), *jars]), _record) / _ARCHIVE

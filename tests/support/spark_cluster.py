@@ -20,13 +20,13 @@ from tests.support.processes import runs
 from tests.support.rows import read_rows, until_rows
 
 ENDPOINTS = {"127.0.0.2": "127.65.0.0/16", "127.0.0.3": "127.66.0.0/16"}
-"""Each host, and the network in which its own gateway gives the source's brokers their addresses."""
+"""Each host, and the network from which its own gateway assigns addresses to the source's brokers."""
 
 PARTITIONS = 4
 """The partitions of the topic ``orders``."""
 
 LONG = 90.0
-"""Seconds that Spark may take to notice an end, and to make it good."""
+"""Timeout for Spark to notice an end and to recover, in seconds."""
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 DAEMON = "appliance.replicator.spark.daemon"
@@ -34,7 +34,7 @@ DAEMON = "appliance.replicator.spark.daemon"
 
 @dataclass(slots=True)
 class SparkCluster:
-    """Its settings, with what each host has of its own, and its parts, which run."""
+    """A running cluster: its settings, those of each host, and its parts."""
 
     settings: dict[str, str]
     own: dict[str, dict[str, str]]
@@ -46,7 +46,7 @@ class SparkCluster:
         return psutil.Process(self.workers[host].pid).children(recursive=True)
 
     def executor(self, host: str) -> psutil.Process:
-        """The Java machine in which the host's worker runs our tasks."""
+        """The JVM in which the host's worker runs our tasks."""
         (found,) = (process for process in self.started_by(host) if runs(process, EXECUTOR))
         return found
 
@@ -56,12 +56,12 @@ class SparkCluster:
         return [worker for daemon in daemons for worker in daemon.children()]
 
     def copies_on(self, host: str) -> bool:
-        """True if the host has one executor, and that runs a task."""
+        """True if the host has one executor, which runs a task."""
         running = [process for process in self.started_by(host) if runs(process, EXECUTOR)]
         return len(running) == 1 and len(self.python_workers(host)) == 1
 
     def executors(self) -> list[psutil.Process]:
-        """The executors of both hosts, and all that they have started."""
+        """The executors of both hosts, and their descendants."""
         found = [self.executor(host) for host in self.workers]
         return [*found, *(process for executor in found for process in executor.children(recursive=True))]
 
@@ -82,7 +82,7 @@ async def spark_cluster(
     environment: Mapping[str, str] = os.environ,
     hosts: Sequence[str] = tuple(ENDPOINTS),
 ) -> AsyncIterator[SparkCluster]:
-    """A worker of one core on each host, with a gateway beside it that only its executors ask."""
+    """A worker with one core on each host, and a gateway that only its executors query."""
     own = {
         host: {"DNS_LISTEN": f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}", "TUNNEL_ENDPOINT_NETWORK": ENDPOINTS[host]}
         for host in hosts
@@ -100,7 +100,7 @@ async def spark_cluster(
 async def start_worker(
     on: Link, parts: AsyncExitStack, host: str, environment: Mapping[str, str] = os.environ, **variables: str
 ) -> OwnedProcess:
-    """A worker of one core, ended with ``parts``."""
+    """A worker with one core, which ends with ``parts``."""
     worker = await on.start("spark", environment, ["worker", "--cores", "1", "--host", host], **variables)
     parts.push_async_callback(worker.kill)
     return worker
@@ -116,26 +116,26 @@ class Copying:
     parts: AsyncExitStack
 
     async def until_whole(self) -> None:
-        """Returns when both hosts copy."""
+        """Wait until both hosts copy."""
         async with asyncio.timeout(LONG):
             while not all(map(self.cluster.copies_on, ENDPOINTS)):
                 await asyncio.sleep(0.1)
         await all_copied(self.link)
 
     async def until_said(self, pattern: str, before: int) -> None:
-        """Returns when the replicator has said something more often than ``before``."""
+        """Wait until the replicator has logged the pattern more often than ``before``."""
         async with asyncio.timeout(LONG):
             while self.times_said(pattern) <= before:
                 await asyncio.sleep(0.1)
 
     def times_said(self, pattern: str) -> int:
-        """The number of the replicator's lines in which the pattern is found."""
+        """The number of the replicator's log lines with the pattern."""
         return sum(bool(re.search(pattern, line)) for line in lines(self.replicator))
 
 
 @contextlib.asynccontextmanager
 async def link_with_source(directory: Path) -> AsyncIterator[Link]:
-    """A link whose source VM is ready."""
+    """A link whose source end is ready."""
     async with link(directory) as made, made.running("source") as source:
         await source.wait_for_line("ready", PATIENCE)
         yield made
@@ -143,7 +143,7 @@ async def link_with_source(directory: Path) -> AsyncIterator[Link]:
 
 @contextlib.asynccontextmanager
 async def copying(on: Link) -> AsyncIterator[Copying]:
-    """A cluster, and a replicator that has copied by both of its workers."""
+    """A cluster, and a replicator that has copied with both workers."""
     variables = settings()
     async with spark_cluster(on, variables) as cluster, on.running("destination") as gateway, AsyncExitStack() as parts:
         await gateway.wait_for_line("ready", PATIENCE)
@@ -154,7 +154,7 @@ async def copying(on: Link) -> AsyncIterator[Copying]:
 
 
 async def all_copied(on: Link, count: int = 50) -> None:
-    """More records in each partition, and then every copy is what its source is."""
+    """Produce records to each partition, and require that every copy equals its source."""
     for partition in range(PARTITIONS):
         on.produce("orders", count, partition)
     for partition in range(PARTITIONS):
@@ -163,6 +163,6 @@ async def all_copied(on: Link, count: int = 50) -> None:
 
 
 async def gone(processes: list[psutil.Process]) -> bool:
-    """Whether all of them end."""
+    """True if all processes end."""
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=PATIENCE)
     return not alive

@@ -1,8 +1,8 @@
 """A stranger at Spark's ports: it speaks Spark's transport protocol, and knows no secret.
 
-A frame is its own length (8 bytes, big-endian), the type of its message (1 byte), and the message; a string is its
-length (4 bytes) and its bytes, one of Java's ``DataOutput`` has 2 bytes of length. What a request is answered is named
-in Spark's own source, ``org.apache.spark.network.protocol.Message``.
+A frame is its own length (8 bytes, big-endian), the type of its message (1 byte), and the message. A string is its
+length (4 bytes) and its bytes; a string of Java's ``DataOutput`` has a length of 2 bytes. The answers are in Spark's
+own source, ``org.apache.spark.network.protocol.Message``.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import psutil
 from tests.support.patience import PATIENCE
 
 GREETING = b"GET / HTTP/1.0\r\n\r\n"
-"""What tells a web page, which answers it, from py4j, which does not know the command, and from Spark, which ends."""
+"""A greeting that separates listeners: a web page answers it, py4j does not know the command, and Spark disconnects."""
 
 CHUNK_FETCH_FAILURE, STREAM_FAILURE = 2, 8
 
@@ -30,7 +30,7 @@ _NOTHING = bytes(2**20)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response to a request: its first message, and True if the connection has ended then."""
+    """The response to a request: its first message, and True if the connection has then ended."""
 
     kind: int
     text: str
@@ -38,12 +38,12 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """True if the request was not even read."""
+        """True if the request was taken for a failed authentication, and not read."""
         return self.kind == _RPC_FAILURE and "Unknown challenge message" in self.text and self.ended
 
 
 def rpc(address: tuple[str, int], endpoint: str) -> bytes:
-    """A call of an endpoint of Spark's: whoever is heard there has Java read an object of his."""
+    """A call to an endpoint of Spark: an accepted caller can make Java read an object."""
     return _rpc(_call(address, endpoint))
 
 
@@ -53,23 +53,23 @@ def block_request(block: str) -> bytes:
 
 
 def one_way(address: tuple[str, int], endpoint: str) -> bytes:
-    """The same as ``rpc``, where nobody awaits an answer."""
+    """The same as ``rpc``, without an answer."""
     body = _call(address, endpoint)
     return _frame(_ONE_WAY_MESSAGE, struct.pack(">i", len(body)) + body)
 
 
 def stream_request(stream: str) -> bytes:
-    """A request to read a file that Spark serves, or a block that somebody has opened."""
+    """A request to read a file that Spark serves, or a block that was opened."""
     return _frame(_STREAM_REQUEST, _string(stream))
 
 
 def chunk_request(stream: int) -> bytes:
-    """A request to read the first of the blocks that somebody has opened."""
+    """A request to read the first of the opened blocks."""
     return _frame(_CHUNK_FETCH_REQUEST, struct.pack(">qi", stream, 0))
 
 
 def asked(address: tuple[str, int], *frames: bytes) -> Answer:
-    """The first answer, and the end if it is a refusal; who is refused or answered nothing awaits the end."""
+    """The first answer; after a refusal, or without an answer, wait for the connection's end."""
     with create_connection(address, timeout=PATIENCE) as connection, connection.makefile("rb") as reader:
         connection.sendall(b"".join(frames))
         header = reader.read(_HEADER.size)
@@ -81,7 +81,7 @@ def asked(address: tuple[str, int], *frames: bytes) -> Answer:
 
 
 def said(address: tuple[str, int], words: bytes) -> bytes:
-    """The whole response until the other end has ended the connection."""
+    """The response up to the other end's end of the connection."""
     answer = b""
     with create_connection(address, timeout=PATIENCE) as connection, contextlib.suppress(ConnectionError):
         connection.sendall(words)
@@ -91,7 +91,7 @@ def said(address: tuple[str, int], words: bytes) -> bytes:
 
 
 def poured(address: tuple[str, int], beginning: bytes, size: int = 2**30) -> int:
-    """The number of accepted bytes out of ``size`` unrequested ones."""
+    """The number of bytes that are accepted out of ``size`` unrequested ones."""
     taken = 0
     with create_connection(address, timeout=PATIENCE) as connection, contextlib.suppress(ConnectionError):
         connection.sendall(beginning)
@@ -101,14 +101,14 @@ def poured(address: tuple[str, int], beginning: bytes, size: int = 2**30) -> int
 
 
 def greeted(address: tuple[str, int]) -> bytes:
-    """The answer's first line, empty if there is none."""
+    """The first line of the answer, empty without one."""
     with create_connection(address, timeout=PATIENCE) as connection, connection.makefile("rb") as reader:
         connection.sendall(GREETING)
         return reader.readline().strip()
 
 
 def listeners(process: psutil.Process) -> set[tuple[str, int]]:
-    """The addresses on which it listens for the network."""
+    """The process's listening addresses that the network can reach."""
     found = process.net_connections("inet")
     return {(c.laddr.ip.removeprefix("::ffff:"), c.laddr.port) for c in found if c.status == psutil.CONN_LISTEN}
 

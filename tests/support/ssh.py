@@ -1,6 +1,6 @@
-"""The tunnel on loopback inside SSH: its client, an SSH server that was there before, the tunnel server as without.
+"""The tunnel on loopback inside SSH: its client, an independent SSH server, and the same tunnel server as without.
 
-Here the SSH server is asyncssh's, which every machine that runs the tests has; ``openssh`` has the one that users have.
+The SSH server here is asyncssh's, which every machine with the tests has; ``openssh`` has the users' one.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from tests.support.tunnel import Ends
 
 
 class SshServer(Protocol):
-    """An SSH server that lets one user in, to forward."""
+    """An SSH server that admits one user, for forwarding."""
 
     user: str
     port: int
@@ -34,39 +34,39 @@ class SshServer(Protocol):
     logins: int
 
     async def start(self) -> None:
-        """Listen at its port, with the files as they are now."""
+        """Listen on its port, with the current files."""
 
     async def stop(self) -> None:
         """End it, and its connections."""
 
     async def cut(self) -> None:
-        """End its connections, and go on to listen."""
+        """End its connections, and continue to listen."""
 
 
 MakeServer = Callable[[Path, str], AbstractAsyncContextManager[SshServer]]
-"""An SSH server with its files in a new directory, which forwards to host:port alone, or to all where that is ""."""
+"""An SSH server with its files in a new directory, which forwards only to host:port, or to all targets for ""."""
 
 
 def new_key() -> asyncssh.SSHKey:
-    """A key of the kind that the tunnel takes."""
+    """A key of a type that the tunnel accepts."""
     return asyncssh.generate_private_key("ssh-ed25519")
 
 
 def write_private(path: Path, key: asyncssh.SSHKey) -> Path:
-    """A private key's file, as OpenSSH wants it."""
+    """Write a private key's file in OpenSSH's format."""
     path.write_bytes(key.export_private_key("openssh"))
     path.chmod(0o600)
     return path
 
 
 def write_public(path: Path, *keys: asyncssh.SSHKey) -> Path:
-    """A file of public keys, one a line."""
+    """Write a file of public keys, one on each line."""
     path.write_bytes(b"".join(key.export_public_key("openssh") for key in keys))
     return path
 
 
 def write_keys(directory: Path) -> KeyFiles:
-    """Make a directory with new keys, ``host`` and ``authorized`` for the server; those for the client."""
+    """Create a directory with new keys, ``host`` and ``authorized`` for the server; return those for the client."""
     directory.mkdir()
     host, client = new_key(), new_key()
     write_private(directory / "host", host)
@@ -81,7 +81,7 @@ def through(server: SshServer) -> SshSettings:
 
 @dataclass
 class AsyncsshServer:
-    """asyncssh's, in this process."""
+    """asyncssh's server, in this process."""
 
     directory: Path
     files: KeyFiles
@@ -92,8 +92,8 @@ class AsyncsshServer:
     _connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
 
     async def start(self) -> None:
-        """Listen at its port, with the files as they are now."""
-        asyncssh.set_log_level(logging.CRITICAL)  # its own lines are none of the tunnel's
+        """Listen on its port, with the current files."""
+        asyncssh.set_log_level(logging.CRITICAL)  # its own log lines are not the tunnel's
         self._acceptor = await asyncssh.listen(
             "127.0.0.1",
             self.port,
@@ -111,7 +111,7 @@ class AsyncsshServer:
         await self._acceptor.wait_closed()
 
     async def cut(self) -> None:
-        """End its connections, and go on to listen."""
+        """End its connections, and continue to listen."""
         while self._connections:
             connection = self._connections.pop()
             connection.abort()
@@ -160,7 +160,7 @@ async def asyncssh_server(directory: Path, permitted: str = "") -> AsyncIterator
 
 @dataclass(frozen=True)
 class InsideSsh(Ends):
-    """The two ends of a tunnel whose client goes through an SSH server of its own."""
+    """The two ends of a tunnel whose client uses its own SSH server."""
 
     server: MakeServer = asyncssh_server
 
@@ -173,7 +173,7 @@ class InsideSsh(Ends):
         timeouts: Timeouts | None = None,
         **changes: object,
     ) -> AsyncIterator[tuple[TunnelClient, int]]:
-        """Run the client as without SSH."""
+        """Run the client through an SSH server."""
         with tempfile.TemporaryDirectory() as directory:
             async with (
                 self.server(Path(directory, "ssh"), "") as server,
@@ -183,5 +183,5 @@ class InsideSsh(Ends):
 
 
 def inside_ssh(server: MakeServer) -> InsideSsh:
-    """The tunnel through such an SSH server."""
+    """The tunnel through an SSH server of this kind."""
     return InsideSsh(identity, hops=4, window=2 * WINDOW_MAX, server=server)

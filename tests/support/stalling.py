@@ -1,6 +1,6 @@
-"""Event loops that stand still at random, as they do where a machine has other things to do.
+"""Event loops that stall at random, as on a busy machine.
 
-A test that passes only at a certain pace fails here sooner or later, and its name and the seed are known then.
+A test that depends on timing fails here sooner or later, with a known name and seed.
 """
 
 import asyncio
@@ -10,26 +10,26 @@ from collections.abc import Callable
 from typing import Any
 
 _CHANCE = 0.01
-"""Of each step of a task."""
+"""Probability that a step of a task stalls."""
 _SECONDS = (0.03, 0.06, 0.12, 0.25, 0.5)
 _SHARE_MAX = 2.0
-"""Stalled seconds for each other one, so that a test of many steps comes to its end."""
+"""Maximum stalled seconds for each other second, so that a test of many steps ends."""
 _FREE = 0.5
-"""Stalled seconds that are not counted, so that a test of few steps has its share too."""
+"""Stalled seconds that do not count, so that a test of few steps also stalls."""
 
 
 def stalling(loop: type[asyncio.AbstractEventLoop], seed: str) -> Callable[[], asyncio.AbstractEventLoop]:
-    """A factory of loops of this class that stall.
+    """A factory of stalling loops of this class.
 
     Args:
         loop: asyncio's or uvloop's.
-        seed: what chance begins with.
+        seed: the seed of the random stalls.
     """
     return type("Stalling", (_Stalling, loop), {"chance": random.Random(seed)})
 
 
 class _Stalling(asyncio.AbstractEventLoop):
-    """Goes before the class of a loop that runs."""
+    """A mixin before the class of a loop."""
 
     chance: random.Random
 

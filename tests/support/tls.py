@@ -1,4 +1,4 @@
-"""Both ends of a tunnel on loopback, and strangers who try their certificates and requests on it."""
+"""Both ends of a tunnel on loopback, and strangers that try certificates and requests on it."""
 
 import asyncio
 import functools
@@ -21,7 +21,7 @@ from tests.support.tunnel import IDS, LINK, SECRET, Ends
 
 @functools.cache
 def key_of(secret: str = SECRET, ids: tuple[str, str] = IDS) -> bytes:
-    """A link's key; cached, because the derivation is meant to be slow."""
+    """A link's key; cached, because the key derivation is slow on purpose."""
     return link_key(Secret(secret), *ids)
 
 
@@ -37,7 +37,7 @@ running_server, running_client, link_to = TLS.running_server, TLS.running_client
 
 
 def known(credentials: Credentials | None = None, side: Side = Side.DESTINATION, secret: str = SECRET) -> Known:
-    """The identity of an end with these credentials; its TLS is the caller's to change."""
+    """The identity of an end with these credentials; the caller may change its TLS."""
     protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
     shown = credentials or make_credentials(key_of(), LINK, side)
     leaf = x509.load_pem_x509_certificates(shown.key_and_certificate)[0]
@@ -46,24 +46,24 @@ def known(credentials: Credentials | None = None, side: Side = Side.DESTINATION,
 
 @dataclass(frozen=True)
 class Trusting:
-    """An end that leaves it to TLS to mind who the other one is."""
+    """An end that leaves the check of its peer to TLS."""
 
     known: Known
 
     def check(self, certificate: bytes | None) -> None:
-        """Anybody is welcome."""
+        """Accept every peer."""
 
     def refused(self, known: Known) -> None:
-        """There is no other certificate."""
+        """Return no other certificate."""
 
     def believed(self, known: Known) -> None:
-        """There is no previous secret."""
+        """Return no previous secret."""
 
 
 async def ask_connect(
     port: int, request: bytes, end: Known | None = None, address: str = "127.0.0.1"
 ) -> tuple[bytes, TlsChannel]:
-    """The status line that a server gives to a request, by a client at ``address`` that believes any server."""
+    """The status line of a server's answer to a client at ``address`` that accepts any server."""
     end = end or identity(Side.DESTINATION).known
     _, channel = await asyncio.get_running_loop().create_connection(
         lambda: client_channel(end), "127.0.0.1", port, local_addr=(address, 0)
@@ -80,5 +80,5 @@ async def ask_connect(
 
 
 def connect_request(target: Target) -> bytes:
-    """The head that names ``target``."""
+    """The head of a request for ``target``."""
     return f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode()

@@ -29,7 +29,7 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 
 def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelSettings:
-    """Settings of a link on loopback whose brokers may be on loopback too."""
+    """Settings of a link on loopback whose brokers may also be on loopback."""
     settings = TunnelSettings(
         source_id=IDS[0],
         destination_id=IDS[1],
@@ -53,7 +53,7 @@ def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelS
 
 @dataclass
 class Resolver:
-    """Knows the addresses of a few names, and which it was asked for."""
+    """A resolver of a few names that notes its queries."""
 
     addresses: dict[str, Sequence[str]]
     asked: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Resolver:
 
 @dataclass
 class Link:
-    """A running tunnel to one target, and the endpoint of it."""
+    """A running tunnel to one target, and its endpoint."""
 
     server: TunnelServer
     client: TunnelClient
@@ -82,7 +82,7 @@ class Link:
 
 @contextlib.asynccontextmanager
 async def target_server(handler: Handler) -> AsyncIterator[int]:
-    """A TCP server on loopback that gives each connection to ``handler`` and closes it then; its port."""
+    """A TCP server on loopback that passes each connection to ``handler`` and then closes it; yields its port."""
     tasks = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -105,7 +105,7 @@ async def target_server(handler: Handler) -> AsyncIterator[int]:
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A target that sends back what it gets, and ends when that ends."""
+    """A target that sends all bytes back, and ends when they end."""
     while data := await reader.read(2**16):
         writer.write(data)
         await writer.drain()
@@ -114,10 +114,10 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 @dataclass(frozen=True)
 class Ends:
-    """The two ends of a tunnel, running on loopback: together, or each alone.
+    """The two ends of a tunnel on loopback, running together or each alone.
 
-    ``identity`` is that of an end which is given none. A byte takes ``hops`` TCP connections to its target, and
-    ``window`` bytes wait for a slow reader beside those that TCP holds.
+    ``identity`` is the default of each end. A byte takes ``hops`` TCP connections to its target, and ``window`` bytes
+    can wait for a slow reader besides those in TCP's buffers.
     """
 
     identity: Callable[[Side], Identity]
@@ -150,7 +150,7 @@ class Ends:
         timeouts: Timeouts | None = None,
         **changes: object,
     ) -> AsyncIterator[tuple[TunnelClient, int]]:
-        """The destination's end alone, dialling ``port``, and the port of its endpoint for ``target``."""
+        """The destination's end alone, which dials ``port``, and the port of its endpoint for ``target``."""
         settings = tunnel_settings(target, port=port, **changes)
         async with TunnelClient(settings, end or self.identity(Side.DESTINATION), timeouts) as client:
             yield client, await client.open_endpoint(target, "127.0.0.1", 0)
@@ -164,7 +164,7 @@ class Ends:
         at_client: Mapping[str, object] | None = None,
         **changes: object,
     ) -> AsyncIterator[Link]:
-        """A tunnel to a target that is ``handler``; ``changes`` are of the server's settings."""
+        """A tunnel to the target ``handler``; ``changes`` are those of the server's settings."""
         async with target_server(handler) as port:
             target = Target(HOST, port)
             resolver = Resolver({HOST: ["127.0.0.1"]})

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next thing that is due: pure code that waits is run without waiting."""
+"""An event loop whose clock jumps to the next due event, so that pure code that waits runs without waiting."""
 
 import asyncio
 import selectors
@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 
 
 class _Jumping(selectors.DefaultSelector):
-    """Does not wait: the loop's clock moves on instead."""
+    """A selector that does not wait; the loop's clock advances instead."""
 
     now = 0.0
 
@@ -20,18 +20,18 @@ class _Jumping(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Begins at 0."""
+    """A loop whose clock starts at 0."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()
         super().__init__(self._jumping)
 
     def time(self) -> float:
-        """Seconds, of which none has passed."""
+        """The loop's time in seconds, without real waiting."""
         return self._jumping.now
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of work that needs nothing but time."""
+    """The result of work that needs only time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)

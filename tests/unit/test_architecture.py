@@ -1,4 +1,4 @@
-"""Folders import what the table of docs/architecture.md allows, and do IO where it says so."""
+"""Folders import only folders that the table of docs/architecture.md permits, and do IO only where it says so."""
 
 import ast
 import re
@@ -35,7 +35,7 @@ def table() -> dict[str, Row]:
 
 
 def folder_of(path: Path) -> str:
-    """The row of a file; the commands and the public module stand apart from what all rooms import."""
+    """The row of a file; the commands and the public module have their own rows."""
     return str(path) if path in (Path("appliance/cli.py"), Path("appliance/client.py")) else str(path.parent)
 
 
@@ -49,7 +49,7 @@ def names(path: Path) -> Iterator[str]:
 
 
 def file_of(name: str) -> Path | None:
-    """The file of ours that a dotted name stands in, or None."""
+    """Our file that defines a dotted name, or None."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         stem = Path(*parts[:length])

@@ -1,4 +1,4 @@
-"""The documentation says what is there."""
+"""The documentation matches the checkout."""
 
 import ast
 import re

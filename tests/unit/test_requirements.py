@@ -1,4 +1,4 @@
-"""The lock files against pyproject.toml; each lock's first lines hold the command that makes it anew."""
+"""The lock files, compared with pyproject.toml; each lock's first lines hold the command that updates it."""
 
 import re
 import tomllib

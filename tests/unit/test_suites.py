@@ -1,4 +1,4 @@
-"""The arguments of bin/test, and the steps that they stand for."""
+"""The arguments of bin/test, and their steps."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ with open("{pipe}", "{mode}"):
     print("{mode} met", file=sys.stderr)
 os._exit(7)
 """
-"""Waits until another program has opened the other end of a named pipe."""
+"""Wait until another program has opened the other end of a named pipe."""
 
 SUITE_FILES = {path.parent for path in (CHECKOUT / "tests").rglob("test_*.py")}
 
@@ -133,7 +133,7 @@ def test_the_processor_minutes_of_a_step_are_those_of_its_processes_too() -> Non
 
 
 def test_every_suite_can_be_collected() -> None:
-    # Those that need root refuse to run without it, by their conftest; what they import is there all the same.
+    # The conftest of suites that need root refuses to run without it; their imports are checked all the same.
     directories = [directory for suite in (DEFAULT, *SUITES) for directory in suite.directories]
     command = [sys.executable, "-m", "pytest", "--collect-only", "--noconftest", *directories]
     collected = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)

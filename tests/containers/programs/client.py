@@ -1,7 +1,7 @@
 """``python -m tests.containers.programs.client CONFIGURATION ACTION [ARGUMENT...]``, with confluent-kafka.
 
-``produce TOPIC WHO COUNT SECONDS`` writes records, no two alike, in that time. ``read TOPIC`` prints what a topic
-holds, a line of JSON for each partition: a list of records. ``topics`` prints their names.
+``produce TOPIC WHO COUNT SECONDS`` writes records, all different, within that time. ``read TOPIC`` prints a topic's
+records as a line of JSON, a list, for each partition. ``topics`` prints the names of all topics.
 """
 
 import base64

@@ -18,7 +18,7 @@ _SECONDS = 30.0
 
 
 def replies(side: Side) -> Script:
-    """Answers to questions for addresses of its brokers; any other name has none."""
+    """The DNS server's answers: its brokers' addresses; other names have none."""
 
     async def reply(asked: bytes) -> list[bytes]:
         question = DNSRecord.parse(asked).q

@@ -20,7 +20,7 @@ _SECONDS = 30.0
 
 
 def furnish(cluster: Cluster) -> None:
-    """Make the user of SCRAM, and the topics."""
+    """Create the SCRAM user, and the topics."""
     admin = AdminClient(cluster.client_configuration())
     credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     user = UserScramCredentialUpsertion(SCRAM_USER.key, credential, SCRAM_USER.secret.reveal().encode())

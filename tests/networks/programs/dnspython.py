@@ -1,7 +1,7 @@
-"""``python -m tests.networks.programs.dnspython SERVER``: asks questions with dnspython, which is strict.
+"""``python -m tests.networks.programs.dnspython SERVER``: sends queries with dnspython, which is strict.
 
-From the standard input a JSON list of ``[name, type, class, protocol, EDNS size]``, the size 0 for none; to the
-standard output one of ``[status, flags, question, answers, EDNS size]``.
+The standard input is a JSON list of ``[name, type, class, protocol, EDNS size]``, with size 0 for none. The standard
+output is a JSON list of ``[status, flags, question, answers, EDNS size]``.
 """
 
 import json
@@ -18,7 +18,7 @@ Understood = tuple[str, list[str], str, list[str], int | None]
 
 
 def ask(server: str, name: str, kind: str, record_class: str, protocol: str, size: int) -> Understood:
-    """One question; raises whatever dnspython does about a reply that is not well formed, or not to the question."""
+    """Send one query; raises dnspython's errors for a reply that is malformed, or does not match the query."""
     query = dns.message.make_query(name, kind, record_class, use_edns=0 if size else -1, payload=size)
     send = dns.query.udp if protocol == "udp" else dns.query.tcp
     reply = send(query, server, timeout=_SECONDS)

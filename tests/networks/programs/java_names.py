@@ -1,6 +1,6 @@
 """``python -m tests.networks.programs.java_names NAME...``: the addresses that Java's own resolver finds, as JSON.
 
-A Java machine without a compiler runs no program of ours; by Py4J it takes calls from here.
+A JVM without a compiler cannot run our source, but takes calls from Python by Py4J.
 """
 
 import json

@@ -1,6 +1,6 @@
 """``python -m tests.networks.programs.resolver``: the destination VPC's DNS server, until it is killed.
 
-What it does with a question, its name says: see ``_ANSWERS`` and ``script``.
+The queried name selects its behaviour: see ``_ANSWERS`` and ``script``.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from tests.networks.clusters import BROKERS, GRAPE_DNS
 from tests.support.dns import answer, query, scripted_server
 
 SLOW_SECONDS = 1.7
-"""More than the shim's first try waits, and well within its second."""
+"""Longer than the shim's first try waits, and well within its second."""
 LIE = "10.6.6.6"
 
 _ANSWERS = {name: [address] for name, address in BROKERS["grape"].items()} | {
@@ -20,7 +20,7 @@ _ANSWERS = {name: [address] for name, address in BROKERS["grape"].items()} | {
     "slow.grape.example": ["10.2.0.20"],
     "lying.grape.example": ["10.2.0.21"],
 }
-"""The addresses of a name: 60 of them fit into a datagram with EDNS, 400 into none. Any other name has none."""
+"""The addresses of a name: 60 fit into a datagram with EDNS, and 400 into no datagram. Other names have none."""
 
 
 def reply(asked: bytes) -> bytes:
@@ -31,7 +31,7 @@ def reply(asked: bytes) -> bytes:
 
 
 def fitted(asked: bytes) -> bytes:
-    """The answer as it goes into a datagram: truncated where the asker takes less (RFC 6891, 6.2.3)."""
+    """The answer for a datagram, truncated if the client takes less (RFC 6891, 6.2.3)."""
     offers = [record.edns_len for record in DNSRecord.parse(asked).ar if record.rtype == QTYPE.OPT]
     whole = reply(asked)
     if len(whole) <= max([512, *offers]):
@@ -42,7 +42,7 @@ def fitted(asked: bytes) -> bytes:
 
 
 def lies(asked: bytes) -> list[bytes]:
-    """Replies with another id, and to another question."""
+    """A reply with another id, and a reply to another question."""
     other_id = bytes([asked[0] ^ 1]) + asked[1:]
     other_name = asked[:2] + query("b0.grape.example")[2:]
     return [b"noise", answer(other_id, LIE), answer(other_name, LIE)]

@@ -1,7 +1,8 @@
-"""``python -m tests.networks.programs.scan ADDRESS``: what every TCP port of an IPv4 address says to a SYN, as JSON.
+"""``python -m tests.networks.programs.scan ADDRESS``: the answers of all TCP ports of an IPv4 address to a SYN, as
+JSON.
 
-Half open, so that it takes seconds even where a firewall is silent: a SYN to each port from a raw socket, and to those
-that are silent another one. The kernel, which knows of no connection, answers a SYN+ACK with RST.
+The scan is half open, so that it takes seconds even with a silent firewall. A raw socket sends a SYN to each port, and
+another one to each silent port. The kernel, which knows no connection, answers a SYN+ACK with RST.
 
 A TCP header: source port u16, destination port u16, sequence u32, acknowledgement u32, offset and flags u16, window
 u16, checksum u16, urgent u16. The checksum covers a pseudo header as well (RFC 9293, section 3.1).
@@ -18,13 +19,13 @@ _OFFSET = 5 << 12
 _SYN, _RST, _ACK = 0x02, 0x04, 0x10
 _PORTS = range(1, 65536)
 _BURST = 100
-"""SYNs between two looks at what came back: fewer than a socket keeps."""
+"""SYNs between two reads of the answers: fewer than a socket's buffer holds."""
 _QUIET_SECONDS = 0.5
 _ROUNDS = 2
 
 
 def syn(source: str, source_port: int, target: str, port: int) -> bytes:
-    """The segment that asks for a connection."""
+    """The segment that requests a connection."""
     pseudo = socket.inet_aton(source) + socket.inet_aton(target) + struct.pack("!HH", socket.IPPROTO_TCP, _HEADER.size)
     blank = _HEADER.pack(source_port, port, 1, 0, _OFFSET | _SYN, 1024, 0, 0)
     total = sum(struct.unpack("!16H", pseudo + blank))
@@ -34,14 +35,14 @@ def syn(source: str, source_port: int, target: str, port: int) -> bytes:
 
 
 def source_for(target: str) -> str:
-    """The address from which the target is reached."""
+    """The local address of packets to the target."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((target, 9))
         return str(probe.getsockname()[0])
 
 
 def drain(raw: socket.socket, target: str, own_port: int, answers: dict[int, bool]) -> None:
-    """Take what has come: True for a port that accepts, False for one that refuses."""
+    """Read the answers so far: True for a port that accepts, False for one that refuses."""
     while True:
         try:
             packet, (sender, _) = raw.recvfrom(128)
@@ -54,7 +55,7 @@ def drain(raw: socket.socket, target: str, own_port: int, answers: dict[int, boo
 
 
 def scan(target: str) -> dict[int, bool]:
-    """The ports that answered, and whether they accept."""
+    """The ports that answered; True if a port accepts."""
     answers: dict[int, bool] = {}
     source = source_for(target)
     with (

@@ -25,7 +25,7 @@ async def outcome(port: int) -> int | None:
 
 @pytest.mark.parametrize("status", [200, 503])
 async def test_a_container_is_well_when_its_health_page_answers_whatever_is_wrong_elsewhere(status: int) -> None:
-    # Case 8: a source VM that was down made the destination VM's container unhealthy.
+    # Case 8: before, a source VM that was down made the destination VM's container unhealthy.
     asked: list[str] = []
 
     async def page(path: str) -> Page:

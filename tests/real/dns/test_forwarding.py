@@ -1,4 +1,4 @@
-"""Names that aren't ours: forwarded to upstreams that are right, slow, silent, dead or lying."""
+"""Other names are forwarded to upstreams that are right, slow, silent, dead or lying."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ async def running_shim(upstream, domain=".orange", address=OURS, port=0):
 
 
 class Witness(asyncio.DatagramProtocol):
-    """Answers everything, notes ids and source ports, and may have a stranger answer first."""
+    """An upstream that answers everything, and notes ids and source ports; a stranger may answer first."""
 
     def __init__(self, forged):
         self.forged = forged
@@ -169,7 +169,7 @@ async def test_a_lost_datagram_is_asked_for_again():
 
 
 async def test_a_dead_upstream_is_reported_at_once_by_udp_and_tcp():
-    # One that is silent takes so long by UDP, and as long again by TCP.
+    # A silent upstream would take this time by UDP, and the same again by TCP.
     async with running_shim(Target("127.0.0.1", dead_port())) as shim, asyncio.timeout(sum(exchange.TIMEOUTS)):
         assert (await resolve(shim.port, "b0.grape")).header.rcode == RCODE.SERVFAIL
         (reply,) = await ask_tcp(shim.port, query("b0.grape"))

@@ -1,4 +1,4 @@
-"""Invented names, asked for at real DNS servers, and through a real tunnel."""
+"""Invented names, queried at real DNS servers, and through a real tunnel."""
 
 import asyncio
 import ipaddress
@@ -31,22 +31,22 @@ Zone = Callable[[str], str | None]
 
 
 def ordinary(host: str) -> str | None:
-    """Knows its one broker."""
+    """A server that knows one broker."""
     return "10.7.0.5" if host == BROKER.host else None
 
 
 def wildcard(host: str) -> str | None:
-    """Knows every name below a domain."""
+    """A server that knows every name below a domain."""
     return "10.7.0.99" if host.endswith(".orange.example") and host != BROKER.host else ordinary(host)
 
 
 def wildcard_to_the_broker(host: str) -> str | None:
-    """One address behind every name, as of a private link's endpoint."""
+    """A server with one address for every name, like that of a private link's endpoint."""
     return "10.7.0.5" if host.endswith(".orange.example") else None
 
 
 def follows_addresses(host: str) -> str | None:
-    """Knows a name for each address of its network, as a cloud's DNS does."""
+    """A server with a name for each address of its network, like a cloud's DNS."""
     label, _, domain = host.partition(".")
     if domain != "ec2.internal" or not label.startswith("ip-"):
         return ordinary(host)
@@ -112,7 +112,7 @@ async def test_prepare_and_the_doctor_name_the_variable_that_bounds_the_pattern(
 
 
 class Wildcard(Resolver):
-    """Knows every name, at one address."""
+    """A resolver that knows every name, at one address."""
 
     def __init__(self, address: str) -> None:
         super().__init__({})

@@ -1,4 +1,4 @@
-"""The shim on real sockets: what it answers, what it refuses, and that nothing ends it."""
+"""The shim on real sockets: its answers and refusals, and no input ends it."""
 
 import asyncio
 import contextlib
@@ -92,7 +92,7 @@ async def test_questions_are_answered_side_by_side():
 
 
 def malformed(generator):
-    """A query that was cut, stretched, overwritten, or noise from the start."""
+    """A query that is cut, extended or overwritten, or random bytes."""
     packet = bytearray(query("b0.orange", udp_size=1232))
     for _ in range(generator.randint(1, 6)):
         packet[generator.randrange(len(packet))] = generator.randrange(256)
@@ -132,7 +132,7 @@ async def test_an_idle_tcp_connection_is_closed(shim, monkeypatch):
     monkeypatch.setattr(server_module, "IDLE_TIMEOUT", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", shim.port)
     writer.write(b"\x00")
-    with contextlib.suppress(ConnectionResetError):  # when the byte has not been read yet
+    with contextlib.suppress(ConnectionResetError):  # if the byte has not been read yet
         assert await reader.read() == b""
     writer.close()
 

@@ -1,4 +1,4 @@
-"""Asking a DNS server for the addresses of a host, and asking the system."""
+"""Queries for the addresses of a host, to a DNS server and to the system."""
 
 import ipaddress
 

@@ -1,4 +1,4 @@
-"""A diagnosis of a real path, whole first, then broken at one step of the brokers' after the other."""
+"""A diagnosis of a real path: first intact, then broken at each step about the brokers."""
 
 import contextlib
 import json
@@ -48,7 +48,7 @@ NO_KEY = {"SOURCE_API_KEY": "", "SOURCE_API_SECRET": ""}
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def path(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
-    """Both clusters with ACLs that suffice, and both ends of the tunnel; the source's allows less than the other."""
+    """Both clusters with sufficient ACLs, and both ends of the tunnel; the source's allows fewer brokers."""
     plans = replace(ORANGE, limited_keys=(READER,)), replace(GRAPE, limited_keys=(WRITER,))
     async with link(tmp_path_factory.mktemp("doctor"), *plans) as made, contextlib.AsyncExitStack() as stack:
         made.names.update(NAMES)
@@ -265,7 +265,7 @@ async def test_a_copy_that_may_not_be_described_is_told_by_the_doctor_and_by_the
 
 
 async def test_a_copy_that_must_not_be_written_is_named_and_keeps_no_other_from_being_copied(path: Link) -> None:
-    # The coordinator takes none of a transaction's partitions when it refuses one, and the whole lane stood still.
+    # Before, the whole lane stopped: a coordinator that refuses one partition adds none of the transaction's.
     try:
         with denied(path.grape, WRITER, ResourceType.TOPIC, "orders.copy", AclOperation.WRITE):
             async with path.running("replicate", **LIMITED, LANES="1") as replicator:

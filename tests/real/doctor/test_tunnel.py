@@ -1,4 +1,4 @@
-"""A diagnosis of a tunnel that breaks at its settings, its clock, its port or its identities; no brokers are needed."""
+"""A diagnosis of a tunnel with faulty settings, clock, port or identities; no brokers are needed."""
 
 import asyncio
 import contextlib
@@ -31,13 +31,13 @@ OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUaQ7hJ"
 HOURS = DAY / 24
 UNUSED = Target(HOST, 9093)
 CLOSED = {"SOURCE_SIDE_TUNNEL_IP": OWN_ADDRESS, "TUNNEL_LISTEN": OWN_ADDRESS}
-"""Where nobody listens, since nobody takes a port that is free there."""
+"""An address without listeners: no other process takes its free ports."""
 SILENCE = 0.3
-"""Seconds for the step that is not answered; the others have as long as they need."""
+"""Timeout of the unanswered step, in seconds; the other steps have as long as they need."""
 
 
 def variables(port, **changed):
-    """The settings of a link on loopback whose clusters are away."""
+    """The settings of a link on loopback whose clusters do not run."""
     away = {
         "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
         "TUNNEL_LISTEN": "127.0.0.1",
@@ -50,7 +50,7 @@ def variables(port, **changed):
 
 
 async def broken(tmp_path, port, side=Side.DESTINATION, timeouts=None, **changed):
-    """The first step that fails in the tunnel's way, its text, and what stood before it."""
+    """The first failed step of the tunnel, its text, and the steps before it."""
     report = await diagnosis(tmp_path, variables(port, **changed), side, timeouts)
     step = with_verdict(report, Verdict.FAILED)[0]
     names = [result.name for result in report.results]
@@ -98,7 +98,7 @@ async def test_a_filtered_port_is_told_with_the_rule_that_lets_in(tmp_path):
         silent = stack.enter_context(socket.socket())
         silent.bind(("127.0.0.1", 0))
         silent.listen(0)
-        for _ in range(4):  # its backlog is full then: the kernel drops what comes, as a firewall does
+        for _ in range(4):  # now its backlog is full: the kernel drops packets, as a firewall does
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(silent.getsockname())
@@ -109,7 +109,7 @@ async def test_a_filtered_port_is_told_with_the_rule_that_lets_in(tmp_path):
 
 
 def silent_port(found):
-    """The port that a finding is about."""
+    """The port of a finding."""
     return found.detail.partition(" port ")[2].partition(" ")[0]
 
 
@@ -158,7 +158,7 @@ async def test_another_link_is_told(tmp_path):
 
 
 def end_at(side, begins):
-    """An end that knows the secret, and whose certificate begins so much later than now."""
+    """An end that knows the secret, and whose certificate begins that much later than now."""
     authority = Authority(LINK, authority_key(key_of()))
     return Identity(LINK, side, (TokenKeys.of(key_of()), authority.credentials(authority.leaf(side, begins=begins))))
 
@@ -248,7 +248,7 @@ async def test_a_source_vm_with_its_identity_in_files_knows_that_something_liste
 
 
 def by_ssh(server, own=None):
-    """The settings of a tunnel that an SSH server carries, with host keys of its own or others."""
+    """The settings of a tunnel that an SSH server carries, with the server's host keys or others."""
     return {
         "TUNNEL_SSH": f"{server.user}@127.0.0.1:{server.port}",
         "TUNNEL_SSH_KEY_FILE": str(server.files.key),

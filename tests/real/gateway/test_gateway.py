@@ -1,4 +1,4 @@
-"""Both VMs' gateways on one loopback: a name is asked for, its address dialled, and its broker answers."""
+"""Both VMs' gateways on one loopback: a client resolves a name and dials its address, and the broker answers."""
 
 import asyncio
 import contextlib
@@ -72,7 +72,7 @@ def settings_for(port, tunnel_port=0, resolver=None, **changes):
 
 @contextlib.asynccontextmanager
 async def running(run, settings, ready):
-    """A gateway until it is stopped, and the fields of its ready line."""
+    """A running gateway, and the fields of its ready line."""
     stopping = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(run(settings, stopping))
@@ -99,7 +99,8 @@ def port_in(address):
 
 @contextlib.asynccontextmanager
 async def both_sides(ready, **changes):
-    """A broker that echoes, and both gateways, with changes for the destination's; the ports of broker and shim."""
+    """A broker that echoes, and both gateways, with changed settings for the destination's; yields the ports of broker
+    and shim."""
 
     async def everything_is_here(query):
         return [answer(query, "127.0.0.1")]
@@ -156,7 +157,7 @@ async def test_allowed_names_beyond_the_endpoints_limit_are_answered_by_a_failur
 
 
 async def read(log, where, path):
-    """The body of a page; ``where`` is the end's place among those that said in the log where they serve."""
+    """The body of a page; ``where`` is the end's index among those that have logged their page's address."""
     async with asyncio.timeout(PATIENCE):
         while log.messages.count("status listening") <= where:
             await asyncio.sleep(0.02)
@@ -181,7 +182,7 @@ async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog)
         writer.close()
     for old, new in zip(before, after, strict=True):
         for direction in ("to_target", "from_target"):
-            # The watcher's attempts, to which an echo is no broker, go the same way.
+            # The watcher's attempts take the same path; for it an echo is not a broker.
             assert 0 <= new["bytes_total", direction] - old["bytes_total", direction] - 1_000_000 < 10_000
         assert new["connections_open",] - new["connections_waiting",] >= 1
     assert after[1]["dns_queries_total", "mapped"] == before[1]["dns_queries_total", "mapped"] == 1

@@ -1,4 +1,4 @@
-"""Answers reach whoever asked, wherever they are cut and however many come at once, in plain text and by TLS."""
+"""Answers reach their requests, however they are cut and however many come at once, in plain text and by TLS."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ AROUND_64_KIB = range(65_530, 65_540)
 
 Cut = Callable[[bytes], Iterable[bytes]]
 Tls = tuple[ssl.SSLContext, ssl.SSLContext]
-"""A server's and a client's context."""
+"""The TLS contexts of a server and a client."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ async def as_loopback(host: str) -> tuple[str, ...]:
 
 @contextlib.asynccontextmanager
 async def answering(cut: Cut, asked: int, answered: int, tls: Tls | None) -> AsyncIterator[Target]:
-    """A broker that reads so many requests of a connection, answers the first, in pieces, and closes it."""
+    """A broker that reads ``asked`` requests of a connection, answers the first ones, in pieces, and closes it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for number in range(asked):
@@ -146,14 +146,14 @@ async def test_what_is_no_answer_ends_the_connection_for_all() -> None:
 
 
 class Unforeseen(Wanted):
-    """A request whose answer has something that the reader of it does not know."""
+    """A request whose answer has content that its reader does not know."""
 
     def answer(self, frame: bytearray, correlation: int) -> bytes:
         raise KeyError(f"tag 9 of {len(frame)} bytes, answer {correlation}")
 
 
 async def test_case_19_an_answer_that_nobody_foresaw_keeps_no_one_waiting() -> None:
-    # Whoever had asked waited for ever: the deadline was over with the answer, and the error went to the event loop.
+    # Before, the request waited for ever: the answer ended its deadline, and the error went to the event loop.
     async with connected(whole, 2, 2) as connection:
         answers = [await connection.send(wanted) for wanted in (Unforeseen(60), Wanted(60))]
         ends = await asyncio.gather(*answers, return_exceptions=True)

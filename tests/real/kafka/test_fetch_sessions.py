@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227) on real brokers: what is answered in one, and that nothing is lost when it is ended."""
+"""Fetch sessions (KIP-227) on real brokers: their answers, and no loss when a session ends."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ FINAL_EPOCH = -1
 
 
 async def answered(connection: BrokerConnection, session: FetchSession) -> list[tuple[Partition, int]]:
-    """One Fetch: who had news, and how many bytes."""
+    """One Fetch: the partitions with news, and their bytes."""
     answer = await connection.ask(session.ask(LIMITS, offers_ids=True))
     session.answered(answer.session_id)
     return [(fetched.partition, len(fetched.records)) for fetched in answer.partitions]
@@ -36,7 +36,7 @@ def wanted(found: Topic, partition: int, position: int = 0) -> Wanted:
 
 
 async def opened(engine: Engine, topic: str) -> tuple[Topic, BrokerConnection, FetchSession]:
-    """A session in which every partition of a new topic is wanted, once its leader has nothing more to say of them."""
+    """A session that requests every partition of a new topic, once its leader has no more news about them."""
     async with asyncio.timeout(PATIENCE):
         while topic not in (metadata := await engine.source.metadata([topic])).topics:
             await asyncio.sleep(0.02)
@@ -59,7 +59,7 @@ async def test_in_a_session_only_partitions_with_news_are_named_and_answered(pai
         ((partition, size),) = await answered(connection, session)
         assert partition == (topic, 7)
         assert size > 0
-        assert (await answered(connection, session))[0][0] == (topic, 7)  # it was not told of our new position
+        assert (await answered(connection, session))[0][0] == (topic, 7)  # it has not got our new position
         session.want(wanted(found, 7, position=1))
         assert await answered(connection, session) == []
 

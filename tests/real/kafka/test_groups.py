@@ -45,7 +45,7 @@ async def groups_of(kafka: KafkaCluster) -> dict[str, Group]:
 
 
 async def absent(pair: Pair, kafka: KafkaCluster, name: str, kind: str = CLASSIC) -> Group:
-    """A group that is not there, with its coordinator."""
+    """A group that does not exist, with its coordinator."""
     wait_for_coordinator(pair.orange, name)
     nodes, failures = await find_coordinators(kafka, [name])
     assert not failures
@@ -80,7 +80,7 @@ async def test_what_a_consumer_has_committed_is_read_with_metadata_and_leader_ep
     async with connected(pair) as kafka:
         group = (await groups_of(kafka))[name]
         offsets = await offsets_of(kafka, group)
-    # librdkafka sends the end of the C string too.
+    # librdkafka also sends the zero byte of the C string.
     assert offsets == {(topic, n): Commit(20, "as of noon\0", 0) for n in range(2)}
 
 
@@ -172,7 +172,7 @@ async def test_a_share_group_starts_where_its_offsets_were_altered_to(pair: Pair
         assert sorted(share(pair.orange, name, topic, 18)) == sorted(values[12:])
         produce_numbered(pair.producer(), topic, 5)
         assert len(share(pair.orange, name, topic, 5)) == 5
-        # A broker tells what was acknowledged once the next has been, too.
+        # A broker reports an acknowledgement only after the next one.
         assert (await offsets_of(kafka, listed))[topic, 0].offset >= 30
 
 

@@ -1,4 +1,4 @@
-"""The leader epoch in requests to the source: its newest leader is believed, an older one is not (KIP-320)."""
+"""The leader epoch in requests to the source: only the newest leader is believed (KIP-320)."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from tests.support.patience import PATIENCE
 
 POSITION = 80
 EPOCH = 5
-"""Where the partition was read up to, and the epoch of what was read last."""
+"""The position of the reader, and the epoch of the last batch before it."""
 
 
 async def as_is(host: str) -> tuple[str, ...]:
@@ -39,16 +39,16 @@ def settings(target: Target) -> ClusterSettings:
 
 @dataclass(slots=True)
 class Reading:
-    """A partition that is read on from the position; ``told`` is what was said of whom, in its order."""
+    """A partition that is read from the position; ``messages`` are the reports on partitions, in their order."""
 
     reader: SourceReader
     replica: Replica
-    told: list[tuple[str, str]]
+    messages: list[tuple[str, str]]
     ready: ReadyQueue = field(default_factory=ReadyQueue)
     position: int = POSITION
 
     async def until(self, offset: int) -> None:
-        """Take what arrives, in order and without a hole, up to an offset."""
+        """Take batches up to an offset, and require that they are in order and without a hole."""
         async with asyncio.timeout(PATIENCE):
             while self.position < offset:
                 await self.ready.wait()
@@ -59,7 +59,7 @@ class Reading:
                     self.position = chunk.next_offset
 
     async def until_stopped(self) -> PartitionStopped:
-        """The reason why reading cannot go on; nothing was read before."""
+        """The reason why reading stops; no batch was read before."""
         async with asyncio.timeout(PATIENCE):
             while not (stopped := self.reader.stopped(self.ready)):
                 await self.ready.wait()
@@ -68,23 +68,23 @@ class Reading:
         ((_, reason),) = stopped
         return reason
 
-    async def until_told(self, subject: str, what: str) -> None:
+    async def until_reported(self, subject: str, what: str) -> None:
         async with asyncio.timeout(PATIENCE):
-            while not [fault for about, fault in self.told if about == subject and what in fault]:
+            while not [fault for about, fault in self.messages if about == subject and what in fault]:
                 await asyncio.sleep(0.01)
 
 
 @contextlib.asynccontextmanager
 async def reading(broker: LeadingBroker, cluster: type[KafkaCluster] = KafkaCluster) -> AsyncIterator[Reading]:
     async with broker.running(), cluster(settings(broker.target), as_is, "test") as source:
-        told: list[tuple[str, str]] = []
+        messages: list[tuple[str, str]] = []
 
         def notice(subject: str, error: ApplianceError | None) -> None:
-            told.append((subject, str(error or "over")))
+            messages.append((subject, str(error or "over")))
 
         reader = SourceReader(source, notice)
         replica = Replica(broker.topic, 0, "copy", broker.topic_id, broker.topic_id)
-        one = Reading(reader, replica, told)
+        one = Reading(reader, replica, messages)
         reader.read(replica, POSITION, EPOCH, one.ready, Limits())
         try:
             yield one
@@ -93,45 +93,45 @@ async def reading(broker: LeadingBroker, cluster: type[KafkaCluster] = KafkaClus
 
 
 async def test_a_lagging_replica_that_old_metadata_name_is_not_believed_that_the_log_was_truncated() -> None:
-    broker = LeadingBroker(logs={4: range(40), 6: range(200)}, told=[4, 4, 4, 6])
+    broker = LeadingBroker(logs={4: range(40), 6: range(200)}, metadata_epochs=[4, 4, 4, 6])
     async with reading(broker) as one:
         await one.until(200)
 
 
 async def test_case_34_verify_believes_no_leader_that_was_deposed() -> None:
-    # It named no epoch, so a broker that led before answered with its own log: a copy of more was called too long.
-    broker = LeadingBroker(logs={4: range(40), 6: range(200)}, told=[4, 4, 6], begun=6)
+    # Before, it sent no epoch, so a former leader answered with its own log, and a longer copy was called too long.
+    broker = LeadingBroker(logs={4: range(40), 6: range(200)}, metadata_epochs=[4, 4, 6], begun=6)
     async with broker.running(), KafkaCluster(settings(broker.target), as_is, "test") as source:
         (found,) = await Reader(source, (broker.topic, 0), "verify", POSITION).read()
     assert found.header.base_offset == POSITION
 
 
 async def test_metadata_that_lag_behind_what_is_known_are_not_followed() -> None:
-    broker = LeadingBroker(logs={4: range(40), 6: range(100), 7: range(200)}, told=[6, 4, 4, 6, 7])
+    broker = LeadingBroker(logs={4: range(40), 6: range(100), 7: range(200)}, metadata_epochs=[6, 4, 4, 6, 7])
     async with reading(broker) as one:
         await one.until(100)
-        broker.begun = 7  # the leader of epoch 6 is fenced, and metadata name it, and one before it, for a while
+        broker.begun = 7  # the leader of epoch 6 is fenced; metadata still name it and an earlier one for a while
         await one.until(200)
-        await one.until_told("orders-0 at its leader", "and epoch 7 has begun")
-        await one.until_told("orders-0 at its leader", "over")
+        await one.until_reported("orders-0 at its leader", "and epoch 7 has begun")
+        await one.until_reported("orders-0 at its leader", "over")
 
 
 async def test_what_the_newest_leader_does_not_hold_any_more_was_truncated() -> None:
-    async with reading(LeadingBroker(logs={6: range(40)}, told=[6])) as one:
+    async with reading(LeadingBroker(logs={6: range(40)}, metadata_epochs=[6])) as one:
         assert "truncated: from offset 40 on it does not hold what was copied up to 80" in str(
             await one.until_stopped()
         )
 
 
 async def test_what_was_deleted_before_it_was_read_is_a_gap() -> None:
-    async with reading(LeadingBroker(logs={6: range(120, 200)}, told=[6])) as one:
+    async with reading(LeadingBroker(logs={6: range(120, 200)}, metadata_epochs=[6])) as one:
         gap = await one.until_stopped()
     assert isinstance(gap, GapFound)
     assert (gap.first, gap.next) == (80, 120)
 
 
 async def test_a_new_leader_that_does_not_know_yet_where_its_log_ends_is_asked_again() -> None:  # KIP-207
-    broker = LeadingBroker(logs={6: range(40)}, told=[6], unknown_ends=3)
+    broker = LeadingBroker(logs={6: range(40)}, metadata_epochs=[6], unknown_ends=3)
     async with reading(broker) as one:
         async with asyncio.timeout(PATIENCE):
             while broker.unknown_ends > 1:
@@ -141,40 +141,40 @@ async def test_a_new_leader_that_does_not_know_yet_where_its_log_ends_is_asked_a
 
 
 async def test_a_replica_from_which_an_epoch_was_compacted_away_is_read_on() -> None:
-    broker = LeadingBroker(logs={6: range(200)}, told=[6], ends={EPOCH: EpochEnd(3, 120)})
+    broker = LeadingBroker(logs={6: range(200)}, metadata_epochs=[6], ends={EPOCH: EpochEnd(3, 120)})
     async with reading(broker) as one:
         await one.until(200)
     assert broker.last_epochs[:2] == [EPOCH, 3]
 
 
 async def test_an_epoch_that_ends_below_what_was_read_of_it_was_truncated() -> None:
-    broker = LeadingBroker(logs={6: range(200)}, told=[6], ends={EPOCH: EpochEnd(3, 79)})
+    broker = LeadingBroker(logs={6: range(200)}, metadata_epochs=[6], ends={EPOCH: EpochEnd(3, 79)})
     async with reading(broker) as one:
         assert "truncated: from offset 79 on" in str(await one.until_stopped())
 
 
 async def test_an_older_leader_cannot_tell_that_an_epoch_was_truncated() -> None:
-    broker = LeadingBroker(logs={4: range(200), 6: range(200)}, told=[4, 6], ends={EPOCH: EpochEnd(3, 40)})
+    broker = LeadingBroker(logs={4: range(200), 6: range(200)}, metadata_epochs=[4, 6], ends={EPOCH: EpochEnd(3, 40)})
     async with reading(broker) as one:
         async with asyncio.timeout(PATIENCE):
-            while len(broker.told) > 1:
+            while len(broker.metadata_epochs) > 1:
                 await asyncio.sleep(0.01)
         broker.ends.clear()
         await one.until(200)
 
 
 async def test_what_nobody_foresaw_in_a_partitions_batches_stops_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with reading(LeadingBroker(logs={6: range(200)}, told=[6])) as one:
+    async with reading(LeadingBroker(logs={6: range(200)}, metadata_epochs=[6])) as one:
         with monkeypatch.context() as patched:
             patched.setattr("appliance.replicator.read.buffer.outgoing", lambda *_: 1 // 0)
             assert "orders-0 from offset 80: unexpected ZeroDivisionError" in str(await one.until_stopped())
         one.reader.read(one.replica, POSITION, EPOCH, one.ready, Limits())
         await one.until(200)
-    assert not [about for about, _ in one.told if about == "source broker 0"]
+    assert not [about for about, _ in one.messages if about == "source broker 0"]
 
 
 class Defective(KafkaCluster):
-    """Fails once in each of two ways that nobody foresaw."""
+    """A client that fails once in each of two unforeseen ways."""
 
     looks = 0
     fetches = 0
@@ -193,10 +193,10 @@ class Defective(KafkaCluster):
 
 
 async def test_reading_that_ends_by_what_nobody_foresaw_is_told_and_begun_again() -> None:
-    broker = LeadingBroker(logs={6: range(200)}, told=[6])
+    broker = LeadingBroker(logs={6: range(200)}, metadata_epochs=[6])
     async with reading(broker, Defective) as one:
         await one.until(200)
-        await one.until_told("source", "unexpected ZeroDivisionError: in the router")
-        await one.until_told("source broker 0", "ZeroDivisionError: in a fetcher; not read meanwhile: orders-0")
-        await one.until_told("source broker 0", "over")
-        await one.until_told("source", "over")
+        await one.until_reported("source", "unexpected ZeroDivisionError: in the router")
+        await one.until_reported("source broker 0", "ZeroDivisionError: in a fetcher; not read meanwhile: orders-0")
+        await one.until_reported("source broker 0", "over")
+        await one.until_reported("source", "over")

@@ -1,4 +1,4 @@
-"""The choice of the broker that is asked for metadata."""
+"""The choice of the broker for Metadata requests."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ async def as_it_is(host: str) -> tuple[str, ...]:
 
 @contextlib.asynccontextmanager
 async def counting(target: Target, asked: list[Target]) -> AsyncIterator[Target]:
-    """A door to a broker, which counts who comes in."""
+    """A proxy before a broker that counts connections."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append(target)
@@ -42,7 +42,7 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def test_case_20_a_broker_that_answers_is_not_the_only_one_that_is_ever_asked() -> None:
-    # One that is cut off from the others tells for ever what was true before.
+    # A broker that is cut off from the others reports its old metadata for ever.
     behind = [Target(OWN_ADDRESS, free_port(OWN_ADDRESS)) for _ in range(2)]
     asked: list[Target] = []
     async with (

@@ -1,4 +1,4 @@
-"""Brokers that have older versions of some APIs, or lack some: what they do not offer is never asked."""
+"""Brokers with older versions of some APIs, or without some: requests that they do not offer are never sent."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ KAFKA_1 = {0: (0, 5), 1: (0, 6), 2: (0, 2), 3: (0, 5)}
 
 @contextlib.asynccontextmanager
 async def between(pair: Pair, source: Seeming, destination: Seeming) -> AsyncIterator[Engine]:
-    """An engine between brokers that seem to be others."""
+    """An engine between rewriting proxies before the brokers."""
     async with (
         seeming_broker(pair.orange.home_targets[0], source) as source_at,
         seeming_broker(pair.grape.home_targets[0], destination) as destination_at,

@@ -30,7 +30,7 @@ LATEST = {"REPLICA_TOPICS_START": "latest"}
 
 
 async def establish_late(engine: Engine, **variables: str) -> None:
-    """Establish the link, and only then look for topics."""
+    """Establish the link, and then discover topics."""
     await engine.establish(**variables)
     await engine.assign()
 
@@ -41,7 +41,7 @@ async def copied(pair: Pair, topic: str, partitions: int) -> list[int]:
 
 
 async def test_case_13_a_partition_added_under_latest_is_copied_from_its_first_record(pair: Pair) -> None:
-    # It began at its end when it was found, and status said that everything was copied.
+    # Before, copying began at its end when it was found, and status said that everything was copied.
     topic = pair.topic("grows", 1)
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
@@ -57,7 +57,7 @@ async def test_case_13_a_partition_added_under_latest_is_copied_from_its_first_r
 
 
 async def test_latest_begins_where_the_partitions_ended_when_the_link_was_made_whoever_goes_on(pair: Pair) -> None:
-    # The first start is killed before it has remembered a position; what is produced until the second is copied.
+    # The first start is killed before it commits a position; records that are produced before the second are copied.
     topic = pair.topic("begun", 2)
     produce(pair.producer(), topic, 10)
     async with pair.engine() as first:
@@ -100,7 +100,7 @@ async def test_two_first_starts_with_different_lanes_make_one_link(pair: Pair) -
 async def test_case_30_a_first_start_whose_commit_is_in_doubt_finds_out_what_became_of_it(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
-    # A coordinator says UNKNOWN_SERVER_ERROR while another start takes the id: the replicator ended by that.
+    # A coordinator answers UNKNOWN_SERVER_ERROR while another start takes the id; before, this ended the replicator.
     doubts = [ErrorCode.unknown_server_error] * 4
     call = BrokerConnection.call
 
@@ -125,7 +125,7 @@ async def test_case_30_a_first_start_whose_commit_is_in_doubt_finds_out_what_bec
 
 @pytest.fixture
 def lagging(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Topics that the next answer hides: the positions topic, once it was made."""
+    """Topics that the next answer hides: the positions topic, after it was made."""
     hidden: list[str] = []
     ask, make_topic = KafkaCluster.metadata, Establishing.make_topic
 
@@ -146,7 +146,7 @@ def lagging(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_case_29_a_broker_that_does_not_show_the_positions_topic_yet_makes_no_link_without_lanes(
     pair: Pair, lagging: list[str]
 ) -> None:
-    # A link of no lanes was written down, and every later start refused it.
+    # Before, a link with 0 lanes was recorded, and every later start refused it.
     pair.topic("lagging", 2)
     async with pair.engine() as engine:
         await engine.establish()
@@ -238,7 +238,7 @@ async def test_another_source_cluster_under_the_same_id_is_refused(pair: Pair) -
 
 
 async def test_a_link_of_an_older_release_goes_on(pair: Pair) -> None:
-    # It has positions, and nobody wrote down how it was made.
+    # It has positions, but no link record.
     topic = pair.topic("older", 8)
     for partition in range(8):
         produce(pair.producer(), topic, 10, partition)

@@ -1,4 +1,4 @@
-"""Offsets translated between real clusters: a consumer goes on where it would have, on both sides."""
+"""Offsets translated between real clusters: on the other side a consumer continues with the same record."""
 
 import asyncio
 import random
@@ -63,7 +63,8 @@ def produce_transactions(producer: Producer, topic: str, name: str, count: int) 
 
 
 async def assert_translated(pair: Pair, engine: Engine, topic: str) -> int:
-    """See that each offset of the source is translated to where the same records follow, and back; their number."""
+    """Require that each source offset is translated to one before the same records, and back; return the number of
+    offsets."""
     copy = pair.naming.destination(topic)
     maps = OffsetMaps(engine.destination, pair.naming)
     await maps.refresh()
@@ -104,7 +105,7 @@ async def test_every_offset_of_transactions_aborts_and_compaction_is_translated_
     async with asyncio.timeout(PATIENCE):
         while len(await asyncio.to_thread(places, pair.orange, topic)) > 75:  # of some 120
             await asyncio.sleep(0.5)
-            late.produce(topic, b"comes", b"late")  # a segment is rolled, and those before it cleaned, when one comes
+            late.produce(topic, b"comes", b"late")  # rolls the segment: earlier ones are cleaned
             late.flush(PATIENCE)
     configure(pair.orange, topic, **{"cleanup.policy": "delete", "segment.ms": None})
     async with pair.engine() as engine:
@@ -112,7 +113,7 @@ async def test_every_offset_of_transactions_aborts_and_compaction_is_translated_
         for turn in range(4):
             await asyncio.to_thread(produce_transactions, producer, topic, f"turn {turn}", 10)
             await engine.copy_all()
-    async with pair.engine() as engine:  # another process, whose lane begins anew
+    async with pair.engine() as engine:  # another process, whose lane starts again
         await asyncio.to_thread(produce_transactions, producer, topic, "restarted", 10)
         await engine.copy_all()
         assert await assert_translated(pair, engine, topic) > 200

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_registry_that_retention_may_empty_is_refused(pair: Pair) -> None:  # invariant I
-    # Emptied it gives each copy to whoever asks next, while the link that has it goes on.
+    # After it is emptied, each copy goes to the next claim, while its link continues.
     pair.topic("both")
     other = OtherLink(pair.grape, pair.grape, pair.tag)
     async with pair.engine() as ours, other.engine() as theirs:

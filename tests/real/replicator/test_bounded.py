@@ -1,4 +1,5 @@
-"""A bounded link on two clusters: it reads no more than its bucket holds, and a change is obeyed while it copies."""
+"""A bounded link on two clusters: it reads at most what its bucket holds, and a changed bound applies while it
+copies."""
 
 import asyncio
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Counted(Allowance):
-    """One that counts what came, and holds that against its own clock whenever a leader is asked."""
+    """A bucket that counts the bytes, and compares them with its own clock at each request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +35,7 @@ class Counted(Allowance):
 
 
 def counting(engine: Engine) -> Counted:
-    """Count what this engine reads."""
+    """Count the bytes that this engine reads."""
     engine.reader._budget.allowance = counted = Counted()
     return counted
 
@@ -64,7 +65,7 @@ async def test_a_bound_that_is_raised_lets_what_is_left_be_copied_while_lanes_ru
 
         async def raised() -> None:
             async with asyncio.timeout(PATIENCE):
-                while counted.pause <= PATIENCE:  # until a batch was read, of which each byte costs a second
+                while counted.pause <= PATIENCE:  # until a batch is read, of which each byte costs a second
                     await asyncio.sleep(0.02)
             read = counted.spent
             engine.reader.bound(0)

@@ -1,4 +1,4 @@
-"""Copies on real brokers: whose they are, what they held when nobody remembers, and what they have lost."""
+"""Copies on real brokers: their owner, records without a position, and losses."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_case_14_a_copy_that_belongs_to_another_link_is_refused_and_the_other_named(pair: Pair) -> None:
-    # Both wrote into it, each record was there twice, and nobody said a word.  Invariant I
+    # Before, both wrote into it, and each record was there twice, without a message. Invariant I
     topic = pair.topic("owned")
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
@@ -71,7 +71,7 @@ async def test_a_copy_is_taken_over_by_the_operators_word_and_the_other_link_sto
 async def test_a_copy_that_holds_records_no_position_accounts_for_waits_for_the_operator(
     pair: Pair, start: str, count: int
 ) -> None:  # invariant H
-    # Something is there, and "begin at the start" would double it.
+    # The copy holds records, and starting at the beginning would double them.
     topic = pair.topic("found")
     pair.make_copy(topic, 1)
     produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
@@ -96,7 +96,7 @@ async def test_a_copy_that_holds_records_no_position_accounts_for_waits_for_the_
 async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A leader that was deposed, and does not know it, tells an end of the past: positions after it would be missed.
+    # A deposed leader that does not know it answers with an old end, so later positions would be missed.
     topic = pair.topic("deposed")
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:

@@ -1,4 +1,4 @@
-"""The engine on real brokers: every kind of batch, and what happens when it is interrupted."""
+"""The engine on real brokers: every kind of batch, and interruptions."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ async def test_tiny_batches_are_copied_record_for_record(pair: Pair) -> None:
     async with pair.engine() as engine:
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 500
-    assert end(pair.grape, pair.naming.destination(topic), 0) < 600  # markers among them: they went in few transactions
+    assert end(pair.grape, pair.naming.destination(topic), 0) < 600  # including markers: they went in few transactions
 
 
 async def test_a_large_record_is_copied(pair: Pair) -> None:
@@ -79,7 +79,7 @@ async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pa
     async def ten_are_there() -> None:
         while len(pair.rows(pair.grape, copy, 1)[0]) < 10:
             await asyncio.sleep(0.02)
-        await asyncio.sleep(0.5)  # time enough for what must not come
+        await asyncio.sleep(0.5)  # enough time for a record that must not come
 
     async with pair.engine() as engine:
         await engine.prepare()
@@ -97,7 +97,7 @@ async def test_log_append_time_is_kept_as_the_records_time(pair: Pair) -> None:
         await engine.copy_all()
     (source,) = pair.rows(pair.orange, topic, 1)
     (copy,) = pair.rows(pair.grape, pair.naming.destination(topic), 1)
-    # The kind of the time cannot be kept: no producer may write LogAppendTime.
+    # The timestamp's type cannot be kept, because no producer may write LogAppendTime.
     assert [(row[:4], row[4][1]) for row in copy] == [(row[:4], row[4][1]) for row in source]
 
 
@@ -237,7 +237,7 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
 
 
 async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_at_once(pair: Pair) -> None:
-    # The reader forgot those, and read them at its next look at the metadata, half a minute later.
+    # Before, the reader forgot them, and read them after its next Metadata request, half a minute later.
     topic = pair.topic("many", 12)
     for partition in range(12):
         produce(pair.producer(), topic, 5, partition)

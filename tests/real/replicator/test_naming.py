@@ -1,4 +1,4 @@
-"""Copies that have a prefix, on real brokers; and a link that is told to call its copies otherwise."""
+"""Copies with a prefix, on real brokers; and a link whose copies get another name."""
 
 from dataclasses import replace
 

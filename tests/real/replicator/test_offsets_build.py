@@ -1,4 +1,4 @@
-"""Maps of offsets that are built by reading both logs: they say what those say that have grown with the copying."""
+"""Offset maps that are built by reading both logs: they equal those that have grown with the copying."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ Translations = list[Translation]
 
 
 def produce_history(producer: Producer, topic: str, chance: random.Random, count: int) -> None:
-    """Transactions of records that are much alike, a third of them aborted."""
+    """Transactions of similar records, a third of them aborted."""
     for _ in range(count):
         producer.begin_transaction()
         for _ in range(chance.randint(1, 40)):
@@ -40,7 +40,7 @@ def produce_history(producer: Producer, topic: str, chance: random.Random, count
 
 
 async def translations(engine: Engine, pair: Pair, topic: str) -> tuple[Translations, Translations]:
-    """The translations of all offsets, forth and back, as of what is committed now."""
+    """The translations of all offsets in both directions, by the maps that are committed now."""
     maps = OffsetMaps(engine.destination, pair.naming)
     assert await maps.refresh() == {}
     copy = pair.naming.destination(topic)
@@ -54,7 +54,7 @@ def unheard(_: str) -> None:
 
 
 async def built(pair: Pair, topic: str) -> tuple[int, list[str]]:
-    """Build the maps of a topic; how many could not be, and the lines that are told."""
+    """Build the maps of a topic; return the number of failures, and the printed lines."""
     lines: list[str] = []
     return await build(pair.settings(), lambda partition: partition[0] == topic, lines.append), lines
 
@@ -84,7 +84,7 @@ async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_th
         again = await translations(engine, pair, topic)
         assert again == grown, f"seed {seed}"
         await asyncio.to_thread(produce_history, producer, topic, chance, 8)
-        await engine.copy_all()  # the lane takes itself back, and goes on with the map
+        await engine.copy_all()  # the lane takes its transactional id back, and continues the map
         more = await translations(engine, pair, topic)
         assert {found.state for found in more[0]} == {TranslationState.EXACT}, f"seed {seed}"
         assert more[0][: len(again[0]) - 1] == again[0][:-1]
@@ -130,7 +130,7 @@ async def test_case_113_a_map_is_built_of_what_retention_has_left_on_both_sides(
 
 
 async def forget_maps(engine: Engine, pair: Pair, topic: str) -> None:
-    """Leave of a topic's map what there is of one that an older release has copied: nothing."""
+    """Remove a topic's map, as if an older release had copied the topic."""
     maps = OffsetMaps(engine.destination, pair.naming)
     await maps.refresh()
     (runner,) = [each for each in engine.runners if topic in {replica.source_topic for replica in each.replicas}]

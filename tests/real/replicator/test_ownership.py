@@ -81,7 +81,7 @@ async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pai
 
 
 async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) -> None:  # invariant B
-    # Each had taken a lane after the other one had, and both stopped.
+    # Before, each had taken a lane after the other, and both stopped.
     topic = pair.topic("at-once", 16)
     for partition in range(16):
         produce(pair.producer(), topic, 10, partition)
@@ -110,7 +110,7 @@ async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) 
 async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_goes_to_its_new_owner(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The lane had found that it was another's, and went on to write, without a producer id.
+    # Before, the lane found that it had another owner, and still wrote, without a producer id.
     topic = pair.topic("looks")
     produce(pair.producer(), topic, 10)
     async with pair.engine() as older, pair.engine() as newer:
@@ -138,7 +138,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
 async def test_case_7_a_lane_that_could_not_find_out_who_has_it_asks_again(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It stayed fenced by nobody knew whom, and was not copied until the slice's end.
+    # Before, it remained fenced by an unknown owner, and did not copy until the slice's end.
     produce(pair.producer(), pair.topic("asks"), 10)
     async with pair.engine() as older, pair.engine() as newer:
         await older.copy_all()
@@ -158,7 +158,8 @@ async def test_case_7_a_lane_that_could_not_find_out_who_has_it_asks_again(
 async def test_case_18_a_start_that_another_overtook_is_fenced_and_takes_nothing_for_a_hanging_transaction(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It read for its own mark, which another's had replaced, and told the operator to abort a transaction that lived.
+    # Before, it looked for its own mark, which another's had replaced, and told the operator to abort a live
+    # transaction.
     pair.topic("overtaken")
     async with pair.engine() as engine:
         await engine.establish()

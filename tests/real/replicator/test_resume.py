@@ -1,4 +1,4 @@
-"""The operator's command on real brokers: it does what it says, and nothing that it does not say."""
+"""The operator's command on real brokers: it does what it prints, and no more."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ def unheard(_: str) -> None:
 
 
 async def test_case_17_resume_from_latest_leaves_partitions_alone_that_have_not_stopped(pair: Pair) -> None:
-    # One that was added, and that no lane had taken in yet, was begun at its end without a gap being written down.
+    # Before, a new partition that no lane had read yet began at its end, without an entry in the gap ledger.
     topic = pair.topic("added", 1)
     pair.make_copy(topic, 1)
     produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_compacted_log_with_holes_and_emptied_batches_is_copied(pair: Pair) -> None:
-    # A batch in which a tombstone waits for its end has a delete horizon where its first timestamp was (KIP-534).
+    # A batch with a tombstone that will be deleted has a delete horizon in place of its first timestamp (KIP-534).
     topic = pair.topic("compacted", **COMPACTED)
     kept, transactional = pair.producer(), pair.producer(**{"transactional.id": topic})
     transactional.init_transactions(PATIENCE)
@@ -34,7 +34,7 @@ async def test_a_compacted_log_with_holes_and_emptied_batches_is_copied(pair: Pa
     async with asyncio.timeout(PATIENCE):
         while await asyncio.to_thread(visible, pair.orange, topic) > 160:
             await asyncio.sleep(0.5)
-            kept.produce(topic, b"comes", b"late")  # a segment is rolled, and those before it cleaned, when one comes
+            kept.produce(topic, b"comes", b"late")  # rolls the segment: earlier ones are cleaned
             kept.flush(PATIENCE)
     configure(pair.orange, topic, **{"cleanup.policy": "delete", "segment.ms": None})
     async with pair.engine() as engine:
@@ -58,7 +58,7 @@ async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair, monkey
 
 
 class LongWriting(Writer):
-    """A writer that has written for long."""
+    """A writer with high sequence numbers."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -66,9 +66,10 @@ class LongWriting(Writer):
 
 
 class NearTheEnd(dict[tuple[str, int], int]):
-    """The sequence numbers of a producer that has written two thousand million records to every copy.
+    """The sequence numbers of a producer that has written two billion records to every copy.
 
-    Not to the positions: that partition may know an older epoch of the lane, and then a new one has to begin at 0.
+    The partition of the positions is excluded: it may know an older epoch of the lane, and then a new epoch must begin
+    at 0.
     """
 
     def get(self, partition: tuple[str, int], _: object = None) -> int:

@@ -22,7 +22,7 @@ async def as_is(host: str) -> tuple[str, ...]:
 
 
 class Reading:
-    """A lane that takes everything, and now and then gives a partition up or reads it again from further back."""
+    """A lane that takes everything, and sometimes gives a partition up or reads it again from an earlier offset."""
 
     def __init__(self, broker: FetchingBroker, reader: SourceReader, chance: random.Random) -> None:
         self.ready = ReadyQueue()
@@ -38,7 +38,7 @@ class Reading:
         self._reader.read(replica, position, -1, self.ready, Limits())
 
     async def take(self) -> None:
-        """Require that each partition's batches follow those that were taken before."""
+        """Require that each partition's batches follow the previously taken ones."""
         await self.ready.wait()
         self.ready.clear()
         for chunk in self._reader.take(self.ready, 10_000):
@@ -50,7 +50,7 @@ class Reading:
             self.ready.set()
 
     async def begin_one_again(self) -> None:
-        """Give one partition up, for a moment or not, and read it from where it was or from before."""
+        """Give one partition up, for a moment or not at all, and read it from its position or from before."""
         replica = self._chance.choice(list(self.position))
         if self._chance.random() < 0.5:
             self._reader.forget([replica])

@@ -1,6 +1,6 @@
 """Topics at a destination that does not know some settings, or whose policy refuses them.
 
-A proxy before the real broker does the refusing; what is made is made by the broker.
+A proxy before the real broker refuses; accepted topics are created by the broker.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ DIFFERENCE = "message.timestamp.difference.max.ms"
 
 
 def small_segments(_: str, settings: Mapping[str, str | None]) -> str:
-    """The policy of a cluster in the cloud."""
+    """A policy like that of a cloud's cluster."""
     return CLOUD if 0 < int(settings.get("segment.bytes") or 0) < 50 * 1024 * 1024 else ""
 
 
@@ -57,7 +57,7 @@ def refusing(*refused: str) -> Policy:
 
 
 class Questions:
-    """Counts the CreateTopics that pass."""
+    """A policy that counts the CreateTopics that pass."""
 
     def __init__(self, rewrite: Rewrite) -> None:
         self._rewrite = rewrite
@@ -76,7 +76,7 @@ def with_policy(policy: Policy) -> dict[Api, Rewrite]:
 async def between(
     pair: Pair, source: Mapping[Api, Rewrite] = NOTHING, destination: Mapping[Api, Rewrite] = NOTHING
 ) -> AsyncIterator[Engine]:
-    """An engine between brokers that seem to be others."""
+    """An engine between rewriting proxies before the brokers."""
     async with (
         seeming_broker(pair.orange.home_targets[0], Seeming(source)) as source_at,
         seeming_broker(pair.grape.home_targets[0], Seeming(destination)) as destination_at,
@@ -132,7 +132,7 @@ async def test_record_times_are_kept_by_the_word_that_brokers_before_3_6_know(
 
 
 def _in_new_words(rewrite: Rewrite) -> Rewrite:
-    """The real broker does not know the old word any more; so it gets one of the new ones in its place."""
+    """The real broker no longer knows the old name, so it gets a new one instead."""
 
     def renamed(topic: Any) -> Any:
         configs = (replace(one, name=BEFORE if one.name == DIFFERENCE else one.name) for one in topic.configs)
@@ -155,7 +155,7 @@ async def test_what_a_policy_refuses_is_left_out_and_a_thousand_topics_cost_one_
     async with between(pair, destination=rewrites) as engine:
         watching = discovery(engine)
         found = await watching.look()
-        assert questions.count <= 3 + 5 + 2  # all together, bare, one by one, the others again, and for good
+        assert questions.count <= 3 + 5 + 2  # all together, without settings, one by one, the others again, and finally
         asked = questions.count
         more = pair.topic("policy-more", **settings)
         found = await watching.look()
@@ -211,7 +211,7 @@ async def test_a_copy_follows_only_what_is_not_excluded_and_nothing_when_it_is_s
 
 
 async def until_configured(pair: Pair, topic: str, key: str, value: str) -> None:
-    """Wait until a broker tells what was set."""
+    """Wait until a broker reports the changed settings."""
     async with asyncio.timeout(PATIENCE):
         while configuration(pair.grape, topic).get(key) != value:
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Topics as they change while they are copied: new ones, more partitions, other configurations."""
+"""Changes of topics while they are copied: new ones, more partitions, other configurations."""
 
 import asyncio
 
@@ -85,10 +85,10 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
             added = pair.topic(f"added{turn}", 3)
             _write_everywhere(pair, added, 3)
             await engine.assign()
-            # A broker that does not know yet that it leads a new copy would have the lane begin anew.
+            # A broker that does not know yet that it leads a new copy would make the lane start again.
             await engine.until_led(added)
         await engine.copy_all()
-        # A lane that begins anew, with another epoch, reads what is remembered into a new checkpoint.
+        # A lane that starts again, with another epoch, reads its positions into a new checkpoint.
         assert all(runner.lane.checkpoint is checkpoints[runner.lane.index] for runner in engine.runners)
     assert [len(rows) for rows in pair.compare(old, 8)] == [200] * 8
     for turn in range(4):
@@ -146,6 +146,6 @@ def _write_everywhere(pair: Pair, topic: str, partitions: int) -> None:
 
 
 async def _copied(engine: Engine, topic: str, records: int) -> None:
-    """Returns when so many records of partition 0 have been copied, ever."""
+    """Wait until this total number of records of partition 0 has been copied."""
     while (held := (await engine.positions()).get((topic, 0))) is None or held.records < records:
         await asyncio.sleep(0.05)

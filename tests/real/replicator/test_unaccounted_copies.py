@@ -1,4 +1,4 @@
-"""Copies on real brokers that hold what no position accounts for: nothing is written behind it (invariants G, H)."""
+"""Copies on real brokers with records that no position covers: nothing is written after these (invariants G, H)."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ async def until_remembered(engine: Engine, topic: str) -> None:
 
 
 async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_position_doubles_nothing(pair: Pair) -> None:
-    # That position did not say that the copy was empty, so what was there by now was copied again.
+    # Before, that position did not record that the copy was empty, so the records after it were copied again.
     topic = pair.topic("first")
     async with pair.engine() as engine:
         await engine.prepare()
@@ -52,8 +52,8 @@ async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_positio
 async def test_case_32_a_copy_made_anew_with_records_in_it_is_not_written_behind_them(
     pair: Pair, is_known: bool
 ) -> None:
-    # With ON_GAP=record the source was copied once more behind them; and a warm lane took them for another's, and went
-    # on behind them as if the records before were there.
+    # Before, with ON_GAP=record the source was copied again after these records. A warm lane took them for another
+    # writer's, and continued after them as if the earlier records were there.
     topic = pair.topic("filled")
     copy = pair.naming.destination(topic)
     produce(pair.producer(), topic, 10)
@@ -76,7 +76,7 @@ async def test_case_32_a_copy_made_anew_with_records_in_it_is_not_written_behind
 
 
 async def test_case_39_a_copy_in_which_a_transaction_is_open_is_not_written_to(pair: Pair) -> None:
-    # It may be a late batch of an earlier epoch of this lane, in a copy made anew: the next commit made that visible.
+    # It may be a late batch of this lane's earlier epoch, in a recreated copy; before, the next commit made it visible.
     topic = pair.topic("late")
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:

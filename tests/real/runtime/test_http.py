@@ -1,4 +1,4 @@
-"""The HTTP server on real sockets: pages for regular requests, bounds for all others."""
+"""The HTTP server on real sockets: pages for valid requests, and limits for all others."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ async def serving(seconds: float) -> AsyncIterator[tuple[HttpServer, Target]]:
 
 
 async def until_serving(server: HttpServer, connections: int) -> None:
-    """Returns when so many connections are being served."""
+    """Wait until this number of connections is being served."""
     async with asyncio.timeout(PATIENCE):
         while len(server._serving) != connections:
             await asyncio.sleep(0.01)

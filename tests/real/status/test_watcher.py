@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def settings(pair: Pair, **changed: str) -> Settings:
-    """The pair's link as a setenv.sh would have it."""
+    """The pair's link, as settings from a setenv.sh."""
     values = {
         "SOURCE_CLUSTER_ID": pair.tag,
         "SOURCE_BROKER_SERVERS": pair.orange.home_bootstrap,
@@ -39,14 +39,14 @@ def settings(pair: Pair, **changed: str) -> Settings:
 
 @contextlib.asynccontextmanager
 async def watching(pair: Pair, **changed: str) -> AsyncIterator[Watcher]:
-    """A watcher with connections of its own."""
+    """A watcher with its own connections."""
     used = settings(pair, **changed)
     async with source_cluster(used) as source, destination_cluster(used) as destination:
         yield Watcher(used, source, destination)
 
 
 async def until(watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snapshot:
-    """Look until the snapshot is as expected: what is committed is seen when its markers are written."""
+    """Take snapshots until one is as expected: a commit becomes visible when its markers are written."""
     deadline = time.monotonic() + PATIENCE
     while not expected(snapshot := await watcher.collect()):
         assert time.monotonic() < deadline, snapshot
@@ -55,7 +55,7 @@ async def until(watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snaps
 
 
 def only(snapshot: Snapshot) -> PartitionStatus:
-    """The one partition that there is."""
+    """The only partition."""
     (partition,) = snapshot.partitions
     return partition
 
@@ -180,7 +180,7 @@ async def test_an_open_transaction_is_named_and_gone_when_it_is_over(pair: Pair)
         assert (hold.transaction.transactional_id, hold.transaction.first_offset) == (f"till-{pair.tag}", 10)
         assert (hold.waiting, hold.transaction.producer_id >= 0) == (11, True)
         assert before - 1000 <= hold.transaction.began <= time.time() * 1000
-        assert watcher.snapshot.state is LinkState.COPIED  # up to where anything may be copied
+        assert watcher.snapshot.state is LinkState.COPIED  # the end up to which records may be copied
         opened.commit_transaction(PATIENCE)
         await engine.copy_all()
         snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)

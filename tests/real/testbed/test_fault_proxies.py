@@ -1,4 +1,4 @@
-"""The fault suite's proxies do to a connection what they are asked to, and nothing otherwise."""
+"""The fault suite's proxies inject the requested fault into a connection, and otherwise change nothing."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 ANYWHERE = Target("127.0.0.1", 0)
 SILENCE = 0.2
-"""Seconds in which an answer that may come would have come."""
+"""Seconds in which a possible answer would have come."""
 
 
 @contextlib.asynccontextmanager

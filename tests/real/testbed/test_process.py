@@ -1,4 +1,4 @@
-"""Child processes: ready in time or an error that says why, and never left behind."""
+"""Child processes are ready in time or fail with the cause, and are never left behind."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ async def start(tmp_path: Path, code: str) -> OwnedProcess:
 
 
 def gone(pid: int) -> bool:
-    """True if the process, which may be no child of ours, ends within ten seconds."""
+    """True if the process, which may not be our child, ends within ten seconds."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

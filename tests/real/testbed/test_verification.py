@@ -1,4 +1,4 @@
-"""Both sides read and compared by the demo's own consumers: what somebody did to a copy is found and named."""
+"""The demo's own consumers read and compare both sides: each change to a copy is found and named."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ def produce_and_abort(client: Mapping[str, str], topic: str, values: Sequence[by
 
 
 class Sides:
-    """A topic of two partitions and what is to pass for its copy."""
+    """A topic of two partitions, and the topic that is compared as its copy."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair

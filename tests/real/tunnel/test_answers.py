@@ -1,4 +1,4 @@
-"""The tunnel server's answer to each CONNECT, as a TLS client that is not ours reads it."""
+"""The tunnel server's answer to each CONNECT, as an independent TLS client reads it."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ UNUSED = Target(HOST, 9093)
 
 
 async def answer_to(request, resolver=None, **changes):
-    """The status line that a server gives, which may dial HOST port 9093."""
+    """The status line from a server that may dial HOST, port 9093."""
     async with running_server(UNUSED, resolver, **changes) as server:
         status, channel = await ask_connect(server.port, request)
         channel.close()

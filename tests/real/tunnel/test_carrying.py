@@ -19,7 +19,7 @@ MEGABYTE = 2**20
 pytestmark = pytest.mark.usefixtures("no_secret_in_the_log")
 
 TICKS = 40
-"""Signs of life, so close to one another and so many that only their number outlasts the patience of 1.5 seconds."""
+"""Single bytes at short intervals: each interval is far below the timeout of 1.5 seconds, and their sum above it."""
 
 
 async def test_megabytes_go_through_unchanged_both_ways(ends):
@@ -140,7 +140,7 @@ async def test_a_reset_of_the_target_is_a_reset_for_the_client_and_not_an_end(en
 
 
 def largest_buffers() -> int:
-    """The bytes to which Linux lets the two buffers of a connection's one direction grow."""
+    """Maximum size of Linux's two buffers for one direction of a connection, in bytes."""
     limits = (Path(f"/proc/sys/net/ipv4/tcp_{name}").read_text().split() for name in ("rmem", "wmem"))
     return sum(int(largest) for _, _, largest in limits)
 
@@ -165,7 +165,7 @@ async def test_a_slow_reader_slows_its_writer_down_and_no_memory_grows(ends):
         reader, writer = await link.connect()
         await stalled.wait()
         growth = psutil.Process().memory_info().rss - before
-        # The kernel's socket buffers are not ours to bound: on each of the hops they grow to the system's own limits.
+        # The kernel's socket buffers are not bounded by us: on each hop they grow to the system's limits.
         assert written < (ends.hops + 1) * largest_buffers() + ends.window
         assert growth < 10 * MEGABYTE + ends.window
         received = 0

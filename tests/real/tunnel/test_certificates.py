@@ -1,4 +1,4 @@
-"""An identity from files, changed while connections stand; and a shared secret that is changed."""
+"""An identity from files that changes while connections are open, and a change of the shared secret."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ async def works(endpoint):
 
 @contextlib.asynccontextmanager
 async def taken(end):
-    """The block changes files; afterwards ``end`` has taken them."""
+    """A block that changes files; it ends when ``end`` has loaded them."""
     before = end.known.context
     yield
     async with asyncio.timeout(PATIENCE):
@@ -226,7 +226,7 @@ async def test_a_previous_secret_does_not_let_a_stranger_in(caplog):
 
 
 async def test_a_previous_secret_has_had_its_day_once_the_source_has_the_new_one(caplog):
-    """A thief of the old secret must not be accepted as the source from then on."""
+    """From then on, a thief of the old secret must not be accepted as the source."""
     caplog.set_level("INFO")
     destination = end_with(Side.DESTINATION, NEW, OLD)
     assert await carried_by(OLD, destination)
@@ -238,7 +238,7 @@ async def test_a_previous_secret_has_had_its_day_once_the_source_has_the_new_one
 
 
 async def carried_by(secret, destination):
-    """True if a source with ``secret`` carries a connection of ``destination``'s within a few tries."""
+    """True if a source with ``secret`` carries a connection from ``destination`` within a few tries."""
     async with target_server(echo) as port:
         target = Target(HOST, port)
         async with (

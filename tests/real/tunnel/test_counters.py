@@ -1,4 +1,4 @@
-"""The counters of both ends, while connections go through them and are refused."""
+"""The counters of both ends, while connections are carried and refused."""
 
 import asyncio
 

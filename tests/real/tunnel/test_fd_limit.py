@@ -1,4 +1,4 @@
-"""An end of the tunnel whose process may open no further socket."""
+"""An end of the tunnel whose process cannot open another socket."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from tests.support.tls import running_client, running_server
 from tests.support.tunnel import HOST, echo, target_server
 
 DESCRIPTORS = 40
-"""Python and the appliance take about fifteen."""
+"""A limit of file descriptors; Python and the appliance take about fifteen."""
 OUT = (
     r"out of file descriptors: raise the limit \(ulimit -n; LimitNOFILE in systemd; ulimits in compose\) "
     "or lower TUNNEL_CONNECTIONS_MAX"

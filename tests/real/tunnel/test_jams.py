@@ -1,4 +1,4 @@
-"""A peer that opens nearly all connections and reads none of them; both ends of the tunnel as their own processes."""
+"""A peer opens nearly all connections and reads none of them; both ends of the tunnel are their own processes."""
 
 import asyncio
 import contextlib
@@ -21,12 +21,12 @@ MEBIBYTE = 2**20
 
 
 def pid_of(process) -> int:
-    """The Python process, which a supervising process may have started."""
+    """The end's Python process, which may be the child of a supervising process."""
     return max(family(process.pid), key=lambda one: one.memory_info().rss).pid
 
 
 async def jam_all(at, target: Jam, stack: contextlib.ExitStack) -> None:
-    """Open all connections but a few and read none; done when no byte is taken any more."""
+    """Open all connections but a few and read none; return when no more bytes are taken."""
     sender = stack.enter_context(Jam())
     for _ in range(CONNECTIONS - BESIDE):
         connection = socket.socket()

@@ -1,4 +1,4 @@
-"""One end comes, goes and comes back, directly and inside SSH."""
+"""One end starts, stops and starts again, directly and inside SSH."""
 
 import asyncio
 
@@ -178,7 +178,7 @@ async def test_an_endpoint_that_cannot_be_had_names_the_variable(ends):
 
 
 async def test_case_26_a_try_that_ends_unexpectedly_is_not_waited_for_by_the_breaker(ends, monkeypatch):
-    """The breaker stayed at its one try, and every connection was refused until a restart."""
+    """Before, the breaker's single try never ended, and every connection was refused until a restart."""
 
     async def stumble(_make):
         stumbled.set()

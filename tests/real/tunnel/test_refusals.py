@@ -1,4 +1,4 @@
-"""Refused peers and targets, the reasons that are sent and logged, and that a refusal costs no dial."""
+"""Refused peers and targets: the reasons are sent and logged, and a refusal causes no dial."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ def lax_server(credentials):
 
 
 def careless(credentials=None):
-    """A client that knows the secret, shows these credentials and accepts any server."""
+    """A client that knows the secret, presents these credentials and accepts any server."""
     end = known(credentials)
     end.context.verify_mode = ssl.CERT_NONE
     return end
@@ -119,7 +119,7 @@ async def test_a_client_whose_certificate_alone_is_refused_says_so_too(caplog):
 
 @dataclass(frozen=True)
 class Doubting(Trusting):
-    """An end that does not like anybody's name."""
+    """An end that refuses every name."""
 
     def check(self, _certificate):
         raise IdentityRefused("an unlikely name")

@@ -1,4 +1,4 @@
-"""No secret leaves the processes of the tunnel: not by a log, an error, a process list, a page or a file."""
+"""No secret leaves the processes of the tunnel by a log, an error, a process list, a page or a file."""
 
 import asyncio
 import base64
@@ -31,7 +31,7 @@ TEMPORARY = (Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("
 
 @dataclass(frozen=True)
 class Marks:
-    """Secrets that are found nowhere by chance."""
+    """Secrets that cannot occur elsewhere by chance."""
 
     shared: str
     previous: str
@@ -45,7 +45,7 @@ class Marks:
 
     @functools.cached_property
     def forms(self) -> list[str]:
-        """Each as it is, as base64, and what is derived of those that make a link's authority."""
+        """All forms of the secrets: plain, base64, and the derived keys of those that make a link's authority."""
         plain = [getattr(self, name) for name in self.__dataclass_fields__]
         found = plain + [base64.b64encode(text.encode()).decode().rstrip("=") for text in plain]
         for secret in (self.shared, self.previous, self.strangers):
@@ -57,7 +57,7 @@ class Marks:
 
 
 def forms_of_key(secret: str) -> list[str]:
-    """The forms in which the private key of a link's authority could be written down."""
+    """The forms in which the private key of a link's authority could be written."""
     key = authority_key(key_of(secret))
     scalar = key.private_numbers().private_value
     raw = scalar.to_bytes(32, "big")
@@ -67,7 +67,7 @@ def forms_of_key(secret: str) -> list[str]:
 
 
 def new_files(start: float, directory: Path) -> Iterator[Path]:
-    """Files below ``directory``, and those that have come to the machine's temporary directories since ``start``."""
+    """Files below ``directory``, and files in the machine's temporary directories that are newer than ``start``."""
     yield from (path for path in directory.rglob("*") if path.is_file())
     for parent in {path for path in TEMPORARY if path.is_dir()}:
         for path in parent.iterdir():
@@ -78,7 +78,7 @@ def new_files(start: float, directory: Path) -> Iterator[Path]:
 
 
 async def page(port: int, path: str) -> str:
-    """The text of a status page; empty where there is none."""
+    """The text of a status page; empty if there is none."""
     try:
         reader, writer = await asyncio.open_connection(OWN_ADDRESS, port)
     except ConnectionRefusedError:
@@ -97,7 +97,7 @@ def process_list(pid: int) -> str:
 
 
 async def failed_start(directory: Path, text: str) -> str:
-    """The output of a command about a setenv.sh that it cannot use."""
+    """The output of a command for an unusable setenv.sh."""
     env_file = directory / f"unfit-{time.monotonic_ns()}.sh"
     env_file.touch(mode=0o600)
     env_file.write_text(text)
@@ -111,7 +111,7 @@ async def failed_start(directory: Path, text: str) -> str:
 
 
 def unfit_texts(variables: dict[str, str], marks: Marks) -> list[str]:
-    """setenv.sh with one fault each, near a secret."""
+    """Versions of setenv.sh, each with one fault near a secret."""
     good = "".join(f"export {name}='{value}'\n" for name, value in variables.items())
     return [
         f"{good}export SHARED_SECRET='{marks.shared[:20]}'\n",
@@ -128,7 +128,7 @@ async def everybody_is_here(query):
 
 
 async def echoed(shim: int, broker: int) -> bool:
-    """True if the broker answers at the address that a destination's shim gives."""
+    """True if the broker answers at the address from a destination's shim."""
     (address,) = addresses(await resolve(shim, HOST, address=OWN_ADDRESS))
     return await carrying.echoed(broker, address) == b"x"
 

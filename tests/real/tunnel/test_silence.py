@@ -1,4 +1,4 @@
-"""A stranger gets nothing at the tunnel's port, not even an alert; and the costs of that."""
+"""A stranger gets no byte at the tunnel's port, not even an alert; and its cost to the server is bounded."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ UNUSED = Target(HOST, 9093)
 
 
 def ordinary_hello(**changes):
-    """The ClientHello of the installed OpenSSL, as any program sends it."""
+    """The ClientHello that any program with the installed OpenSSL sends."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     for name, value in changes.items():
@@ -38,7 +38,7 @@ def ordinary_hello(**changes):
 
 
 def sealed_hello(ahead=0.0):
-    """The first flight of our own client, by a clock so many seconds ahead."""
+    """The first flight of our own client, with a clock that is this number of seconds ahead."""
     known = identity(Side.DESTINATION).known
     tls = TlsLayer(known.context, ClientWire(known.tokens, time.time() + ahead))
     tls.start()
@@ -62,7 +62,7 @@ SPOKEN = {
 
 
 async def answer_to(port, said):
-    """The server's whole response to a client that sends this, and then ends its direction."""
+    """The server's full response to a client that sends this, and then ends its direction."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(said)
     writer.write_eof()
@@ -133,7 +133,7 @@ async def test_a_recorded_hello_is_played_again_for_nothing(caplog):
 
 
 async def test_a_hello_that_never_arrived_gives_its_thief_bytes_that_he_cannot_read():
-    """An attacker who replays a hello first lacks the key of its key share: no certificate, no name."""
+    """A thief who sends a hello before its owner lacks the key of its key share: no certificate, no name."""
     async with running_server(UNUSED, timeouts=Timeouts(handshake=0.3, last_word=0.1)) as server:
         answer = await answer_to(server.port, sealed_hello())
     assert answer
@@ -148,7 +148,7 @@ async def test_a_clock_that_is_wrong_is_logged_by_the_source_as_such(caplog):
 
 
 async def test_open_and_new_connections_go_on_beside_a_stranger_who_floods_hellos():
-    """Case 21: 256 hellos that offered a finite field of 8192 bits stopped everything for 27 seconds."""
+    """Case 21: before, 256 hellos that offered a finite field of 8192 bits stopped everything for 27 seconds."""
     async with link_to(echo) as link:
         reader, writer = await link.connect()
         writer.write(b"x")
@@ -199,7 +199,7 @@ async def test_a_drain_ends_first_flights_that_have_not_come():
 
 
 async def test_case_22_a_hello_that_comes_in_crumbs_is_not_waited_for():
-    """4,095 single bytes took 160 ms of the event loop."""
+    """Before, 4,095 single bytes took 160 ms of the event loop."""
     flight = sealed_hello()
     async with running_server(UNUSED, timeouts=Timeouts(hello=PATIENCE)) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -221,7 +221,7 @@ async def test_case_22_a_hello_that_comes_in_crumbs_is_not_waited_for():
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"], ids=["the peer's", "another"])
 async def test_case_23_held_connections_keep_out_no_peer_from_the_same_address(address):
-    """256 idle connections from the peer's own address, as behind a NAT, shut the tunnel."""
+    """Before, 256 idle connections from the peer's own address, as behind a NAT, shut the tunnel."""
     async with target_server(echo) as port:
         target = Target(HOST, port)
         async with running_server(target, timeouts=Timeouts(hello=PATIENCE)) as server:

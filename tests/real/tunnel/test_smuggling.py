@@ -1,4 +1,4 @@
-"""No byte inside the TLS is taken for a request that our client did not write, and no name for one that it isn't."""
+"""No bytes inside the TLS are taken for a request that our client did not write, and no name for another one."""
 
 import asyncio
 

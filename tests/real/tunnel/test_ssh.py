@@ -1,4 +1,4 @@
-"""The tunnel inside SSH: its one connection, whom it trusts, what the SSH server sees, and what breaks."""
+"""The tunnel inside SSH: its one connection, the trusted keys, the data that the SSH server sees, and failures."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("no_secret_in_the_log")
 
 @contextlib.asynccontextmanager
 async def inside(server, handler, at=None, **changes):
-    """A tunnel to ``handler`` that an SSH server carries, which dials the tunnel server ``at`` a port of its own."""
+    """A tunnel to ``handler`` that an SSH server carries; it dials the tunnel server ``at`` its own port."""
     async with target_server(handler) as port, running_server(Target(HOST, port)) as tunnel:
         target = Target(HOST, port)
         async with running_client(target, at or tunnel.port, ssh=through(server), **changes) as (client, endpoint):
@@ -36,7 +36,7 @@ def told_by(caplog, start):
 
 
 async def until_told(caplog, start, endpoint):
-    """Dial an endpoint until the log has such a line."""
+    """Dial an endpoint until the log has a matching line."""
     async with asyncio.timeout(PATIENCE):
         while not told_by(caplog, start):
             assert await echoed(endpoint) is None
@@ -52,7 +52,7 @@ async def connected(link):
 
 
 class Valve:
-    """On the way to a port: notes what goes through, and can hold it."""
+    """A proxy before a port that notes the bytes, and can hold them."""
 
     def __init__(self):
         self.open = asyncio.Event()
@@ -61,7 +61,7 @@ class Valve:
 
     @contextlib.asynccontextmanager
     async def before(self, port):
-        """The port at which it is."""
+        """The proxy's port."""
 
         async def forward(source, sink):
             while data := await source.read(2**16):
@@ -267,7 +267,7 @@ async def test_a_server_that_is_silent_is_asked_by_one_connection_and_not_by_eac
 
 
 async def test_a_server_that_vanishes_is_noticed_by_its_silence(tmp_path, ssh_server, monkeypatch):
-    """Its kernel still takes bytes, which keeps TCP content."""
+    """Its kernel still accepts bytes, so TCP notices nothing."""
     monkeypatch.setattr(options, "KEEPALIVE_SECONDS", 0.2)
     valve = Valve()
     async with (
@@ -295,7 +295,7 @@ async def test_new_key_files_hold_from_the_next_ssh_connection(tmp_path, ssh_ser
         write_private(tmp_path / "ssh" / "host", host)
         await server.start()
         await until_told(caplog, "SSH server refused, it has no pinned host key", link.endpoint)
-        server.files.key.write_bytes(b"half a fi")  # as whoever copies it may leave it for a moment
+        server.files.key.write_bytes(b"half a fi")  # as a copy in progress may leave it for a moment
         write_public(server.files.host_keys, host)
         await until_told(caplog, "SSH key files cannot be used", link.endpoint)
         write_private(server.files.key, key)

@@ -1,4 +1,4 @@
-"""Certificates with one fault each, handshakes that never end, and crowds: what a stranger gets, and what it costs."""
+"""Certificates with one fault each, handshakes that never end, and floods: a stranger's answers, and its cost."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ MEGABYTE = 2**20
 
 @functools.cache
 def links_authority():
-    """The link's own, as any holder of its secret can make it."""
+    """The link's own authority, as any holder of its secret can make it."""
     return Authority(LINK, authority_key(key_of()))
 
 
@@ -59,7 +59,7 @@ FAULTS = {
     "name of another link": {"uri": lambda side: peer_name("orange-melon", side)},
     "no name": {"fully_named": False},
 }
-"""The change of a good certificate: a value, or a function of the side."""
+"""A change of a valid certificate: a value, or a function of the side."""
 
 ALERTS = {
     "expired": "alert certificate expired",
@@ -67,7 +67,7 @@ ALERTS = {
     "self-made authority, right name": "alert|decrypt",
     "usage of the other role": "alert unsupported certificate",
 }
-"""The server's answer; those without an alert are accepted by TLS, and refused by their name."""
+"""The server's answer; without an alert, TLS accepts the certificate, and its name is refused."""
 
 
 def credentials(fault, side):
@@ -152,7 +152,7 @@ async def test_a_handshake_that_comes_byte_by_byte_has_no_more_time_than_one_tha
 
 @contextlib.asynccontextmanager
 async def flooding(port, address, count, kept):
-    """Another process that opens ``count`` connections from ``address`` and keeps what it can, below ``kept``."""
+    """Another process that opens ``count`` connections from ``address``; yields once fewer than ``kept`` remain."""
     command = [sys.executable, str(Path(flood.__file__)), str(port), address, str(count)]
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -190,7 +190,7 @@ async def test_ten_thousand_idle_connections_from_one_address_stop_no_peer_that_
             writer.write(b"x")
             assert await reader.readexactly(1) == b"x"
             descriptors, memory = process.num_fds(), process.memory_info().rss
-            # All but those that the kernel, not this process, still has in its backlog.
+            # All except those in the kernel's backlog, which this process does not have yet.
             async with flooding(server.port, "127.0.0.2", 10_000, kept=2000):
                 assert process.num_fds() - descriptors <= PENDING_OF_ONE_MAX + 10
                 assert process.memory_info().rss - memory < 40 * MEGABYTE

@@ -1,4 +1,4 @@
-"""The tunnel's handling of TLS records, which other transports do not have."""
+"""The tunnel's handling of TLS records."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""``bin/appliance verify`` as a process: what it prints, and what its exit code says."""
+"""``bin/appliance verify`` as a process: its output and its exit code."""
 
 import json
 from pathlib import Path

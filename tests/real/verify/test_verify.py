@@ -1,4 +1,4 @@
-"""The verification on real brokers: what is equal, and everything that is not, each in its own words."""
+"""The verification on real brokers: equal copies, and every kind of difference, each with its own words."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ def produce(pair: Pair, topic: str, count: int, first: int = 0, partition: int =
 
 
 def write(cluster: Cluster, topic: str, rows: Sequence[Row], pair: Pair) -> None:
-    """The rows as they are, by a producer of our own."""
+    """Write these rows unchanged, by a producer of our own."""
     producer = pair.producer(**cluster.client_configuration())
     for partition, key, value, headers, (_, timestamp) in rows:
         producer.produce(topic, value, key, partition, headers=headers or [], timestamp=timestamp)
@@ -40,7 +40,7 @@ def write(cluster: Cluster, topic: str, rows: Sequence[Row], pair: Pair) -> None
 async def verify(
     engine: Engine, topics: Sequence[str] = (), wait: float = 0.0, latest: bool = False
 ) -> dict[tuple[str, int | None], PartitionResult]:
-    """The verdicts by topic, without the test's tag, and partition."""
+    """The verdicts, by topic (without the test's tag) and partition."""
     steps: list[tuple[int, int]] = []
     run = Verification(
         engine.source, engine.destination, engine.pair.naming, latest, lambda done, total: steps.append((done, total))
@@ -236,7 +236,7 @@ async def test_of_a_compacted_topic_the_newest_record_of_each_key_is_compared(pa
         for value in range(5):
             update(value)
         await engine.copy_all()
-        async with asyncio.timeout(PATIENCE):  # either side is compacted when the cleaner finds the time
+        async with asyncio.timeout(PATIENCE):  # each side is compacted when the cleaner has time
             while len(pair.rows(pair.orange, topic, 1)[0]) == 100:
                 time.sleep(0.3)
                 update(9, 1)

@@ -1,4 +1,4 @@
-"""The rows of the groups benchmark, and the moment at which a group has followed."""
+"""The rows of the groups benchmark, and the condition that a group has followed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The properties that MirrorMaker 2 is given."""
+"""The properties for MirrorMaker 2."""
 
 from bench.lib.filling import Load
 from bench.lib.mirror_maker import properties

@@ -8,7 +8,7 @@ from bench.lib.numbered_records import Read
 from bench.lib.offset_errors import OffsetErrors, errors
 from bench.lib.row import Row
 
-# Offset 3 is a marker, and 4 and 5 are aborted; the copy has a marker of its own at 2.
+# Offset 3 is a marker, and 4 and 5 are aborted; the copy has its own marker at 2.
 SOURCE: Read = {0: {0: 10, 1: 11, 2: 12, 6: 16, 7: 17}}
 COPY: Read = {0: {0: 10, 1: 11, 3: 12, 4: 16}}
 

@@ -1,4 +1,4 @@
-"""The settings and the environment that our replicator is given."""
+"""The settings and the environment of our replicator."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The log that is written by hand, and from the trials to the rows."""
+"""The log that is written directly, and the rows of the start benchmark."""
 
 import itertools
 from pathlib import Path

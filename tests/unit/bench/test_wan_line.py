@@ -1,4 +1,4 @@
-"""The line, fed with times."""
+"""The delays of the long line, without sockets."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The stopwatch, fed with answers."""
+"""The times of a copy, from a series of answers."""
 
 from bench.lib.watching import Timeline
 

@@ -1,4 +1,4 @@
-"""The input: as much as was asked for, of every kind, and the same each time."""
+"""The input has the requested number of records, has every kind, and is always the same."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The report: what it calls clean, and what it says to people and to machines."""
+"""The report: its condition for a clean result, its table, and its JSON."""
 
 import dataclasses
 import io

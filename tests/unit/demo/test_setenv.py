@@ -1,4 +1,4 @@
-"""The demo's setenv.sh: what production reads it as, and in which environment."""
+"""The demo's setenv.sh as the appliance reads it, and the environment of the processes."""
 
 from pathlib import Path
 

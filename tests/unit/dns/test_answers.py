@@ -97,7 +97,7 @@ def test_a_cut_query_is_a_format_error_with_its_id():
 @pytest.mark.parametrize("record_class", [CLASS.CH, CLASS.CS, 254, 255, 4000])
 def test_a_class_other_than_internet_is_refused(record_class):
     reply = dismissed(DNSRecord(q=DNSQuestion("b0.orange", 16, record_class)).pack())
-    # Case 6: the question came back as one of class IN, so that dig dropped the reply and waited.
+    # Case 6: before, the reply's question had class IN, so dig dropped the reply and waited.
     assert (reply.header.rcode, reply.q.qclass) == (RCODE.REFUSED, record_class)
 
 

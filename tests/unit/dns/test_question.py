@@ -102,7 +102,7 @@ def test_anything_else_is_no_answer(message):
 
 
 def test_types_that_look_like_letters_are_distinguished():
-    # 65 (HTTPS) and 97 are "A" and "a" as octets.
+    # As octets, 65 (HTTPS) and 97 are "A" and "a".
     https = dataclasses.replace(QUESTION, record_type=65)
     assert not is_reply_to(https, dataclasses.replace(QUESTION, record_type=97).message(0x8000))
 

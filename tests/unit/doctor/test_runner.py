@@ -1,4 +1,4 @@
-"""Steps in their order, and who stands on whom."""
+"""The steps in their order, and their dependencies."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The finding for each way in which a tunnel's port is not reached."""
+"""The finding for each reason why a tunnel's port is not reached."""
 
 import errno
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ SETTINGS = tunnel_settings(Target(HOST, 9093), port=15060)
 
 
 class Probe:
-    """Gives up at its first step, or answers as it is told to."""
+    """A connection that fails at its first step, or gives a scripted answer."""
 
     def __init__(self, error: ApplianceError | None = None, asked: Asked | None = None) -> None:
         self._error = error

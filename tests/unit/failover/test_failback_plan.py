@@ -1,4 +1,4 @@
-"""Failing back begins where the link ended, and ends where nothing is left to copy back; else it is refused."""
+"""Failing back begins at the link's end, and ends when all is copied back; otherwise it is refused."""
 
 import uuid
 from dataclasses import replace

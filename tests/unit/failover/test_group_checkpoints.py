@@ -7,7 +7,7 @@ from appliance.link.model.translation import Translation, TranslationState
 
 
 def group(*translations: Translation) -> GroupPlan:
-    """A group whose source partitions have these translations of offset 50."""
+    """A group with offset 50 in source partitions that have these translations."""
     partitions = (
         PartitionPlan(("orders", n), ("orange.orders", n), Commit(50, "note", 3), translation)
         for n, translation in enumerate(translations)
@@ -19,7 +19,7 @@ def group(*translations: Translation) -> GroupPlan:
     ("translation", "offsets"),
     [
         (Translation(70, TranslationState.EXACT), (50, 70)),
-        (Translation(65, TranslationState.AHEAD, 12), (38, 65)),  # where the copy ends: both offsets, exactly
+        (Translation(65, TranslationState.AHEAD, 12), (38, 65)),  # at the copy's end both offsets are exact
     ],
 )
 def test_an_offset_that_is_known_becomes_a_checkpoint(translation: Translation, offsets: tuple[int, int]) -> None:

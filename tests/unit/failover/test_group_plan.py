@@ -122,7 +122,7 @@ def test_once_the_commits_are_made_the_group_is_synced_and_nothing_is_due() -> N
 
 
 def test_a_commit_that_the_copy_had_not_come_to_moves_on_when_the_copy_has() -> None:
-    """An idle group is never committed anew at the source: only its translation changes."""
+    """An idle group makes no new commit at the source; only its translation changes."""
     before = planned(AHEAD).done()
     assert (before.state, before.lag) == (GroupState.BEHIND, 12)
     after = planned(Translation(103, TranslationState.EXACT), before.partitions[0].committed)

@@ -14,7 +14,7 @@ PLACE: Partition = ("orders", 0)
 SOURCE = ((0, 10), (1, 11), (2, 12), (4, 13), (5, 14))
 """Offset and fingerprint; offset 3 is a marker."""
 COPIES = ((0, 10), (1, 11), (3, 12), (4, 13), (6, 14))
-"""Three transactions of two, two and one record."""
+"""Three transactions, of two, two and one records."""
 PROGRESS = (Progress(0, 0), Progress(2, 2), Progress(5, 4), Progress(6, 5))
 
 

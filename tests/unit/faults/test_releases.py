@@ -1,4 +1,4 @@
-"""The faults that CI leaves out for a submission: something that it runs holds the same."""
+"""Each fault that CI leaves out for a submission has an equivalent that it runs."""
 
 from pathlib import Path
 

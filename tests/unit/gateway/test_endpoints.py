@@ -15,7 +15,7 @@ ALLOWED = AllowedTargets(EXACT, (TargetPattern("pattern.example", 9092),))
 
 
 class Client:
-    """Notes what it is asked to open, in place of the tunnel's client; ``fault`` is what it raises."""
+    """A substitute for the tunnel's client that notes the endpoints to open; it raises ``fault``."""
 
     def __init__(self):
         self.opened = []

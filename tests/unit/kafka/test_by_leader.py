@@ -18,7 +18,7 @@ DIAL_SECONDS = 10.0
 
 
 class Cluster:
-    """Node 1 answers, and the others are dialled in vain."""
+    """A cluster in which node 1 answers, and dials of the others fail."""
 
     side = Side.DESTINATION
 
@@ -41,7 +41,7 @@ async def asked() -> tuple[list[tuple[Connection, list[Partition]]], dict[Partit
 
 
 def test_case_66_leaders_that_are_not_reached_are_waited_for_together() -> None:
-    # A lane whose copies have three leaders that are down waited for one after the other before it named the last.
+    # Before, a lane with copies on three dead leaders waited for one after the other before it named the last.
     heard, failures, seconds = run(asked())
     assert seconds == DIAL_SECONDS
     assert heard == [("connection for produce", [("orders", 0)])]

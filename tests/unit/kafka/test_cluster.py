@@ -1,4 +1,4 @@
-"""Dials of a cluster's brokers that are shared; no broker is reached."""
+"""Shared dials of a cluster's brokers, without brokers."""
 
 import asyncio
 from typing import Any, cast
@@ -18,7 +18,7 @@ WAITING = 5
 
 
 class Open:
-    """A connection that is open."""
+    """An open connection."""
 
     open = True
 
@@ -27,7 +27,7 @@ class Open:
 
 
 class Dials:
-    """Stands in for ``open_session``: every dial ends when it is told to."""
+    """A substitute for ``open_session``: the test ends every dial."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -46,7 +46,7 @@ async def dials(monkeypatch: pytest.MonkeyPatch) -> Dials:
 
 
 async def settled() -> None:
-    """Let every task go on as far as it can."""
+    """Let every task run as far as it can."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -66,7 +66,7 @@ def cluster() -> KafkaCluster:
 async def test_case_61_all_that_wait_for_a_broker_share_one_dial_and_its_error(
     dials: Dials, cluster: KafkaCluster
 ) -> None:
-    # They dialled it one after the other: the last of twelve lanes heard after two minutes that it was down.
+    # Before, they dialled it one after the other: the last of twelve lanes learned after two minutes that it was down.
     tasks = waiting(cluster)
     await settled()
     dials.ended.set_exception(Unreachable("no answer in time"))

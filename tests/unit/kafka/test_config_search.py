@@ -10,7 +10,7 @@ WANTED = ("cleanup.policy", "segment.bytes", "retention.ms", "confluent.tier")
 def search(
     wanted: Collection[str], refused: Collection[str], required: Collection[str] = ()
 ) -> tuple[Settled | Refused, int]:
-    """The end of a search in a cluster that refuses these, and how many questions it took."""
+    """The end of a search in a cluster that refuses these settings, and its number of requests."""
     answers: list[str] = []
     while isinstance(step := next_step(tuple(wanted), required, answers), Ask):
         answers.append(", ".join(f"no {key}" for key in step.keys if key in refused))

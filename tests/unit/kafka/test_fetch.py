@@ -1,4 +1,4 @@
-"""Our own Fetch codec beside kio's."""
+"""Our own Fetch codec, compared with kio's."""
 
 import contextlib
 import io
@@ -62,8 +62,8 @@ def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
 
 
 def test_case_35_of_a_topic_that_was_made_anew_each_partition_is_asked_for_by_its_own_id() -> None:
-    # Lanes share a Fetch, and hear of the new topic one after the other: one that still read the old topic was given
-    # the new one's records, at the offsets of the old one's.  Invariant G
+    # Lanes share a Fetch, and learn of the new topic one after the other. Before, a lane that still read the old topic
+    # got the new one's records at the old one's offsets. Invariant G
     wanted = (Wanted(("orders", 3), B, 0, 65_536), Wanted(("orders", 4), A, 1_000, 65_536))
     exchange = FetchExchange(wanted, LIMITS, True, topic_names(wanted), Session(5, 3), WANTED[:1])
     request = parsed(exchange.frame(77, "me"), 13)

@@ -1,4 +1,4 @@
-"""A session's two ends: ours, and a broker's that does as KIP-227 says."""
+"""A session's two ends: ours, and a broker's by KIP-227."""
 
 import uuid
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ def named(exchange: FetchExchange) -> list[tuple[Partition, int]]:
 
 @pytest.fixture
 def opened() -> FetchSession:
-    """A session of id 5 in which a-0 and b-0 are wanted from offset 0."""
+    """A session with id 5 that requests a-0 and b-0 from offset 0."""
     session = FetchSession()
     session.want(wanted("a"))
     session.want(wanted("b"))
@@ -157,7 +157,7 @@ def test_an_answer_may_be_about_whatever_was_named_since_the_session_began(opene
 
 @dataclass
 class Broker:
-    """A broker's sessions by their ids: the next epoch, and the wanted partitions."""
+    """A broker's sessions by their ids: the next epoch, and the requested partitions."""
 
     sessions: dict[int, tuple[int, bool, dict[Partition, Wanted]]] = field(default_factory=dict)
     made: int = 0
@@ -226,7 +226,7 @@ def test_whatever_happens_the_broker_reads_just_what_is_wanted(steps: list[tuple
 
 
 def fetch(session: FetchSession, broker: Broker, expected: dict[Partition, Wanted], how: str) -> None:
-    """One Fetch, and the one that follows an error."""
+    """One Fetch, and a second one after an error."""
     for _ in range(2):
         exchange = ask(session)
         answer = broker.serve(exchange, how != "no room")

@@ -13,10 +13,10 @@ NOW = 1_700_000_000_000
 
 
 def message_set(magic: int, codec: int, base: int = 100) -> bytes:
-    """Three messages as an old client writes them, placed at ``base`` as an old broker does."""
+    """Three messages of an old client, stored at ``base`` by an old broker."""
     builder = LegacyRecordBatchBuilder(magic=magic, compression_type=codec, batch_size=2**20)
     for number in range(3):
-        # inside a compressed message the offsets of magic 0 are the log's, those of magic 1 count from 0 (KIP-31)
+        # in a compressed message, offsets of magic 0 are the log's, and offsets of magic 1 count from 0 (KIP-31)
         builder.append(
             number + base * (magic == 0),
             timestamp=NOW + number,

@@ -1,4 +1,4 @@
-"""Our LZ4 frames beside the codec's: written ones, single blocks, and all frames that are left to the codec."""
+"""Our LZ4 frames, compared with the codec's: written ones, single blocks, and frames that the codec decodes."""
 
 from random import Random
 
@@ -16,13 +16,13 @@ from tests.support.batches import made, only, patched
 
 MAGIC = b"\x04\x22\x4d\x18"
 JAVA = 0x82
-"""The checksum of a header without flags and of blocks of up to 64 KiB, which is that of Java's producers."""
+"""The checksum of a header without flags and with blocks of up to 64 KiB, as in Java's producers."""
 RECORDS = b"a record's bytes, which repeat, which repeat" * 9
 NOW = 1_700_000_000_000
 
 
 def framed(frame: bytes, codec_bits: int = 3) -> Batch:
-    """A batch whose records are the frame; of its header only the codec matters here."""
+    """A batch with the frame as its records; of its header only the codec matters here."""
     header = only(made([(NOW, None, b"x", [])])).header._replace(attributes=codec_bits)
     return Batch(header, memoryview(HEADER.pack(*header) + frame))
 

@@ -23,7 +23,7 @@ def written(*batches: bytes, position: int = 0) -> list[Outgoing]:
 
 
 def records(out: Outgoing) -> list[Record]:
-    """The records that a consumer would see once a broker has taken the batch."""
+    """The records that a consumer would see after a broker has taken the batch."""
     sent = stamped(out.data)
     batch.verify(sent)
     assert sent.header.records == sent.header.last_offset_delta + 1 == out.records

@@ -1,4 +1,4 @@
-"""Reading one partition by itself."""
+"""The reader of one partition."""
 
 import uuid
 from typing import Any
@@ -34,7 +34,7 @@ async def read(answers: list[list[Any]], monkeypatch: pytest.MonkeyPatch) -> Any
 async def test_case_41_a_fetch_that_a_throttling_broker_answers_with_nothing_is_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A task failed by a ValueError, and a first start ended, where the destination throttled the replicator (KIP-219).
+    # Before, a destination that throttles (KIP-219) made a task fail by a ValueError, and ended a first start.
     fetched: Any = type("Answer", (), {"error": ErrorCode.none})()
     assert await read([[], [], [fetched]], monkeypatch) is fetched
 

@@ -1,4 +1,4 @@
-"""Our own Produce codec, read by kio."""
+"""Our own Produce codec, decoded by kio."""
 
 import struct
 

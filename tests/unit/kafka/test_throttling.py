@@ -1,4 +1,4 @@
-"""A broker that throttles a connection is sent nothing meanwhile (KIP-219), and is not taken for silent by it."""
+"""A broker that throttles a connection gets no requests meanwhile (KIP-219), and does not count as silent."""
 
 import asyncio
 import datetime
@@ -26,7 +26,7 @@ from tests.support.virtual_time import run
 
 
 class Wire(asyncio.Transport):
-    """A transport that notes when something was written."""
+    """A transport that notes the times of writes."""
 
     def __init__(self) -> None:
         super().__init__({"socket": socket.socket()})
@@ -46,7 +46,7 @@ class Wire(asyncio.Transport):
 
 @dataclass(frozen=True)
 class Asked:
-    """A request; the content of its answer is the milliseconds that the broker throttles the connection."""
+    """A request; its answer's content is the throttle time in milliseconds."""
 
     name: str = "Asked"
 
@@ -71,7 +71,7 @@ class Ends:
         self.connection.connection_made(self.wire)
 
     async def answer(self, throttled: float) -> None:
-        """The answer to the oldest request: throttled from now on for so many seconds."""
+        """Answer the oldest request, and throttle the connection for this number of seconds."""
         frame = struct.pack(">ii", 4, int(throttled * 1000))
         self.connection.get_buffer(-1)[: len(frame)] = frame
         self.connection.buffer_updated(len(frame))
@@ -88,7 +88,7 @@ def now() -> float:
 
 
 async def written_after(*throttled: float) -> list[float]:
-    """The times at which requests were written, given these answers; the last request has none."""
+    """The times at which requests were written, with these answers; the last request has no answer."""
     ends = Ends()
     for seconds in throttled:
         await ends.exchange(seconds)
@@ -104,7 +104,7 @@ async def written_after(*throttled: float) -> list[float]:
         ((5.0,), [0.0, 5.0]),
         ((5.0, 2.0), [0.0, 5.0, 7.0]),
         ((1.0, 1.0, 0.0), [0.0, 1.0, 2.0, 2.0]),
-        ((100.0,), [0.0, 100.0]),  # longer than any request is waited for
+        ((100.0,), [0.0, 100.0]),  # longer than the timeout of any request
     ],
 )
 def test_nothing_is_sent_before_the_time_that_the_broker_has_said(

@@ -14,7 +14,7 @@ PRODUCER = Producer("link.lane-3", 4000, 9)
 
 
 class Coordinator:
-    """Answers each request by the same code."""
+    """A coordinator that answers each request with the same code."""
 
     def __init__(self, code: ErrorCode) -> None:
         self._code = code
@@ -30,7 +30,7 @@ async def refused(code: ErrorCode) -> ApplianceError:
 
 
 async def test_case_30_a_coordinator_that_cannot_say_whether_it_committed_leaves_the_outcome_unknown() -> None:
-    # It says so while another producer takes the id. The replicator ended by it, as if it were refused for ever.
+    # It answers so while another producer takes the id. Before, this ended the replicator, like a permanent refusal.
     error = await refused(ErrorCode.unknown_server_error)
     assert type(error) is OutcomeUnknown
     assert error.retriable

@@ -1,4 +1,4 @@
-"""The version that is spoken to a broker, and messages in it."""
+"""The API version for a broker, and messages in this version."""
 
 import dataclasses
 import importlib
@@ -77,7 +77,7 @@ NOT_NEEDED = {
     "topics.topic_id",
     "types_filter",
 }
-"""What an older version cannot say, and nobody misses who speaks it."""
+"""Fields that an older version lacks, and whose absence does not matter."""
 
 ID = uuid.UUID(int=7)
 

@@ -127,7 +127,7 @@ def test_thousands_of_positions_are_written_as_batches_that_any_broker_takes() -
 
 
 def test_a_release_that_knows_no_states_refuses_a_lane_that_has_one() -> None:
-    # It takes records of version 1 alone, and says of any other that a newer appliance's is there.
+    # It accepts records of version 1 only, and reports any other as a newer appliance's.
     key, value = key_and_value(encode_state(STATE, 1).body)
     assert json.loads(key or b"") == {"state": "orders"}
     assert json.loads(value or b"")["version"] == 2

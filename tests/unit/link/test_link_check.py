@@ -22,7 +22,7 @@ NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""), t
 def topic(
     partitions: int = 4, lanes: int = 4, link: LinkRecord | None = LINK, policy: str = "compact"
 ) -> PositionsTopic:
-    """Positions of eight partitions, as so many lanes have written them."""
+    """Positions of eight partitions, written by this number of lanes."""
     checkpoints = [LaneCheckpoint() for _ in range(partitions)]
     for key in PARTITIONS:
         checkpoints[lane_of(*key, lanes)].positions[key] = POSITION

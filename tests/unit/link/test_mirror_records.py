@@ -1,4 +1,4 @@
-"""The bytes on the right were written by Kafka 4.3.1's own ``Checkpoint`` and ``Heartbeat``."""
+"""Kafka 4.3.1's own ``Checkpoint`` and ``Heartbeat`` have written the bytes on the right."""
 
 import pytest
 from hypothesis import given

@@ -68,11 +68,11 @@ def test_a_copy_is_called_as_the_settings_say(variables: Mapping[str, str], copy
     [
         ("orders", True),
         ("grape", True),
-        ("orders.grape", True),  # the topic's own name ends so: no cluster stands there
-        ("lime.orders", True),  # a copy from a third cluster goes on, as orange.lime.orders
+        ("orders.grape", True),  # the topic's own name ends like this: it is not a cluster's name
+        ("lime.orders", True),  # a copy from a third cluster is copied on, as orange.lime.orders
         ("orange.orders", True),
         ("grapefruit.orders", True),
-        ("grape.orders", False),  # came from there by the link the other way
+        ("grape.orders", False),  # came from there by the opposite link
         ("lime.grape.orders", False),  # came from there through a third cluster
         ("grape.orders.copy", False),
         ("orders.internal", True),
@@ -114,7 +114,7 @@ def test_by_prefix_no_record_passes_a_ring_of_three_clusters_twice() -> None:
 def test_with_mirror_makers_formats_heartbeats_of_further_clusters_go_on_whatever_the_regex() -> None:
     told = replace(PREFIX, included=re.compile("orders"), mirror_formats=True)
     assert told.copies("lime.heartbeats", internal=False)
-    assert not told.copies("heartbeats", internal=False)  # the link writes those of its own source itself
+    assert not told.copies("heartbeats", internal=False)  # the link itself writes those of its own source
     assert not told.copies("grape.heartbeats", internal=False)
     assert not replace(told, excluded=re.compile("lime.*")).copies("lime.heartbeats", internal=False)
     assert not replace(told, mirror_formats=False).copies("lime.heartbeats", internal=False)

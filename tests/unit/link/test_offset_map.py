@@ -18,7 +18,7 @@ STEPS = 30
 
 @pytest.fixture(autouse=True)
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tails and segments fill up within a history."""
+    """Small bounds, so that tails and segments fill up within a history."""
     monkeypatch.setattr(map_growth, "TAIL_BYTES", 6)
     monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 20)
 
@@ -52,7 +52,7 @@ def test_whatever_befalls_a_copy_a_translation_is_exact_or_unknown(seed: int) ->
 def test_case_108_a_tail_whose_runs_do_not_fit_its_bounds_is_none(
     bounds: tuple[int, int, int, int], group: Group
 ) -> None:
-    # The next transaction packed gaps below 0, and its task ended.
+    # Before, the next transaction packed gaps below 0, and its task ended.
     with pytest.raises(BatchCorrupt):
         unpack_tail(*bounds, pack_group(group))
     source, copy, source_to, copy_to = bounds
@@ -73,7 +73,7 @@ def test_case_109_a_damaged_map_begins_anew_and_ends_no_task() -> None:
 def test_case_110_a_segment_that_is_not_full_is_not_unpacked_each_time_it_grows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Each time a tail was added to it, all its groups were unpacked and packed.
+    # Before, each added tail unpacked and packed all groups of the segment.
     tail = unpack_tail(0, 0, 10_000, 10_000, pack_group(Group(1, 2, 3)) * 1_000)
 
     def never(_: bytes) -> None:

@@ -37,7 +37,7 @@ def test_what_somebody_else_wrote_is_not_taken_for_a_claim(value: bytes) -> None
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_of_two_claims_the_first_holds_and_its_rewriting_does_not_change_that(compacted: bool) -> None:
-    # Of each key compaction keeps the newest record alone.
+    # Compaction keeps only the newest record of each key.
     first, second = Claim("replicator-a", 1), Claim("replicator-b", 2)
     rewritten = Claim("replicator-a", 1, ("segment.bytes",), rank=4)
     log = [(4, first), (7, second), (9, rewritten)]
@@ -48,7 +48,7 @@ def test_of_two_claims_the_first_holds_and_its_rewriting_does_not_change_that(co
 
 
 class OneBroker(KafkaCluster):
-    """A cluster that shows a registry of one partition, and nothing else."""
+    """A cluster with only a registry of one partition."""
 
     def __init__(self) -> None:
         pass
@@ -60,7 +60,7 @@ class OneBroker(KafkaCluster):
 async def test_case_33_a_claim_of_a_newer_release_is_refused_each_time_it_is_met(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # It was refused once; the next look began behind it, and gave the copy to whoever asked.  Invariant I
+    # Before, it was refused once; the next read began after it, and gave the copy to the next claim. Invariant I
     key = body(KEY, b'{"version":2}')
     log = [encode_claim(("orders.other", COPY[1]), LINK, CLAIM, 1), Record(1, 1, key), Record(2, 1, key)]
 

@@ -56,7 +56,7 @@ def test_a_copy_with_more_partitions_is_fit() -> None:
 
 
 def test_case_107_a_topic_that_is_named_like_a_replicators_own_is_unfit_where_no_replicator_writes() -> None:
-    # It was not copied, and nothing said so.
+    # Before, it was silently not copied.
     naming = replace(NAMING, included=re.compile(".*"), excluded=re.compile("replicator-b.*"))
     own = topic("replicator-a.offsets"), topic("replicator-a.positions"), topic("replicator-b.offsets")
     registry = topic("replicator-registry")
@@ -88,7 +88,7 @@ def replica(name: str, partition: int) -> Replica:
 
 
 def test_a_partitions_lane_is_fixed_for_ever() -> None:
-    # A change here would make the positions of every running link unreadable: lane i reads partition i alone.
+    # A change here would make the positions of every running link unreadable, because lane i reads only partition i.
     assert [lane_of("orders", n, 12) for n in range(3)] == [2, 3, 4]
     assert [lane_of("payments", n, 12) for n in range(3)] == [6, 7, 8]
 

@@ -1,4 +1,4 @@
-"""The admission of partitions whose topics were made anew."""
+"""The admission of partitions whose topics were recreated."""
 
 import uuid
 from dataclasses import replace
@@ -35,7 +35,7 @@ def test_a_topic_made_anew_is_a_gap(held: Position) -> None:
 
 @made_anew
 def test_case_40_no_gap_explains_what_a_copy_has_lost(held: Position) -> None:  # invariant J
-    # With ON_GAP=record the new source topic was copied behind the hole, and nobody said a word of it.
+    # Before, with ON_GAP=record the new source topic was copied after the hole, without a message.
     stop = admitted(held, PartitionStopped("orders.copy-0 has lost what it had acknowledged")).stops[REPLICA]
     assert not isinstance(stop, GapFound)
     assert "was deleted and made anew" in str(stop)

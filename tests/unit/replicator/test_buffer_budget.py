@@ -1,4 +1,4 @@
-"""The bytes that a task may read in a second, and the division of a link's bound among its tasks."""
+"""The bytes that a task may read in a second, and a link's bound divided among its tasks."""
 
 import asyncio
 

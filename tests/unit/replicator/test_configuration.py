@@ -44,6 +44,6 @@ def test_the_file_of_properties_keeps_what_java_would_read_as_an_escape() -> Non
 
 
 def test_case_50_a_python_process_runs_one_task_and_waits_for_no_other() -> None:
-    # One that waited for its next task complained with a traceback when Java ended.
+    # Before, a process that waited for its next task logged a traceback when Java ended.
     entries = configuration(ENGINE, "link", Path("/tempdir"), HOST)
     assert entries["spark.python.worker.reuse"] == "false"

@@ -61,7 +61,7 @@ def test_a_copy_that_ends_with_a_batch_like_ours_that_was_aborted_has_lost_what_
 
 
 class Log:
-    """A copy's log as its leader tells of it, by the names that ``copies`` asks for."""
+    """A copy's log as its leader reports it, through the functions that ``copies`` calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, start: int, end: int, stable_end: int | None = None) -> None:
         self._offsets = {
@@ -86,14 +86,14 @@ class Log:
 
 
 class Destination(KafkaCluster):
-    """A cluster with brokers to connect to, and nothing else."""
+    """A cluster that only has brokers to connect to."""
 
     def __init__(self) -> None:
         pass
 
 
 async def refusal(end: CopyEnd | None) -> str:
-    """The reason why the copy must not be written to; empty if it may."""
+    """The reason why the copy must not be written to; empty if it may be."""
     found = await examine_copies(Destination(), Metadata("", 0, {}, {}), {COPY: end}, 4000, {})
     assert (COPY in found.ends) is not (COPY in found.refused)
     return str(found.refused.get(COPY, ""))
@@ -107,7 +107,7 @@ async def test_a_copy_that_retention_has_emptied_is_whole(monkeypatch: pytest.Mo
 async def test_case_36_a_copy_of_which_retention_has_deleted_more_than_is_remembered_stops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # It was read from its remembered end, which its leader does not have, and waited for ever without a remedy.
+    # Before, it was read from its remembered end, which its leader does not have, and waited for ever without a remedy.
     Log(monkeypatch, start=25, end=25)
     text = await refusal(OURS)
     assert "held records from offset 11 to 24, deleted by now, that no position accounts for" in text
@@ -135,7 +135,7 @@ def test_nothing_is_said_of_an_end_below_which_a_transaction_is_open(stable_end:
 async def test_case_68_what_others_appended_is_looked_through_for_our_records_a_part_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # One look read all of it, however much that was.
+    # Before, one check read all of it, in any amount.
     Log(monkeypatch, start=0, end=311)
     fetches: list[int] = []
 

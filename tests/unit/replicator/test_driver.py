@@ -1,4 +1,4 @@
-"""The driver's side of the tasks' reports and assignments; no Spark runs, and no broker is asked."""
+"""The driver's side of the tasks' reports and assignments, without Spark and without brokers."""
 
 import asyncio
 import threading
@@ -30,7 +30,7 @@ REPLICAS = tuple(Replica("orders", n, "orders.copy", uuid.UUID(int=1), uuid.UUID
 
 
 class Jvm:
-    """One that is never ready, until it is killed."""
+    """A JVM that is never ready, until it is killed."""
 
     tempdir = Path("nowhere")
 
@@ -47,7 +47,7 @@ class Jvm:
 
 
 class Driver(Replicator):
-    """One whose job has begun, with the assignments that it has given."""
+    """A replicator whose job has begun, with its assignments."""
 
     def __init__(self, tasks: int, replicas: tuple[Replica, ...] = REPLICAS, bytes_per_second: int = 0) -> None:
         anything: Any = None
@@ -82,7 +82,7 @@ def test_the_bound_is_shared_by_the_tasks_that_have_lanes() -> None:
 
 
 def test_case_52_the_problems_of_a_task_that_was_replaced_are_forgotten(caplog: pytest.LogCaptureFixture) -> None:
-    # Nobody said that they were over, and the task in its place was not heard when it met them again.
+    # Before, their end was not logged, and the same problems of the task in its place were not logged either.
     reports = TaskReports(ProblemLog())
     reports.new_job(2)
     reports.begun(0)
@@ -133,7 +133,7 @@ def test_a_job_that_failed_is_over_with_when_every_task_of_the_next_has_begun(ca
 
 
 class Clock:
-    """A clock that is set."""
+    """A clock that the test sets."""
 
     now = 0.0
 
@@ -142,7 +142,7 @@ class Clock:
 
 
 def test_case_53_a_task_that_hangs_or_never_begins_is_silent_after_a_minute() -> None:
-    # Its job ran for ever: nobody copied its lanes, and nothing said so.
+    # Before, its job ran for ever, and its lanes were silently not copied.
     clock = Clock()
     reports = TaskReports(ProblemLog(), clock)
     reports.new_job(3)
@@ -158,7 +158,7 @@ def test_case_53_a_task_that_hangs_or_never_begins_is_silent_after_a_minute() ->
 
 
 class Answering:
-    """A cluster that answers, or has not been reached yet."""
+    """A cluster that answers, or one that has not been reached yet."""
 
     def __init__(self, *, reached: bool) -> None:
         self.asked, self.reached = asyncio.Event(), reached
@@ -170,7 +170,7 @@ class Answering:
 
 
 class Making:
-    """Stands in for ``Establishing``: the link is there."""
+    """A substitute for ``Establishing`` with an existing link."""
 
     def __init__(self, *_: object) -> None:
         pass
@@ -192,7 +192,7 @@ def starting(monkeypatch: pytest.MonkeyPatch, source: Answering) -> tuple[Driver
 
 
 async def test_case_63_a_stop_does_not_wait_for_spark_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    # It may take three minutes, of which Docker gives half a one; what runs in Java by then is nothing to wait for.
+    # It may take three minutes, and Docker gives half a minute; Java does no work yet that is worth waiting for.
     running, jvm = starting(monkeypatch, Answering(reached=True))
     work = asyncio.create_task(running.run())
     async with asyncio.timeout(PATIENCE):
@@ -249,7 +249,7 @@ async def test_work_that_is_repeated_beside_the_copying_goes_on_after_any_failur
 
 
 class Hanging:
-    """A Spark whose job ends by force alone."""
+    """A Spark whose job ends only by force."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
@@ -284,7 +284,7 @@ async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
 async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_force(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # It took 70 seconds until Java was killed.
+    # Before, it took 70 seconds until Java was killed.
     monkeypatch.setattr(driver, "_JOB_END_PATIENCE", 0.0)
     running, spark = Driver(1), Hanging()
     running._stopping = asyncio.Event()
@@ -297,7 +297,7 @@ async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_
 
 
 def test_case_54_a_problem_of_two_tasks_is_over_when_neither_has_it(caplog: pytest.LogCaptureFixture) -> None:
-    # It was said to be over when the first of them was well, and told never again.
+    # Before, it was logged as over when the first task had recovered, and never again logged.
     caplog.set_level("INFO")
     reports = TaskReports(ProblemLog())
     for task in range(3):

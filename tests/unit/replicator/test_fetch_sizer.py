@@ -8,7 +8,7 @@ MEBIBYTE = 1024 * 1024
 
 
 def after(latency: float, rate: float, answers: int = 12, active: int = 1, waited: float = 0.0) -> FetchSizer:
-    """The sizer of a line of that latency and rate; every other answer has waited for records at the broker."""
+    """The sizer of a line with this latency and rate; every second answer has waited for records at the broker."""
     sizer = FetchSizer()
     for number in range(answers):
         size = sizer.response_bytes

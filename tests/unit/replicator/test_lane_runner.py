@@ -1,4 +1,4 @@
-"""The decisions of a lane's runner that need no broker."""
+"""The decisions of a lane's runner, without a broker."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
 
 
 class Destination(KafkaCluster):
-    """A cluster whose coordinator never finishes loading; ``asked`` is set when it was asked."""
+    """A cluster whose coordinator never finishes loading; a request sets ``asked``."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -35,14 +35,14 @@ class Destination(KafkaCluster):
 
 
 class Reader:
-    """Reads nothing."""
+    """A reader that reads nothing."""
 
     def forget(self, _: object) -> None:
         pass
 
 
 async def test_case_37_a_stop_does_not_wait_for_a_coordinator_that_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    # It waited until the coordinator was given up, half a minute later, and Docker had killed the container by then.
+    # Before, it waited half a minute for the coordinator, and Docker killed the container first.
     monkeypatch.setattr("appliance.link.client.retry._PATIENCE", 10 * PATIENCE)
     destination = Destination()
     lane = Lane(0, destination, NAMING, Owner("run", "worker", "host", 0), 30.0)

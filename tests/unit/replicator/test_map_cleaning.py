@@ -9,7 +9,7 @@ ORDERS = ("orders", 0)
 
 
 def known(*stretches: tuple[int, int]) -> KnownSegments:
-    """Segments of these stretches of the copy."""
+    """Segments of these ranges of the copy."""
     found = KnownSegments()
     for begin, end in stretches:
         tail = OffsetTail.begin(begin, begin).read_to(end)._replace(copy_to=end)
@@ -18,7 +18,7 @@ def known(*stretches: tuple[int, int]) -> KnownSegments:
 
 
 def dropped(found: KnownSegments, start: int, kept: int | None = None) -> list[int]:
-    """The beginnings of the segments that are dropped where the copy starts at an offset."""
+    """The first offsets of the segments that are dropped if the copy starts at an offset."""
     return [begin for _, begin in found.below({ORDERS: start}, [] if kept is None else [(ORDERS, kept)])]
 
 

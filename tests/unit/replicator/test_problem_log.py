@@ -1,11 +1,11 @@
-"""A problem is told when it begins or changes, and when it is over."""
+"""A problem is reported when it begins or changes, and when it is over."""
 
 from appliance.errors import ApplianceError
 from appliance.replicator.model.problem_log import ProblemLog
 
 
-class Told:
-    """Keeps what it is told."""
+class Recorder:
+    """A receiver that keeps the reports."""
 
     def __init__(self) -> None:
         self.notices: list[tuple[str, str]] = []
@@ -15,38 +15,38 @@ class Told:
 
 
 def test_a_problem_is_told_once_until_it_changes() -> None:
-    told = Told()
-    problems = ProblemLog(told)
+    recorder = Recorder()
+    problems = ProblemLog(recorder)
     for fault in ("no leader", "no leader", "no answer"):
         problems.tell("a-0", ApplianceError(fault))
-    assert told.notices == [("a-0", "no leader"), ("a-0", "no answer")]
+    assert recorder.notices == [("a-0", "no leader"), ("a-0", "no answer")]
 
 
 def test_only_a_problem_that_was_told_is_over_and_then_it_may_begin_again() -> None:
-    told = Told()
-    problems = ProblemLog(told)
+    recorder = Recorder()
+    problems = ProblemLog(recorder)
     problems.over("a-0")
     for _ in range(2):
         problems.tell("a-0", ApplianceError("no leader"))
         problems.over("a-0")
-    assert told.notices == [("a-0", "no leader"), ("a-0", "over")] * 2
+    assert recorder.notices == [("a-0", "no leader"), ("a-0", "over")] * 2
 
 
 def test_a_forgotten_problem_is_not_over_and_is_told_anew() -> None:
-    told = Told()
-    problems = ProblemLog(told)
+    recorder = Recorder()
+    problems = ProblemLog(recorder)
     problems.tell("a-0", ApplianceError("no leader"))
     problems.forget("a-0")
     problems.over("a-0")
     problems.tell("a-0", ApplianceError("no leader"))
-    assert told.notices == [("a-0", "no leader")] * 2
+    assert recorder.notices == [("a-0", "no leader")] * 2
 
 
 def test_of_the_subjects_with_a_prefix_those_that_are_not_named_are_over() -> None:
-    told = Told()
-    problems = ProblemLog(told)
+    recorder = Recorder()
+    problems = ProblemLog(recorder)
     for subject in ("topic a", "topic b", "spark"):
         problems.tell(subject, ApplianceError("wrong"))
-    told.notices.clear()
+    recorder.notices.clear()
     problems.keep("topic ", {"topic b": ApplianceError("wrong"), "topic c": ApplianceError("wrong")})
-    assert told.notices == [("topic a", "over"), ("topic c", "wrong")]
+    assert recorder.notices == [("topic a", "over"), ("topic c", "wrong")]

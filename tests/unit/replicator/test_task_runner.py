@@ -1,4 +1,4 @@
-"""The lanes of one task, begun, changed and stopped by its assignments; here they copy nothing."""
+"""The lanes of one task, which its assignments start, change and stop; here they copy nothing."""
 
 import asyncio
 import uuid
@@ -26,7 +26,7 @@ CHUNK = Chunk(ONE, (Outgoing(b"x" * 900, 10, 100, 110, 1_700_000_000_000, True),
 
 @dataclass
 class Lane:
-    """The number of a lane, and its life in words."""
+    """The number of a lane, and a list of its events."""
 
     number: int
     said: list[str]
@@ -35,7 +35,7 @@ class Lane:
 
 @dataclass
 class Runner:
-    """Stands in for a lane's runner; it ends when it is stopped and ``may_end``."""
+    """A substitute for a lane's runner; it ends when it is stopped and ``may_end``."""
 
     lane: Lane
     notice: Any
@@ -59,7 +59,7 @@ class Runner:
 
 
 class Task:
-    """A task under test: its assignments are put in, None for a stop."""
+    """The tested task; the test puts in its assignments, None for a stop."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -86,7 +86,7 @@ class Task:
             yield assignment
 
     def start(self) -> asyncio.Task[None]:
-        cluster: Any = KafkaCluster.__new__(KafkaCluster)  # nothing is asked of it
+        cluster: Any = KafkaCluster.__new__(KafkaCluster)  # it gets no new assignment
         naming: Any = None
         runner = TaskRunner(cluster, cluster, naming, ENGINE, OWNER, self.reports.append)
         return asyncio.create_task(runner.run(self.assignments()))
@@ -150,7 +150,7 @@ async def test_a_stop_is_over_when_every_lane_has_finished_its_transaction(task:
 
 
 async def test_case_62_a_lane_that_is_in_no_transaction_is_cut_off_at_once(task: Task) -> None:
-    # It waited for a broker that was dialled, and the stop for it.
+    # Before, it waited for the dial of a broker, and the stop waited for it.
     task.slow = True
     running = task.start()
     await task.takes(lanes(lane0=(ONE,)))
@@ -166,7 +166,7 @@ async def test_case_62_a_lane_that_is_in_no_transaction_is_cut_off_at_once(task:
 async def test_case_64_a_transaction_that_does_not_end_is_cut_off_and_said(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # EndTxn may take a minute, and Docker gives half of one.
+    # EndTxn may take a minute, and Docker gives half a minute.
     monkeypatch.setattr(task_runner, "_STOP_SECONDS", 0.01)
     task.slow = True
     running = task.start()

@@ -1,4 +1,4 @@
-"""The bound of a link, as it is read again and again."""
+"""The bound of a link, which is read repeatedly."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ BROKEN = SettingsError(["line 3: expected export NAME='value'"])
 
 
 def read(*found: int | SettingsError) -> Bound:
-    """One that holds 100, and will find these one after the other."""
+    """A bound of 100, which then reads these values one after the other."""
     coming: Iterator[int | SettingsError] = iter(found)
 
     def following() -> int:
@@ -29,7 +29,7 @@ def read(*found: int | SettingsError) -> Bound:
     [
         ((100, 100), [100, 100]),
         ((200, 200, 200), [100, 200, 200]),
-        ((0, 200, 200), [100, 100, 200]),  # read while it was being written
+        ((0, 200, 200), [100, 100, 200]),  # read during a write
         ((200, 100, 200, 200), [100, 100, 100, 200]),
         ((200, BROKEN, 200), [100, 100, 200]),
         ((0, 0), [100, 0]),

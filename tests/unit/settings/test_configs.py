@@ -1,4 +1,4 @@
-"""The choice of the settings that copies get of their source topics."""
+"""The choice of the settings that copies get from their source topics."""
 
 from appliance.settings.parse import parse
 from appliance.settings.replication import TopicSettings

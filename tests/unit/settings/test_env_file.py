@@ -14,7 +14,7 @@ from tests.support.settings import REQUIRED
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file that only its owner may read."""
+    """Write a file that only its owner may read."""
     path = tmp_path / "setenv.sh"
     path.touch(mode=0o600)
     return path

@@ -1,4 +1,4 @@
-"""The choice of the groups that follow."""
+"""The choice of the groups whose offsets follow."""
 
 import pytest
 

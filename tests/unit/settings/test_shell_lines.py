@@ -1,4 +1,4 @@
-"""The grammar of setenv.sh, against examples and against the shells themselves."""
+"""The grammar of setenv.sh, compared with examples and with real shells."""
 
 import subprocess
 from pathlib import Path
@@ -16,7 +16,7 @@ SHOW = '. "$1" || exit 9; shift; for name in "$@"; do eval "printf \'%s=%s\\\\0\
 
 
 def read_by(shell: tuple[str, ...], text: str, names: set[str], directory: Path) -> dict[str, str]:
-    """The variables as a shell has them once it has sourced the text; no program is on its path."""
+    """The variables of a shell after it has sourced the text; its path has no programs."""
     file = directory / "setenv.sh"
     file.write_bytes(text.encode())
     command = ["/usr/bin/env", "-i", "PATH=/nowhere", "LC_ALL=C.UTF-8", f"/bin/{shell[0]}", *shell[1:]]
@@ -139,7 +139,7 @@ LINES = st.one_of(
 def test_whatever_the_grammar_accepts_every_shell_reads_to_the_same_and_the_rest_is_named_by_line(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
-    """Only lines that were accepted are given to a shell."""
+    """Only accepted lines go to a shell."""
     lines = "\n".join(lines).split("\n")
     read = list(read_lines("\n".join(lines)))
     refused = {line.number for line in read if line.fault}

@@ -14,7 +14,7 @@ ENTRY = re.compile(r"^# (?P<reason>.+)\n(?P<off>#?)export (?P<name>\w+)='(?P<tex
 
 
 def filled_in() -> str:
-    """Every variable set: the required ones to a good value, the others to their default."""
+    """Values of all variables: valid ones of the required variables, and the defaults of the others."""
     switched_on = TEMPLATE.replace("\n#export ", "\nexport ")
     return re.sub(
         r"^export (\w+)=''$",

@@ -17,7 +17,7 @@ DOCUMENT = (Path(__file__).parents[3] / "docs/status.md").read_text()
 
 
 def samples(taken: Snapshot | None, fresh: bool = True) -> dict[tuple[str, str], float]:
-    """The samples by name and, where they are a partition's, by its number."""
+    """The samples by name, and those of a partition also by its number."""
     families = text_string_to_metric_families(exposition(taken, fresh).decode())
     return {
         (sample.name.removeprefix("kafka_replicator_"), sample.labels.get("partition", "")): sample.value

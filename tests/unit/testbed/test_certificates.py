@@ -1,4 +1,4 @@
-"""The demo brokers' certificates, judged by an independent verifier."""
+"""The brokers' certificates, checked by an independent verifier."""
 
 import datetime
 import ipaddress

@@ -1,4 +1,4 @@
-"""The configuration of a demo client."""
+"""The configuration of a client."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The comparison of two sides: every kind of difference is found, and called by its name."""
+"""The comparison of two sides: every kind of difference is found and named."""
 
 from collections import Counter
 
@@ -146,7 +146,7 @@ def test_any_two_sides_differ_as_the_model_says(source, destination):
 
 
 def longest_common_subsequence(left: list[int], right: list[int]) -> int:
-    """Its length, by the textbook's table."""
+    """The length of a longest common subsequence, by the textbook's table."""
     row = [0] * (len(right) + 1)
     for one in left:
         above = list(row)

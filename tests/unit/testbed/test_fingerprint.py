@@ -1,4 +1,4 @@
-"""Fingerprints: whatever a consumer could tell apart, they tell apart."""
+"""Fingerprints differ for all records between which a consumer sees a difference."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The place of Kafka's jars, and the request to Ivy."""
+"""The directory of Kafka's jars, and the request to Ivy."""
 
 from pathlib import Path
 from xml.etree import ElementTree

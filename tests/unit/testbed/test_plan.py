@@ -1,4 +1,4 @@
-"""Clusters as values."""
+"""Plans of clusters."""
 
 from dataclasses import replace
 

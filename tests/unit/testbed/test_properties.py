@@ -1,4 +1,4 @@
-"""server.properties, from the plan."""
+"""server.properties, made from the plan."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Work in threads and side by side: nothing outlives whoever started it."""
+"""Work in threads and simultaneous tasks does not outlive its caller."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The token in the first flight, and what becomes of the handshake's clear text on the wire."""
+"""The token in the first flight, and the handshake's clear text on the wire."""
 
 import contextlib
 import ssl
@@ -33,7 +33,7 @@ X25519, X25519MLKEM768 = 29, 4588
 
 
 def plain_hello() -> bytes:
-    """A ClientHello as our client's OpenSSL makes it."""
+    """A ClientHello from our client's OpenSSL."""
     tls = TlsLayer(identity(Side.DESTINATION).known.context)
     tls.start()
     return tls.outgoing()
@@ -53,7 +53,7 @@ def groups_of(hello: bytes) -> list[int]:
 
 
 def sealed_hello(now: float = NOW, keys: TokenKeys = KEYS) -> bytes:
-    """The same as it goes over the wire."""
+    """A ClientHello as it is sent over the wire."""
     hello = plain_hello()
     return with_session_id(hello, token_for(hello, keys, now))
 
@@ -201,7 +201,7 @@ class Handshake:
         self.server.receive(proof.hello)
 
     def finish(self, answer: bytes, step: int) -> None:
-        """Bring the server's ``answer`` to the client in pieces, and the client's to the server."""
+        """Pass the server's ``answer`` to the client in pieces, and the client's to the server."""
         for at in range(0, len(answer), step):
             self.client.receive(answer[at : at + step])
         self.server.receive(self.client.outgoing())
@@ -270,14 +270,14 @@ FFDHE8192, P256 = 0x0104, 0x0017
 
 
 def with_key_shares(hello: bytes, *groups: int) -> bytes:
-    """The hello with shares of these groups, eight bytes each, in place of its own."""
+    """The hello with key shares of these groups, eight bytes each, in place of its own."""
     at = hello.index(b"\0\x33", SESSION_ID_AT)
     size = int.from_bytes(hello[at + 2 : at + 4], "big")
     shares = b"".join(group.to_bytes(2, "big") + b"\0\x08" + bytes(8) for group in groups)
     extension = len(shares).to_bytes(2, "big") + shares
     change = len(extension) - size
     made = bytearray(hello[: at + 2] + len(extension).to_bytes(2, "big") + extension + hello[at + 4 + size :])
-    # The lengths of the record, of the message and, behind ciphers and compression, of all extensions.
+    # The lengths of the record, of the message, and, after ciphers and compression, of all extensions.
     ciphers = int.from_bytes(made[SESSION_ID_AT + 1 : SESSION_ID_AT + 3], "big")
     for begin, width in ((3, 2), (6, 3), (SESSION_ID_AT + 1 + 2 + ciphers + 2, 2)):
         length = int.from_bytes(made[begin : begin + width], "big") + change
@@ -312,7 +312,7 @@ def test_no_extensions_break_the_search_for_key_shares(rest: bytes) -> None:
 
 
 def old_context(side: Side) -> ssl.SSLContext:
-    """One end's of a Python that does not know X25519 as a curve, as 3.11.2 does not."""
+    """The TLS context of an end whose Python does not know X25519 as a curve, such as 3.11.2."""
 
     def set_ecdh_curve(_: ssl.SSLContext, name: str) -> None:
         raise ssl.SSLError(f"[EC: UNKNOWN_GROUP] {name}")
@@ -325,7 +325,7 @@ def old_context(side: Side) -> ssl.SSLContext:
 
 @pytest.mark.parametrize("old", [[Side.SOURCE], [Side.DESTINATION], list(Side)], ids=str)
 def test_case_28_ends_whose_python_cannot_name_x25519_agree_on_it_all_the_same(old: list[Side]) -> None:
-    """The image's containers ended at their start."""
+    """Before, the image's containers ended at their start."""
     contexts = {side: old_context(side) if side in old else None for side in Side}
     ends = Handshake(contexts[Side.DESTINATION], contexts[Side.SOURCE])
     assert (len(groups_of(ends.proof.hello)) > 2) is (Side.DESTINATION in old)
@@ -345,7 +345,7 @@ def test_a_server_that_asks_for_other_keys_is_refused_before_openssl_makes_them(
 
 
 def test_a_client_that_offers_nothing_of_ours_costs_no_exchange_of_keys() -> None:
-    """Case 21: a finite field of 8192 bits took a tenth of a second, for who knew the secret and for who did not."""
+    """Case 21: before, a finite field of 8192 bits took a tenth of a second, with and without the secret."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.options &= ~ssl.OP_ENABLE_MIDDLEBOX_COMPAT
@@ -359,7 +359,7 @@ def test_a_client_that_offers_nothing_of_ours_costs_no_exchange_of_keys() -> Non
 
 @pytest.mark.parametrize("length", [0, 31, 33, 89, 91, 2**24 - 1])
 def test_case_24_a_server_hello_that_lies_about_its_length_is_the_peers_error(length: int) -> None:
-    """Before, it raised OverflowError in asyncio's callback, which ended all connections inside SSH."""
+    """Before, this raised OverflowError in asyncio's callback, which ended all connections inside SSH."""
     ends = Handshake()
     answer = bytearray(ends.server.outgoing())
     honest = int.from_bytes(answer[6:9], "big")

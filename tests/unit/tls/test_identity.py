@@ -62,7 +62,7 @@ def test_a_leaf_is_good_for_its_role_only(side, usage):
 
 
 def test_case_25_a_leaf_does_not_depend_on_the_clock_with_which_its_process_started():
-    """One that was an hour ahead until NTP had set it right broke the link until the process was restarted."""
+    """Before, a clock that was an hour ahead until NTP corrected it broke the link until a restart of the process."""
     leaf = leaf_of(Side.SOURCE)
     assert leaf.not_valid_before_utc == datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
     assert leaf.not_valid_after_utc == datetime.datetime(2099, 12, 31, tzinfo=datetime.UTC)

@@ -6,12 +6,12 @@ from appliance.verify.model.alignment import ANCHOR_RECORDS, Anchor, Search, anc
 
 
 def records(text: str, first: int = 0, times: str = "") -> list[Record]:
-    """A record for each letter; the letter of ``times`` at its place, or its own, is its time."""
+    """A record for each letter; its time is the letter of ``times`` at the same index, or its own letter."""
     return [Record(first + 2 * n, ord(times[n] if times else c), c.encode()) for n, c in enumerate(text)]
 
 
 def letters(text: str) -> Anchor:
-    """An anchor of these letters, whatever their times."""
+    """An anchor of these letters, with any times."""
     return Anchor(tuple(anchor([record]).prints[0] for record in records(text)), ord(text[0]), True)
 
 

@@ -1,4 +1,4 @@
-"""Every verdict on a partition of a compacted topic, with logs in place of clusters."""
+"""Every verdict on a partition of a compacted topic, with logs instead of clusters."""
 
 import uuid
 

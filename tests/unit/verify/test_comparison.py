@@ -17,7 +17,7 @@ CODECS = [0, 1, 2, 3, 4]
 
 
 def compared(source: list[Batch], copy: list[Batch], start: int = 0) -> tuple[Comparison, Difference | None]:
-    """The comparison of both, fed batch by batch."""
+    """The comparison of both, batch by batch."""
     ours, theirs = Stream(start), Stream(0)
     run = Comparison(ours, theirs)
     difference = None
@@ -127,7 +127,7 @@ def test_the_first_difference_is_found_where_it_is_and_told(copy: list[Written],
             expected.source_offset,
             expected.destination_offset,
         )
-        if sizes == [10]:  # nothing further ahead was read else
+        if sizes == [10]:  # otherwise no record further ahead was read
             assert difference.what.startswith(expected.what)
 
 

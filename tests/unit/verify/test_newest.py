@@ -5,7 +5,7 @@ from appliance.kafka.records.records import Record, body
 from appliance.verify.model.newest import ALL_KEYS, NewestRecords, Tally
 
 Change = tuple[int, int | None]
-"""A key, and its value or None for a tombstone."""
+"""A record of a key, with its value, or None for a tombstone."""
 
 
 def records(changes: list[tuple[int, Change]]) -> list[Record]:

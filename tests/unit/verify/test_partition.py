@@ -1,4 +1,4 @@
-"""Every verdict on a partition, with logs in place of clusters."""
+"""Every verdict on a partition, with logs instead of clusters."""
 
 import itertools
 import uuid
@@ -27,7 +27,7 @@ async def verdict(
     source_end: int | None = None,
     copy_end: int | None = None,
 ) -> PartitionResult:
-    """The verdict for logs that begin and end there; the destination has no time to catch up."""
+    """The verdict for logs with these beginnings and ends; the destination has no time to catch up."""
     ours = Span(source_start, max(source_start, end(source)) if source_end is None else source_end)
     theirs = Span(copy_start, max(copy_start, end(copy)) if copy_end is None else copy_end)
     return await verify_every_record(
@@ -200,7 +200,7 @@ sizes = st.lists(st.integers(1, 12), min_size=1, max_size=6)
 async def test_a_true_copy_is_never_said_to_differ_and_is_equal_or_behind_by_the_right_number(
     steps: list[int], values: int, our_sizes: list[int], their_sizes: list[int], data: st.DataObject
 ) -> None:
-    """Times that do not run backwards, records that repeat, any retention on either side, any progress."""
+    """Any retention on each side, any progress, repeated records, and times that never decrease."""
     times = [NOW + passed for passed in itertools.accumulate(steps)]
     written: list[Written] = [(time, None, b"%d" % (n % values), []) for n, time in enumerate(times)]
     count = len(written)
@@ -212,9 +212,9 @@ async def test_a_true_copy_is_never_said_to_differ_and_is_equal_or_behind_by_the
     found = await verdict(source, copy, source_start, copy_start)
     one_time = times[source_start] == times[-1] or (copied > copy_start and times[copy_start] == times[copied - 1])
     if one_time and (source_start or copy_start):
-        return  # amid records that are all alike, one place is as good as another
+        return  # among equal records all places are equivalent
     if copied and source_start and times[copied - 1] == times[source_start]:
-        return  # all that both sides have is alike, or the copy's last record is like one that the source still has
+        return  # all common records are equal, or the copy's last record equals one that the source still has
     assert found.state is not CopyState.DIFFERS
     if found.state.well:
         assert copied == count
@@ -244,5 +244,5 @@ async def test_a_copy_that_is_wrong_anywhere_is_never_said_to_be_equal(
         assert (found.state, found.behind) == (CopyState.BEHIND, 1)
     else:
         assert found.state is CopyState.DIFFERS
-        doubled = kind == "doubled" and (place > 0 or count == 1)  # the first one stands before the source's first
+        doubled = kind == "doubled" and (place > 0 or count == 1)  # the first one is before the source's first
         assert found.differs_at == place + doubled

@@ -1,4 +1,4 @@
-"""The bill of materials from packages, wheels and jars made for the test, read by the library's own schema."""
+"""The bill of materials of packages, wheels and jars that are made for the test, checked with the library's schema."""
 
 import hashlib
 import json

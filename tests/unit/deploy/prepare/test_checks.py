@@ -23,7 +23,7 @@ FOLDERS = [
     (0o704, 1, 1, False),
     (0o701, 1, 1, True),
 ]
-"""A folder's mode, how far the containers' user and group are from its own, and whether they may enter it."""
+"""A folder's mode, the difference of the containers' user and group from its own, and True if they may enter it."""
 
 
 def faults(role: Role, vm: Vm = OURS, **changes: str) -> list[str]:
@@ -32,7 +32,7 @@ def faults(role: Role, vm: Vm = OURS, **changes: str) -> list[str]:
 
 @pytest.fixture
 def pem(tmp_path: Path) -> dict[str, str]:
-    """The tunnel's three files, as the settings name them."""
+    """The tunnel's three files, by their variables."""
     names = {"TUNNEL_AUTHORITY_FILE": "ca.pem", "TUNNEL_CERTIFICATE_FILE": "end.pem", "TUNNEL_KEY_FILE": "end.key"}
     for name in names.values():
         (tmp_path / name).touch(mode=0o600)

@@ -223,7 +223,7 @@ def test_the_tunnels_files_are_mounted_by_folder_so_that_a_new_one_is_seen(role:
 
 
 def test_ssh_keys_are_mounted_by_folder_at_the_end_that_logs_in(keys: dict[str, str]) -> None:
-    # Case 9: they were not, and their paths were the VM's.
+    # Case 9: before, they were not mounted, and their paths were the VM's.
     found = volumes(services(DESTINATION_VM, **keys)["gateway"])
     text = files(DESTINATION_VM, **keys)["prepared/gateway.sh"]
     for name, path in keys.items():

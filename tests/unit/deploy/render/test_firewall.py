@@ -48,7 +48,7 @@ BASTION = {"TUNNEL_SSH": "ann@192.0.2.22:22"}
 
 
 def test_where_there_is_a_bastion_the_source_vm_lets_in_the_bastion_and_the_destination_vm_dials_it() -> None:
-    # Case 10: the rules were those of VMs that see each other.
+    # Case 10: before, the rules were those of VMs that reach each other directly.
     assert opened(link(**BASTION))[:2] == [
         ("source", "from", "bastion", "15060", True),
         ("destination", "to", "bastion 192.0.2.22", "22", True),
@@ -66,7 +66,7 @@ def test_where_the_source_vms_own_sshd_carries_the_tunnel_only_port_22_is_opened
     ]
     for form in FORMATS:
         assert "15060" not in ready(form, settings, Side.SOURCE)
-    # Docker publishes nothing to others then; and whoever else logs in by SSH is not to be locked out.
+    # Docker then publishes no port to others, and other users of SSH must not be locked out.
     assert " drop\n" not in ready("nftables", settings, Side.SOURCE)
 
 

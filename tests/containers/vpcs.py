@@ -22,7 +22,7 @@ Copied = list[list[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Vpcs:
     """The machines and engines of both sides, by the side's name, and a directory for settings, logs and clusters."""
 
     machines: Mapping[str, Machines]
@@ -35,7 +35,7 @@ class Stage:
         return process_environment(os.environ, self.directory)
 
     def ca_file(self, side: Side) -> Path:
-        """Whom the clients of a cluster trust."""
+        """The certificate authority's file for the clients of a cluster."""
         return self.directory / side.name / "ca.pem"
 
     def topics(self, side: Side) -> set[str]:
@@ -43,11 +43,11 @@ class Stage:
         return {name for name in json.loads(self._client(side, "topics")) if not name.startswith("__")}
 
     def records(self, side: Side, topic: str) -> Copied:
-        """The present records of a topic."""
+        """The current records of a topic."""
         return [json.loads(line) for line in self._client(side, "read", topic).splitlines()]
 
     async def produce(self, side: Side, topic: str, who: str, count: int, seconds: float) -> OwnedProcess:
-        """Begin to write records, no two alike, for so long."""
+        """Begin to write ``count`` records, all different, within ``seconds``."""
         log_file = self.directory / f"producer-{side.name}-{who}.log"
         arguments = ("produce", topic, who, str(count), str(seconds))
         return await OwnedProcess.start("producer", self._command(side, *arguments), log_file, self.environment)
@@ -67,13 +67,13 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def stage(directory: Path) -> AsyncIterator[Stage]:
-    """The stage, ready."""
+async def vpcs(directory: Path) -> AsyncIterator[Vpcs]:
+    """Both sides, ready."""
     await kafka_installation()
     with machines() as both:
         async with contextlib.AsyncExitStack() as undo:
             engines = {name: await undo.enter_async_context(engine(here.vm)) for name, here in both.items()}
-            made = Stage(both, engines, directory)
+            made = Vpcs(both, engines, directory)
             started = [await _start_vpc(made, name) for name in SIDES]
             for process in started:
                 undo.push_async_callback(process.stop)
@@ -82,7 +82,7 @@ async def stage(directory: Path) -> AsyncIterator[Stage]:
             yield made
 
 
-async def _start_vpc(made: Stage, name: str) -> OwnedProcess:
+async def _start_vpc(made: Vpcs, name: str) -> OwnedProcess:
     program = [sys.executable, "-m", "tests.containers.programs.vpc", name, str(made.directory)]
     command = made.machines[name].vpc.command(*program)
     return await OwnedProcess.start(f"{name} VPC", command, made.directory / f"{name}-vpc.log", made.environment)

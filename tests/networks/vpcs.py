@@ -28,7 +28,7 @@ READY_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Vpcs:
     """The machines, and a directory for logs, settings and the clusters' files."""
 
     machines: Topology
@@ -37,15 +37,15 @@ class Stage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The processes': nothing of the user's settings."""
+        """The environment of the processes, without the user's settings."""
         return process_environment(os.environ, self.directory)
 
     def ca_file(self, cluster: str) -> Path:
-        """Whom the clients of a cluster trust."""
+        """The certificate authority's file for the clients of a cluster."""
         return self.directory / cluster / "ca.pem"
 
     def variables(self) -> dict[str, str]:
-        """The link's setenv.sh: what is required, and where the files and the VPC's own DNS are."""
+        """The link's setenv.sh: the required variables, and those for the files and the VPC's own DNS."""
         seed, other = ORANGE.nodes
         return {
             "SOURCE_CLUSTER_ID": "orange",
@@ -71,22 +71,22 @@ class Stage:
         }
 
     async def start(self, machine: Namespace, name: str, module: str, *arguments: str) -> OwnedProcess:
-        """A Python module on a machine."""
+        """Start a Python module on a machine."""
         return await self.start_command(machine, name, sys.executable, "-m", module, *arguments)
 
     async def start_command(self, machine: Namespace, name: str, *command: str) -> OwnedProcess:
-        """Any program on a machine."""
+        """Start any program on a machine."""
         log = self.directory / f"{name}.log"
         return await OwnedProcess.start(name, machine.command(*command), log, self.environment)
 
     async def start_appliance(self, machine: Namespace, command: str, **changed: str) -> OwnedProcess:
-        """One of the appliance's commands on a machine, with settings of its own."""
+        """Start one of the appliance's commands on a machine, with its own settings."""
         name = f"{command}-{secrets.token_hex(3)}"
         env_file = self._env_file(name, self.variables() | changed)
         return await self.start(machine, name, "appliance.cli", command, "--env-file", env_file)
 
     def open_firewall(self, **changed: str) -> None:
-        """Make the source VM's firewall of the rules that ``prepare`` prints, their blanks filled in."""
+        """Set the source VM's firewall to the rules that ``prepare`` prints, with their placeholders filled in."""
         env_file = self._env_file("firewall", self.variables() | changed)
         prepare = (sys.executable, "-m", "deploy.prepare", "source", "--env-file", env_file)
         vm = self.machines.source_vm
@@ -100,7 +100,7 @@ class Stage:
         return str(write_settings(self.directory / f"{name}.sh", variables))
 
     @contextlib.asynccontextmanager
-    async def vpcs(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[None]:
         """Both clusters, and the destination VPC's DNS."""
         programs = "tests.networks.programs"
         async with contextlib.AsyncExitStack() as undo:
@@ -120,7 +120,7 @@ class Stage:
 
     @contextlib.asynccontextmanager
     async def appliance(self, machine: Namespace, command: str, **changed: str) -> AsyncIterator[OwnedProcess]:
-        """One of the appliance's commands, ready, and asked to stop with the end of the block."""
+        """One of the appliance's commands, ready; it is stopped at the end of the block."""
         process = await self.start_appliance(machine, command, **changed)
         try:
             await process.wait_for_line(r"\bready\b", READY_SECONDS)
