@@ -1,27 +1,27 @@
-"""Starts a module of this checkout in a Python environment of its own, which the first start makes.
+"""Starts a module of this checkout in its own Python environment, which the first start makes.
 
 ::
 
     environment.py [--java] LOCK MODULE [ARGUMENT...]
 
-The environment holds exactly what the lock file LOCK lists, every download checked against the lock's hashes. It lies
-in the user's cache directory, under a name made from the lock's text and from what Python this is, so that another lock
-or another Python gets another environment. ``--java`` asks for a Java 17 or newer first.
+The environment holds exactly the packages of the lock file LOCK, and every download is checked against the lock's
+hashes. It lies in the user's cache directory. Its name is made from the lock's text and from this Python's identity, so
+that another lock or another Python gets another environment. ``--java`` first requires Java 17 or newer.
 
-Everything is installed from wheels. What SOURCE_ONLY names has none: it is built once, for all locks that list it, in
-an environment of its own, which holds what BUILD_LOCK lists, by hash too. pip fetches nothing for a
-build (``--no-build-isolation``), and builds nothing else (``--only-binary``). Of the user's own settings, pip and a
-build see where packages come from and how to get there (INHERITED, INHERITED_OF_PIP), and nothing that changes what is
-installed, or where to.
+Everything is installed from wheels. The packages of SOURCE_ONLY have none: each is built once, for all locks that list
+it, in a separate environment with the packages of BUILD_LOCK, which are also checked by hash. pip downloads nothing for
+a build (``--no-build-isolation``), and builds no other packages (``--only-binary``). pip and a build see those of the
+user's settings that name the origin of packages and the way there (INHERITED, INHERITED_OF_PIP). They see no settings
+that change the installed packages or their directory.
 
-Law: an environment that holds the file ``complete`` is whole; one without it is rubbish, whoever left it there. The
-file is written last, after a look at what is really installed. The directories belong to the user who starts. Only who
-holds the lock on the file beside the environment makes or removes anything; the children inherit that lock, so that it
-outlives a killed parent for as long as they still write. Who makes an environment may take the lock of the one that
-builds for it, never the other way round.
+Law: an environment with the file ``complete`` is complete; one without it is garbage. The file is written last, after a
+check of the installed packages. The directories belong to the user who starts. Only the holder of the lock on the file
+beside the environment makes or removes files. The children inherit that lock, so that it outlives a killed parent while
+they still write. The maker of an environment may take the lock of the environment that builds for it, but not the
+reverse.
 
-This runs before anything is installed: standard library only, late imports because every start waits for them, and the
-grammar of Python 3.6, so that an older Python gets as far as being told that it is too old.
+This runs before any package is installed, so it uses the standard library only. It imports late, because every start
+waits for imports. It uses the grammar of Python 3.6, so that an older Python can still print that it is too old.
 """
 
 import os
@@ -64,7 +64,7 @@ for wanted in map(Requirement, sys.argv[1:]):
     if not fits and (wanted.marker is None or wanted.marker.evaluate()):
         print(wanted.name + str(wanted.specifier))
 """
-"""A program for an environment's Python: it prints which of its arguments, requirements, are not installed there."""
+"""A program for an environment's Python: of its arguments, it prints the requirements that are not installed."""
 
 INSTALL_PYTHON = {
     "apt-get": "apt-get install python3.11 python3.11-venv",
@@ -84,7 +84,7 @@ INSTALL_JAVA = {
 
 
 class StartError(Exception):
-    """The start cannot go on; the text is one line that names the remedy."""
+    """The start cannot continue; the text is one line that names the remedy."""
 
     def __init__(self, message: str, exit_code: int = 2) -> None:
         self.exit_code = exit_code
@@ -92,7 +92,7 @@ class StartError(Exception):
 
 
 def main(arguments: "list[str]") -> None:
-    """Check the machine, make the environment if need be, and become the module."""
+    """Check the machine, make the environment if necessary, and execute the module."""
     needs_java = arguments[:1] == ["--java"]
     arguments = arguments[1:] if needs_java else arguments
     if len(arguments) < 2:
@@ -106,7 +106,7 @@ def main(arguments: "list[str]") -> None:
         raise StartError(
             f"{error.filename}: {error.strerror} (XDG_CACHE_HOME sets the directory of the environments)"
         ) from error
-    # Neither the module nor a Python that it starts imports what happens to lie in the current directory.
+    # Neither the module nor a Python that it starts imports files of the current directory.
     os.environ.update(PYTHONPATH=CHECKOUT, PYTHONSAFEPATH="1")
     os.execv(python, [python, "-m", *arguments[1:]])
 
@@ -120,7 +120,7 @@ def check_python() -> None:
 
 
 def check_java() -> None:
-    """Refuse, unless the ``java`` of JAVA_HOME, or without that the one of PATH, is new enough."""
+    """Refuse, unless the ``java`` of JAVA_HOME, or otherwise of PATH, is new enough."""
     import re
     import subprocess
 
@@ -164,7 +164,7 @@ def built(sources: str) -> "list[str]":
         install_locked(directory, build_lock, BUILD_LOCK, alone)
         check_installed(directory, build_lock, BUILD_LOCK)
         tell(f"building {', '.join(SOURCE_ONLY)} from source; this can take a minute")
-        # No cache: pip's own may hold a wheel that was built with something else. No compression: jars are compressed.
+        # No cache: pip's own may hold a wheel from another build environment. No compression: jars are compressed.
         options = ["--no-cache-dir", "--no-build-isolation", "--no-binary", ",".join(SOURCE_ONLY)]
         options += ["--config-settings", "--build-option=--compression=stored", "--wheel-dir", wheels_of(directory)]
         if pip(directory, ["wheel", *LOCKED, *options, "-r", written(directory, "sources.txt", sources)], alone):
@@ -209,7 +209,7 @@ def cache_directory() -> str:
 
 
 def check_owner(directory: str) -> None:
-    """Refuse a directory that another user made: its programs would run as us."""
+    """Refuse a directory of another user, because its programs would run as us."""
     if os.path.exists(directory) and os.stat(directory).st_uid != os.geteuid():
         raise StartError(
             f"{directory} belongs to another user: remove it, or let XDG_CACHE_HOME name a directory of your own"
@@ -261,13 +261,13 @@ def make(directory: str, fill: "Callable[[str, int], None]", alone: int) -> None
     begun = time.monotonic()
     tell(f"making a Python environment in {directory} (only at the first start)")
     fill(directory, alone)
-    os.sync()  # No power failure leaves the file ``complete`` without what it stands for.
+    os.sync()  # After a power failure, too, ``complete`` implies the other files.
     with open(os.path.join(directory, "complete"), "w"):
         tell(f"the Python environment is ready after {time.monotonic() - begun:.0f} s")
 
 
 def make_venv(directory: str, alone: int) -> None:
-    """An environment with pip, which is the one that came with this Python."""
+    """Make an environment with the pip of this Python."""
     import subprocess
 
     command = [sys.executable, "-I", "-m", "venv", directory]
@@ -276,13 +276,14 @@ def make_venv(directory: str, alone: int) -> None:
 
 
 def install_locked(directory: str, text: str, lock: str, alone: int) -> None:
-    """Install from wheels what ``text`` lists, a part of ``lock``."""
+    """Install the packages of ``text``, a part of ``lock``, from wheels."""
     if pip(directory, ["install", *LOCKED, "-r", written(directory, "locked.txt", text)], alone):
         raise StartError(f"cannot install {lock}, pip says why above; start again to try again", exit_code=1)
 
 
 def check_installed(directory: str, text: str, lock: str) -> None:
-    """Refuse, unless all of ``text`` that this machine needs is installed: pip's settings may have prevented it."""
+    """Refuse, unless all packages of ``text`` for this machine are installed, which pip's settings may have
+    prevented."""
     import subprocess
 
     command = [python_of(directory), "-I", "-c", MISSING, *requirements(text)]
@@ -301,24 +302,24 @@ def requirements(text: str) -> "list[str]":
 
 
 def pip(directory: str, arguments: "list[str]", alone: int) -> int:
-    """Run the environment's pip; of the user's settings it and a build below it see no more than INHERITED."""
+    """Run the environment's pip; of the user's settings, pip and its builds see only INHERITED."""
     import subprocess
 
     settings = pip_settings(directory, arguments[0])
-    # An older pip builds in another way without it; a newer one has no such option, and ignores the variable.
+    # Without PIP_USE_PEP517 an older pip builds differently; a newer one does not have the option, and ignores it.
     own = {"PIP_USE_PEP517": "1", "PIP_CONFIG_FILE": os.devnull}
     command = [*pip_command(directory), "--quiet", *arguments]
     return subprocess.call(command, env={**inherited(), **settings, **own}, pass_fds=[alone])
 
 
 def pip_settings(directory: str, command: str) -> "dict[str, str]":
-    """INHERITED_OF_PIP as variables, for one of pip's commands; pip itself says what its files say."""
+    """INHERITED_OF_PIP as variables, for one of pip's commands; pip itself reads its files."""
     import ast
     import subprocess
 
     variables = {name: os.environ[name] for name in map(pip_variable, INHERITED_OF_PIP) if os.environ.get(name)}
     files = {name: os.environ[name] for name in ["PIP_CONFIG_FILE"] if name in os.environ}
-    # A file may ask pip for silence, which would be the answer then.
+    # A file may make pip quiet, and then the answer would be empty.
     environment = {**inherited(), **files, "PIP_QUIET": "0"}
     listed = subprocess.run(
         [*pip_command(directory), "config", "list"], env=environment, stdout=subprocess.PIPE, check=False
@@ -339,7 +340,7 @@ def pip_command(directory: str) -> "list[str]":
 
 
 def pip_variable(setting: str) -> str:
-    """The variable of a setting of pip's."""
+    """The variable of one of pip's settings."""
     return "PIP_" + setting.upper().replace("-", "_")
 
 
@@ -349,7 +350,7 @@ def inherited() -> "dict[str, str]":
 
 
 def written(directory: str, name: str, text: str) -> str:
-    """The path of a new file in ``directory``."""
+    """Write a new file in ``directory``; return its path."""
     path = os.path.join(directory, name)
     with open(path, "w") as file:
         file.write(text)
@@ -363,7 +364,7 @@ def read(path: str) -> str:
 
 
 def install(commands: "dict[str, str]") -> str:
-    """The advice to install a package; ``commands`` has the command of each package tool."""
+    """The advice for installing a package; ``commands`` has the command of each package tool."""
     import shutil
 
     for tool, command in commands.items():
@@ -374,7 +375,7 @@ def install(commands: "dict[str, str]") -> str:
 
 
 def tell(message: str) -> None:
-    """One line to the user, beside the module's own output."""
+    """Print one line for the user, separate from the module's own output."""
     print(message, file=sys.stderr, flush=True)
 
 
