@@ -32,7 +32,7 @@ async def refusing(tmp_path: Path) -> AsyncIterator[Cluster]:
         yield cluster
 
 
-async def test_what_a_real_policy_refuses_is_left_out_and_said_once(
+async def test_settings_that_a_real_policy_refuses_are_left_out_and_said_once(
     versions: Versions, refusing: Cluster, tmp_path: Path
 ) -> None:
     with pytest.raises(KafkaException, match="exceeded min limit"):

@@ -71,7 +71,7 @@ def test_it_lists_every_jar_of_the_image_with_the_hash_it_has(
     assert len(jars) > 200
 
 
-def test_what_builds_the_image_is_not_in_it(replicator: Service) -> None:
+def test_the_tools_of_the_build_are_not_in_the_image(replicator: Service) -> None:
     found = replicator.inside("sh", "-c", "ls -d /build* /packages.txt /opt/appliance/deploy")
     assert found.stdout == ""
     assert replicator.inside("python", "-c", "import cyclonedx").returncode != 0

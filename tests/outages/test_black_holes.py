@@ -67,7 +67,7 @@ async def test_a_lane_whose_connection_swallows_all_goes_on_by_a_new_one(pair: P
     assert len(pair.compare(topic)[0]) == 200
 
 
-async def test_what_lay_idle_while_one_connection_fell_silent_is_opened_anew_before_it_is_used(pair: Pair) -> None:
+async def test_a_connection_that_was_idle_while_another_fell_silent_is_opened_again_before_use(pair: Pair) -> None:
     purposes = ("control", "produce", "fetch")
     async with (
         asyncio.timeout(PATIENCE),

@@ -128,7 +128,7 @@ async def test_case_6_a_task_in_place_of_one_that_is_silent_gets_its_assignment_
     assert begun == [0, 0]
 
 
-async def test_what_a_task_says_whose_place_was_taken_is_not_heard() -> None:
+async def test_reports_of_a_task_whose_place_was_taken_are_not_heard() -> None:
     heard: list[Report] = []
     told = asyncio.Event()
 
@@ -207,7 +207,7 @@ async def test_case_65_a_task_that_does_not_read_is_cut_off_and_no_assignments_p
         writer.close()
 
 
-async def test_what_a_task_reports_is_heard_with_its_number() -> None:
+async def test_a_tasks_reports_are_heard_with_its_number() -> None:
     heard: asyncio.Queue[tuple[int, Report]] = asyncio.Queue()
     said = [Notice("lane 1", "no", "BrokerBusy"), Copied(10, 900, 1, 2, 1)]
     async with server(heard=lambda task, report: heard.put_nowait((task, report))) as control:

@@ -24,7 +24,7 @@ def test_a_master_that_nobody_knows_is_a_fault_of_the_settings() -> None:
         driver_host(replace(ENGINE, spark_master="spark://nobody.invalid:7077"))
 
 
-def test_what_holds_the_secret_is_new_and_its_owners_alone(tmp_path: Path) -> None:
+def test_the_file_with_the_secret_is_new_and_its_owners_alone(tmp_path: Path) -> None:
     path = private_file(tmp_path / "spark.conf", "a=b\n")
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileExistsError):

@@ -70,7 +70,7 @@ async def gone(processes: list[psutil.Process]) -> bool:
 
 
 @pytest.mark.parametrize("moment", [JAVA, DAEMON])
-async def test_what_is_just_starting_ends_with_a_killed_replicator(start: Start, moment: str) -> None:
+async def test_processes_that_are_just_starting_end_with_a_killed_replicator(start: Start, moment: str) -> None:
     async with start() as copying:
         started = await family(copying.process, moment)
         psutil.Process(copying.process.pid).kill()
@@ -150,7 +150,7 @@ async def test_a_terminated_replicator_leaves_no_temporary_file(pair: Pair, star
         assert temporary(tmp_path) == []
 
 
-async def test_what_a_killed_replicator_has_left_is_removed_by_the_next(
+async def test_files_that_a_killed_replicator_has_left_are_removed_by_the_next(
     pair: Pair, start: Start, tmp_path: Path
 ) -> None:
     async with start() as copying:

@@ -252,7 +252,7 @@ async def test_start_latest_copies_what_comes_after_and_later_topics_whole(order
 
 
 @pytest.mark.release  # held by tests/real/replicator/test_engine.py and test_copies.py
-async def test_what_has_stopped_goes_on_by_the_operators_word_while_the_replicator_runs(orders: Link) -> None:
+async def test_a_stopped_partition_goes_on_by_the_operators_command_while_the_replicator_runs(orders: Link) -> None:
     orders.make_topic(orders.grape, "orders.copy", 2, **{"max.message.bytes": "20000"})
     orders.produce("orders", 10)
     orders.produce("orders", 1, value=bytes(range(256)) * 200)

@@ -183,7 +183,7 @@ async def test_python_is_reached_through_files_that_its_user_alone_opens() -> No
             assert any(parent.stat().st_mode & 0o077 == 0 for parent in path.parents)
 
 
-async def test_what_a_stranger_pours_into_a_port_ends_nothing(pair: Pair, copying: Copying) -> None:
+async def test_bytes_that_a_stranger_pours_into_a_port_end_nothing(pair: Pair, copying: Copying) -> None:
     # Before, Java grew by a gigabyte, beyond the container's limit.
     java = [process for process, part in processes() if part == DRIVER]
     assert len(java) == 1

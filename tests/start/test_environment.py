@@ -144,7 +144,7 @@ def test_neither_the_module_nor_a_python_below_it_imports_from_the_current_direc
         assert str(elsewhere) not in out
 
 
-def test_what_is_installed_is_on_the_disk_before_it_is_called_complete(tmp_path: Path, lock: Path) -> None:
+def test_installed_files_are_on_the_disk_before_the_environment_is_called_complete(tmp_path: Path, lock: Path) -> None:
     script = ("-c", WATCHED, str(SCRIPT))
     code, _, err = finished(started(tmp_path, lock, "pip", "freeze", script=script))
 

@@ -153,7 +153,7 @@ def test_an_environment_that_lacks_what_pip_says_it_installed_is_not_complete(
         assert f"has not installed tiny==1.0 of {lock}" in err.splitlines()[-1]
 
 
-def test_what_was_built_for_one_lock_is_used_by_all(tmp_path: Path, index: PackageIndex, lock: Path) -> None:
+def test_a_wheel_that_was_built_for_one_lock_is_used_by_all(tmp_path: Path, index: PackageIndex, lock: Path) -> None:
     tiny = index.files["tiny-1.0-py3-none-any.whl"]
     other = tmp_path / "other.lock"
     other.write_text(entry("pyspark", "0.1", PYSPARK) + entry("tiny", "1.0", tiny))

@@ -159,7 +159,7 @@ def test_a_changed_setting_is_shown_and_a_changed_secret_is_not(link: Link) -> N
     assert changed == {"docker-compose.yml", "prepared/doctor.sh", "prepared/gateway.sh", "prepared/replicator.sh"}
 
 
-def test_a_check_writes_nothing_and_its_exit_code_says_whether_something_would_be(link: Link) -> None:
+def test_a_check_writes_nothing_and_its_exit_code_is_1_where_a_file_would_change(link: Link) -> None:
     before = link.files()
     code, out, _ = link.run(SOURCE, "--check")
     assert (code, link.files()) == (1, before)

@@ -131,7 +131,7 @@ def test_pyspark_is_known_in_three_files() -> None:
     ],
     ids=["Kafka clients of others", "the bill of materials", "templates"],
 )
-def test_what_the_image_does_without_is_not_imported_in_it(libraries: set[str], tops: set[str]) -> None:
+def test_packages_that_the_image_lacks_are_not_imported_in_it(libraries: set[str], tops: set[str]) -> None:
     assert {path.parts[0] for path in FILES if foreign(path) & libraries} <= tops
 
 

@@ -81,7 +81,7 @@ def test_the_help_lists_every_suite_with_its_minutes() -> None:
         assert any(suite.flag in line and all(map(line.__contains__, said)) for line in help_text().splitlines())
 
 
-def test_what_needs_real_processes_is_tried_again_and_what_is_computed_is_not() -> None:
+def test_tests_with_real_processes_are_tried_again_and_computed_ones_are_not() -> None:
     real, computed = "tests/spark/test_cluster.py::test_one", "tests/unit/test_suites.py::test_one"
     assert tried_again([real]) == (real,)
     assert tried_again([real, computed]) == ()
@@ -99,7 +99,7 @@ def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_p
     assert len({step.failures for step in found}) == len(taken) + 1
 
 
-def test_what_is_for_a_release_alone_is_left_out_of_what_runs_for_each_submission(tmp_path: Path) -> None:
+def test_tests_for_a_release_alone_are_left_out_for_each_submission(tmp_path: Path) -> None:
     whole, each = ({step.name: step.module for step in everything(tmp_path, release)} for release in (True, False))
     suites = {suite.flag or "bin/test": suite for suite in (DEFAULT, *SUITES)}
     assert {name for name in suites if suites[name].ci_minutes} == each.keys() & suites.keys()

@@ -133,7 +133,7 @@ class Wildcard(Resolver):
     ],
     ids=["a broker answers", "nobody answers", "outside of the networks", "no such name"],
 )
-async def test_the_destinations_doctor_tells_by_the_servers_answer_whether_a_made_up_name_is_dialled(resolver, verdict):
+async def test_the_destinations_doctor_judges_a_made_up_name_by_the_servers_answer(resolver, verdict):
     async with target_server(echo) as port:
         target = Target(HOST, port)
         allowed = AllowedTargets((target,), (TargetPattern("orange.example", port),))

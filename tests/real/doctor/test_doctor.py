@@ -117,7 +117,7 @@ async def test_a_transaction_is_begun_and_aborted_and_no_record_is_written(path:
         assert [read_rows(path.grape, POSITIONS, partition) for partition in (0, 1)] == [[], []]
 
 
-async def test_the_command_prints_a_table_or_json_and_its_exit_code_says_whether_the_path_is_whole(path: Link) -> None:
+async def test_the_command_prints_a_table_or_json_and_its_exit_code_is_0_for_a_whole_path_alone(path: Link) -> None:
     async with (
         path.running("doctor", "destination", "--json") as whole,
         path.running("doctor", "source", TUNNEL_PORT=str(free_port(OWN_ADDRESS))) as broken,
@@ -239,7 +239,7 @@ async def test_a_regex_that_matches_nothing_is_told(path: Link) -> None:
         (ResourceType.TRANSACTIONAL_ID, "replicator-orange.", AclOperation.DESCRIBE, "destination: transactions"),
     ],
 )
-async def test_what_the_destination_does_not_permit_is_named(
+async def test_rights_that_the_destination_does_not_give_are_named(
     path: Link, kind: ResourceType, prefix: str, operation: AclOperation, step: str
 ) -> None:
     with denied(path.grape, WRITER, kind, prefix, operation):

@@ -137,7 +137,7 @@ async def test_a_connection_that_ends_answers_what_was_answered_and_fails_the_re
     assert all(isinstance(end, Unreachable) for end in ends[40:])
 
 
-async def test_what_is_no_answer_ends_the_connection_for_all() -> None:
+async def test_bytes_that_are_no_answer_end_the_connection_for_all() -> None:
     async with connected(lambda _: (b"HTTP/1.1 400 Bad Request\r\n\r\n",), 30, 1) as connection:
         answers = [await connection.send(Wanted(60)) for _ in range(30)]
         ends = await asyncio.gather(*answers, return_exceptions=True)

@@ -76,7 +76,7 @@ async def test_a_partition_that_was_dropped_is_not_sent_until_it_is_wanted_again
         assert partition == (topic, 0)
 
 
-async def test_what_is_copied_is_fetched_in_a_session(pair: Pair) -> None:
+async def test_copied_partitions_are_fetched_in_a_session(pair: Pair) -> None:
     topic = pair.topic("session", 3)
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:
@@ -170,7 +170,7 @@ async def test_a_partition_whose_buffer_is_full_is_not_sent_again_and_again(pair
     assert sum(chunk.records for chunk in taken) == 1_000
 
 
-async def test_what_was_on_its_way_when_a_partition_was_given_up_does_not_count(pair: Pair) -> None:
+async def test_an_answer_that_was_on_its_way_when_a_partition_was_given_up_does_not_count(pair: Pair) -> None:
     topic = pair.topic("given-up")
     produce(pair.producer(), topic, 10)
     ready = ReadyQueue()

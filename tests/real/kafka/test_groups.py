@@ -59,9 +59,7 @@ async def offsets_of(kafka: KafkaCluster, group: Group) -> Commits:
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
-async def test_a_consumer_group_is_listed_with_its_kind_and_with_whether_it_has_members(
-    pair: Pair, protocol: str
-) -> None:
+async def test_a_consumer_group_is_listed_with_its_kind_and_as_empty_or_not(pair: Pair, protocol: str) -> None:
     topic, name = pair.topic("listed"), f"{protocol}-{pair.tag}"
     async with connected(pair) as kafka:
         with member(pair.orange, name, topic, protocol):
@@ -72,7 +70,9 @@ async def test_a_consumer_group_is_listed_with_its_kind_and_with_whether_it_has_
 
 
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
-async def test_what_a_consumer_has_committed_is_read_with_metadata_and_leader_epoch(pair: Pair, protocol: str) -> None:
+async def test_offsets_that_a_consumer_has_committed_are_read_with_metadata_and_leader_epoch(
+    pair: Pair, protocol: str
+) -> None:
     topic, name = pair.topic("read", 2), f"{protocol}-{pair.tag}"
     for partition in range(2):
         produce(pair.producer(), topic, 20, partition)

@@ -116,14 +116,14 @@ async def test_metadata_that_lag_behind_what_is_known_are_not_followed() -> None
         await one.until_reported("orders-0 at its leader", "over")
 
 
-async def test_what_the_newest_leader_does_not_hold_any_more_was_truncated() -> None:
+async def test_records_that_the_newest_leader_does_not_hold_any_more_were_truncated() -> None:
     async with reading(LeadingBroker(logs={6: range(40)}, metadata_epochs=[6])) as one:
         assert "truncated: from offset 40 on it does not hold what was copied up to 80" in str(
             await one.until_stopped()
         )
 
 
-async def test_what_was_deleted_before_it_was_read_is_a_gap() -> None:
+async def test_records_that_were_deleted_before_they_were_read_are_a_gap() -> None:
     async with reading(LeadingBroker(logs={6: range(120, 200)}, metadata_epochs=[6])) as one:
         gap = await one.until_stopped()
     assert isinstance(gap, GapFound)
@@ -163,7 +163,7 @@ async def test_an_older_leader_cannot_tell_that_an_epoch_was_truncated() -> None
         await one.until(200)
 
 
-async def test_what_nobody_foresaw_in_a_partitions_batches_stops_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unforeseen_error_in_a_partitions_batches_stops_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async with reading(LeadingBroker(logs={6: range(200)}, metadata_epochs=[6])) as one:
         with monkeypatch.context() as patched:
             patched.setattr("appliance.replicator.read.buffer.outgoing", lambda *_: 1 // 0)
@@ -192,7 +192,7 @@ class Defective(KafkaCluster):
         return await super().broker(node, purpose)
 
 
-async def test_reading_that_ends_by_what_nobody_foresaw_is_told_and_begun_again() -> None:
+async def test_reading_that_ends_by_an_unforeseen_error_is_reported_and_begun_again() -> None:
     broker = LeadingBroker(logs={6: range(200)}, metadata_epochs=[6])
     async with reading(broker, Defective) as one:
         await one.until(200)

@@ -60,7 +60,7 @@ class Reading:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_whatever_breaks_each_partition_is_read_in_order_without_a_hole(seed: int) -> None:
+async def test_with_any_fault_each_partition_is_read_in_order_without_a_hole(seed: int) -> None:
     chance, faults = random.Random(seed), []
     broker = FetchingBroker(6, random.Random(f"broker {seed}"))
     async with broker.running():

@@ -145,7 +145,7 @@ def _in_new_words(rewrite: Rewrite) -> Rewrite:
     return rewritten
 
 
-async def test_what_a_policy_refuses_is_left_out_and_a_thousand_topics_cost_one_search(
+async def test_settings_that_a_policy_refuses_are_left_out_and_a_thousand_topics_cost_one_search(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = {"segment.bytes": "1048576", "retention.ms": "7200000"}

@@ -231,7 +231,7 @@ async def test_a_positions_topic_that_is_gone_takes_what_it_said_with_it(pair: P
     assert (only(snapshot).copied, snapshot.lanes) == (0, ())
 
 
-async def test_what_somebody_else_has_written_among_the_positions_is_unknown_and_not_guessed(pair: Pair) -> None:
+async def test_a_foreign_record_among_the_positions_is_unknown_and_not_guessed(pair: Pair) -> None:
     topic = pair.topic("garbage")
     produce(pair, topic, 10)
     async with watching(pair) as watcher, pair.engine() as engine:

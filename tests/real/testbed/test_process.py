@@ -101,7 +101,7 @@ async def test_a_program_that_does_not_exist_is_named(tmp_path):
         await process.wait_for_line("ready", timeout=PATIENCE)
 
 
-async def test_case_11_what_is_printed_before_we_look_again_is_not_missed(tmp_path, monkeypatch):
+async def test_case_11_a_line_that_is_printed_between_two_reads_is_not_missed(tmp_path, monkeypatch):
     async def start_and_be_slow(*command, **options):
         process = await create_subprocess_exec(*command, **options)
         await process.wait()

@@ -51,7 +51,7 @@ async def verify(
     return {(v.topic.removesuffix(f"-{engine.pair.tag}"), v.partition): v for v in verdicts}
 
 
-async def test_what_the_engine_copied_is_equal_whatever_the_batches(pair: Pair) -> None:
+async def test_the_engines_copies_are_equal_with_batches_of_every_kind(pair: Pair) -> None:
     for codec in CODECS:
         topic = pair.topic(codec, 2)
         for partition in range(2):

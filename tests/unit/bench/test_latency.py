@@ -34,7 +34,7 @@ def test_a_percentile_is_a_value_that_was_measured(share: float, expected: float
     assert percentile(range(100, 0, -1), share) == expected
 
 
-def test_what_was_sent_in_the_first_seconds_is_not_counted() -> None:
+def test_records_that_were_sent_in_the_first_seconds_are_not_counted() -> None:
     noted = array("q", [5_000_000_000, 5_900_000_000, 6_000_000_000, 6_030_000_000, 7_000_000_000, 7_020_000_000])
     assert samples_of(noted.tobytes(), warming_seconds=1) == [Sample(6.0, 30.0), Sample(7.0, 20.0)]
 

@@ -37,7 +37,7 @@ def test_who_never_came_to_count_has_no_row() -> None:
     assert [row.peer_name for row in rows] == ["MirrorMaker 2"]
 
 
-def test_what_warms_comes_first_and_ends_with_ours_and_then_all_take_turns() -> None:
+def test_warming_copies_come_first_and_end_with_ours_and_then_all_take_turns() -> None:
     planned = schedule(["our replicator", "MirrorMaker 2"], runs=2, warming=2, idle_seconds=30)
     assert [(turn.name, turn.counts) for turn in planned] == [
         ("MirrorMaker 2", False),

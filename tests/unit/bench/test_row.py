@@ -46,7 +46,7 @@ def test_json_has_every_key_of_every_row() -> None:
     }
 
 
-def test_what_was_printed_as_json_is_read_again() -> None:
+def test_rows_that_were_printed_as_json_are_read_again() -> None:
     assert from_json(as_json([SPEED, IDLE])) == [SPEED, IDLE]
 
 

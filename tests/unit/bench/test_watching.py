@@ -10,7 +10,7 @@ def answered(*answers: tuple[float, int]) -> Timeline:
     return timeline
 
 
-def test_what_the_first_look_saw_does_not_count_nor_the_time_until_then() -> None:
+def test_records_of_the_first_answer_do_not_count_nor_the_time_until_then() -> None:
     timeline = answered((0.0, 0), (1.0, 0), (1.5, 26), (2.0, 26), (3.5, 104), (4.0, 104), (9.0, 104))
     assert (timeline.begun, timeline.ended, timeline.offsets) == (1.0, 3.5, 104)
     assert timeline.rate(100) == 100 * 0.75 / 2.0

@@ -20,7 +20,7 @@ def test_the_rate_is_of_the_records_that_come_after_the_first_arrival():
     assert arrivals((1.0, 500), (2.0, 100), (3.0, 100)).rate_since(0) == pytest.approx(100)
 
 
-def test_what_arrived_before_counts_for_nothing():
+def test_records_that_arrived_before_count_for_nothing():
     assert arrivals((1.0, 500), (2.0, 500), (10.0, 7), (12.0, 100)).rate_since(9) == pytest.approx(50)
 
 

@@ -43,7 +43,7 @@ def test_a_bar_ends_full(total):
     assert "a line [with brackets]" in stream.getvalue()
 
 
-def test_what_is_printed_meanwhile_goes_to_stdout_and_not_among_the_bars(capsys):
+def test_lines_that_are_printed_meanwhile_go_to_stdout_and_not_among_the_bars(capsys):
     stream = Terminal()
     with display(stream) as shown, shown.step("copying"):
         print("result")

@@ -47,7 +47,7 @@ def test_no_difference_is_clean_and_gives_no_complaint():
         (spoiled(unasked=("payments.copy",)), "topic payments.copy is not one of the link's"),
     ],
 )
-def test_whatever_differs_is_not_clean_and_is_named(report, complaint):
+def test_every_difference_is_named_and_makes_the_report_unclean(report, complaint):
     assert not report.clean
     assert report.complaints() == [complaint]
 

@@ -34,7 +34,7 @@ def test_the_table_has_times_and_below_it_what_to_change_and_where_it_breaks() -
     assert shown.rstrip().endswith("the path fails at: tunnel port")
 
 
-def test_what_a_stranger_has_written_cannot_move_the_cursor() -> None:
+def test_a_strangers_text_cannot_move_the_cursor() -> None:
     assert "refused\\x1b[2J" in printed(REPORT)
 
 

@@ -38,7 +38,7 @@ def chain(finding: Finding, tried: list[str]) -> list[Step[None]]:
     ]
 
 
-async def test_what_stands_on_a_failed_step_is_not_tried_and_says_so_and_other_steps_go_on() -> None:
+async def test_a_step_that_depends_on_a_failed_one_is_not_tried_and_says_so_and_other_steps_go_on() -> None:
     tried: list[str] = []
     results = await run_steps(chain(failed("broken", "mend it"), tried), None)
     assert tried == [A, OTHER]

@@ -11,7 +11,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("fault", HELD_BY)
-def test_what_is_tried_for_a_release_alone_is_held_by_something_else(fault: str) -> None:
+def test_a_fault_tried_for_a_release_alone_has_an_equivalent_for_each_submission(fault: str) -> None:
     assert fault in FAULTS
     holder = HELD_BY[fault]
     assert holder in FAULTS.keys() - HELD_BY.keys() or (CHECKOUT / holder).is_file()

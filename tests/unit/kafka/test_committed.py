@@ -60,7 +60,7 @@ def test_a_fetch_that_starts_within_an_aborted_transaction_drops_its_rest() -> N
     assert seen(transactional(5, 1), control(6, 1, ABORT), transactional(7, 1), aborted=[Aborted(1, 2)]) == [7]
 
 
-def test_what_was_not_written_in_a_transaction_is_never_dropped() -> None:
+def test_records_outside_transactions_are_never_dropped() -> None:
     assert seen(made(ONE, 0, producer_id=1, producer_epoch=0), aborted=[Aborted(1, 0)]) == [0]
 
 
@@ -84,7 +84,7 @@ def test_a_fetch_of_nothing_is_asked_again_from_where_it_was() -> None:
 
 
 @pytest.mark.parametrize("aborted", [(), (Aborted(1, 2),)])
-def test_what_is_committed_is_the_same_whether_markers_are_looked_at_or_not(aborted: tuple[Aborted, ...]) -> None:
+def test_the_committed_batches_are_the_same_with_and_without_a_look_at_markers(aborted: tuple[Aborted, ...]) -> None:
     log = [
         transactional(0, 1),
         control(1, 1, COMMIT),
@@ -107,7 +107,7 @@ def test_a_last_batch_that_is_cut_short_is_left_for_the_next_fetch(last: bytes, 
         assert seen_in_a_fetch(transactional(0, 1), control(1, 1, COMMIT), last[:end], aborted=aborted) == ([0], 2)
 
 
-def test_what_is_no_batch_between_markers_is_corrupt() -> None:
+def test_bytes_between_markers_that_are_no_batch_are_corrupt() -> None:
     legacy = control(1, 1, COMMIT)[:16] + b"\1" + bytes(20)
     for wrong in (patched(control(1, 1, COMMIT), length=48), patched(control(1, 1, COMMIT), magic=1), legacy):
         with pytest.raises(BatchCorrupt):

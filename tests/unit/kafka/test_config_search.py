@@ -17,7 +17,7 @@ def search(
     return step, len(answers)
 
 
-def test_what_is_taken_together_costs_one_question() -> None:
+def test_settings_that_are_taken_together_cost_one_question() -> None:
     assert search(WANTED, ()) == (Settled(WANTED, {}), 1)
 
 
@@ -29,7 +29,7 @@ def test_each_setting_that_is_refused_is_found_with_the_brokers_words(refused: t
     assert asked == 2 + len(WANTED)
 
 
-def test_what_is_required_is_asked_for_first_and_its_refusal_is_the_end() -> None:
+def test_required_settings_are_asked_for_first_and_their_refusal_is_the_end() -> None:
     assert next_step(WANTED, {"cleanup.policy"}, ["no"]) == Ask(("cleanup.policy",))
     assert search(WANTED, ("cleanup.policy",), {"cleanup.policy"}) == (Refused("no cleanup.policy"), 2)
 

@@ -43,25 +43,25 @@ def opened() -> FetchSession:
     return session
 
 
-def test_what_has_not_changed_is_not_named_again(opened: FetchSession) -> None:
+def test_unchanged_partitions_are_not_named_again(opened: FetchSession) -> None:
     exchange = ask(opened)
     assert (exchange.session, exchange.wanted, exchange.forgotten) == ((5, 1), [], [])
 
 
-def test_what_has_moved_or_is_new_is_named(opened: FetchSession) -> None:
+def test_moved_and_new_partitions_are_named(opened: FetchSession) -> None:
     opened.want(wanted("b", position=7))
     opened.want(wanted("c"))
     assert named(ask(opened)) == [(("b", 0), 7), (("c", 0), 0)]
 
 
-def test_what_is_wanted_as_before_is_not_named(opened: FetchSession) -> None:
+def test_partitions_that_are_wanted_as_before_are_not_named(opened: FetchSession) -> None:
     opened.drop(("a", 0))
     opened.want(wanted("a"))
     exchange = ask(opened)
     assert (exchange.wanted, exchange.forgotten) == ([], [])
 
 
-def test_what_is_dropped_is_forgotten_once(opened: FetchSession) -> None:
+def test_a_dropped_partition_is_forgotten_once(opened: FetchSession) -> None:
     opened.drop(("a", 0))
     assert ask(opened).forgotten == [wanted("a")]
     opened.answered(5)
@@ -69,7 +69,7 @@ def test_what_is_dropped_is_forgotten_once(opened: FetchSession) -> None:
     assert len(opened) == 1
 
 
-def test_what_came_and_went_between_two_fetches_is_never_named(opened: FetchSession) -> None:
+def test_a_partition_that_came_and_went_between_two_fetches_is_never_named(opened: FetchSession) -> None:
     opened.want(wanted("c"))
     opened.drop(("c", 0))
     opened.drop(("c", 1))
@@ -203,7 +203,7 @@ STEPS = st.one_of(
 
 @settings(max_examples=400)
 @given(st.lists(STEPS, max_size=30))
-def test_whatever_happens_the_broker_reads_just_what_is_wanted(steps: list[tuple[Any, ...]]) -> None:
+def test_in_every_history_the_broker_reads_just_the_wanted_partitions(steps: list[tuple[Any, ...]]) -> None:
     session, broker = FetchSession(), Broker()
     expected: dict[Partition, Wanted] = {}
     for kind, *rest in steps:

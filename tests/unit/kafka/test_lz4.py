@@ -50,7 +50,7 @@ def test_the_codec_reads_what_is_written(part: bytes, times: int) -> None:
     assert codec.lz4_decode(written(memoryview(part * times))) == part * times
 
 
-def test_what_does_not_shrink_is_stored_in_blocks_that_are_none_too_large() -> None:
+def test_bytes_that_do_not_shrink_are_stored_in_blocks_that_are_none_too_large() -> None:
     data = Random(0).randbytes(3 * BLOCK_BYTES)
     stored = written(memoryview(data))
     assert codec.lz4_decode(stored) == data
@@ -75,7 +75,7 @@ def test_a_java_producers_repeated_bytes_are_read_without_the_codec() -> None:
 
 
 @given(st.lists(st.binary(max_size=300), min_size=1, max_size=8), st.booleans())
-def test_what_a_producers_codec_wrote_is_read_as_the_codec_reads_it(values: list[bytes], append_time: bool) -> None:
+def test_frames_of_a_producers_codec_are_read_as_the_codec_reads_them(values: list[bytes], append_time: bool) -> None:
     written = made([(NOW, b"key", value * 3 + RECORDS, []) for value in values], 7, 3)
     batch = only(patched(written, attributes=3 | append_time << 3))
     data = read(batch)
@@ -102,5 +102,5 @@ def test_what_a_producers_codec_wrote_is_read_as_the_codec_reads_it(values: list
         pytest.param(framed(frame(b"\xff" * 40)), id="a wrong block"),
     ],
 )
-def test_whatever_else_there_is_stays_as_it_is(batch: Batch) -> None:
+def test_all_other_frames_stay_as_they_are(batch: Batch) -> None:
     assert read(batch) == batch.data

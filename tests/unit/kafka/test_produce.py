@@ -59,7 +59,7 @@ def test_a_frame_holds_each_copy_stamped_and_all_the_rest_untouched(
         assert sent.data[batch.HEADER_SIZE :] == memoryview(copy.data)[batch.HEADER_SIZE :]
 
 
-def test_what_was_fetched_stays_as_it_is() -> None:
+def test_fetched_bytes_stay_as_they_are() -> None:
     original = batch_of(5)
     fetched = memoryview(original)
     ProduceExchange(PRODUCER, [Copy(("t", 0), fetched, 0)], 1).frame(1, "me")
@@ -91,7 +91,7 @@ def test_a_refusal_is_told_by_what_can_be_done_about_it(code: ErrorCode, error: 
     assert raised.type is error
 
 
-def test_what_was_taken_needs_no_words() -> None:
+def test_a_taken_batch_raises_no_error() -> None:
     check_produced(response(ErrorCode.none))
 
 

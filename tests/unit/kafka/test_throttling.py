@@ -140,7 +140,7 @@ def test_a_request_under_way_has_its_patience_from_the_end_of_the_time_on() -> N
     assert run(given_up()) == pytest.approx(74.0)
 
 
-def test_whoever_waits_to_send_learns_at_once_that_the_connection_has_ended() -> None:
+def test_a_request_that_waits_to_be_sent_learns_at_once_that_the_connection_has_ended() -> None:
     async def ended() -> float:
         ends = Ends()
         await ends.exchange(60.0)

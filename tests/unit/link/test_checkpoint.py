@@ -33,7 +33,7 @@ STARTS = StartOffsets("orders", uuid.UUID(int=1), (100, -1, 0))
 STATE = StateRecord("orders", CopyState.PROMOTED, 9, "me@host", "the source is on fire", "c1", {"ends": [1, 2]})
 
 
-def test_what_is_remembered_comes_back_as_it_was() -> None:
+def test_a_written_checkpoint_is_read_back_unchanged() -> None:
     assert decode(encode_position(PARTITION, POSITION, 1)) == (PARTITION, POSITION)
     assert decode(encode_gap(GAP, 1)) == GAP
     assert decode(encode_owner(3, OWNER, 1)) == (3, OWNER)
@@ -101,7 +101,7 @@ def test_a_partition_that_stops_again_for_the_same_reason_has_been_stopped_all_a
 
 
 @pytest.mark.parametrize("value", [b"", b"[]", b"{}", b'{"version":1}', b'{"version":2}', b"\xff"])
-def test_what_somebody_else_wrote_is_not_taken_for_ours(value: bytes | None) -> None:
+def test_a_foreign_record_is_not_taken_for_ours(value: bytes | None) -> None:
     with pytest.raises(PeerError):
         decode(Record(7, 1, body(b'{"topic":"orders","partition":4}', value)))
 

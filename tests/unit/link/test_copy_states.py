@@ -45,7 +45,7 @@ def test_a_command_for_all_changes_the_link_and_each_topic_with_a_state_of_its_o
     assert not made.kept
 
 
-def test_what_is_promoted_stays_promoted_when_all_else_is_resumed() -> None:
+def test_a_promoted_topic_stays_promoted_when_all_others_are_resumed() -> None:
     states = {LINK: in_state(LINK, CopyState.PAUSED), "orders": in_state("orders", CopyState.PROMOTED)}
     made = change(states, None, CopyEvent.RESUME, STAMP)
     assert made.records == (in_state(LINK, CopyState.ACTIVE),)

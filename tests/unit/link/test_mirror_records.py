@@ -80,13 +80,13 @@ def test_metadata_for_which_the_format_has_no_room_are_left_out() -> None:
         (b"\x00\x01\xff\x00\x00", HEARTBEAT_VALUE),
     ],
 )
-def test_what_is_no_heartbeat_is_refused(key: bytes | None, value: bytes | None) -> None:
+def test_a_record_that_is_no_heartbeat_is_refused(key: bytes | None, value: bytes | None) -> None:
     with pytest.raises(PeerError, match="no heartbeat of MirrorMaker 2 at offset 3"):
         decode_heartbeat(Record(3, 1, body(key, value)))
 
 
 @pytest.mark.parametrize("cut", [(1, 0), (0, 1), (5, 0), (0, 20)])
-def test_what_is_no_checkpoint_is_refused(cut: tuple[int, int]) -> None:
+def test_a_record_that_is_no_checkpoint_is_refused(cut: tuple[int, int]) -> None:
     _, key, value = CHECKPOINTS[0]
     shorter = [bytes.fromhex(text)[: len(text) // 2 - less] for text, less in zip((key, value), cut, strict=True)]
     with pytest.raises(PeerError, match="no checkpoint of MirrorMaker 2 at offset 3"):

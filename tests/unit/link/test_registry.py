@@ -30,7 +30,7 @@ def test_a_claim_is_taken_back_by_a_tombstone() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"[]", b"{}", b'{"version":2}'])
-def test_what_somebody_else_wrote_is_not_taken_for_a_claim(value: bytes) -> None:
+def test_a_foreign_record_is_not_taken_for_a_claim(value: bytes) -> None:
     with pytest.raises(PeerError, match="replicator-registry"):
         decode_claim(Record(7, 1, body(KEY, value)))
 

@@ -32,7 +32,7 @@ def test_record_times_are_kept_in_the_words_that_the_destination_knows(
     assert copied_configs({}, known) == times
 
 
-def test_what_the_destination_does_not_know_is_left_out() -> None:
+def test_settings_that_the_destination_does_not_know_are_left_out() -> None:
     at_source = {"retention.ms": "1", "confluent.tier.enable": "true", **NEW}
     assert copied_configs(at_source, KNOWN) == {"retention.ms": "1", **TYPE, **NEW}
     assert unknown(at_source, KNOWN) == {"confluent.tier.enable": "not known there"}
@@ -67,7 +67,7 @@ def on_copy(own: dict[str, str], default: dict[str, str], read_only: dict[str, s
     ],
     ids=["nothing", "as-it-should", "other", "refused", "unknown", "raised-by-operator", "smaller", "our-own"],
 )
-def test_what_a_copy_lacks_is_seen_by_what_its_broker_tells_of_it(
+def test_settings_that_a_copy_lacks_are_seen_in_its_brokers_answer(
     at_source: dict[str, str], missing: tuple[str, ...]
 ) -> None:
     held = on_copy(
@@ -106,7 +106,7 @@ def test_one_line_tells_which_settings_on_which_topic_and_why() -> None:
     ],
     ids=["same", "changed", "new", "unset", "operators-own", "raised-by-operator", "raised-at-source"],
 )
-def test_what_changes_at_the_source_is_followed_and_what_the_operator_set_stays(
+def test_changes_at_the_source_are_followed_and_the_operators_settings_stay(
     wanted: dict[str, str], held: dict[str, str], before: dict[str, str], changes: dict[str, str | None]
 ) -> None:
     assert config_changes(wanted, held, before) == changes

@@ -15,7 +15,7 @@ ASSIGNMENT = Assignment(
 )
 
 
-def test_what_is_said_is_understood() -> None:
+def test_a_written_assignment_is_read_back() -> None:
     hello, notice, copied = Hello(3, 17), Notice("lane 3", "no", "Fenced"), Copied(10, 900, 1, 2, 1)
     assert assignment.decode_hello(assignment.encode_hello(hello)) == hello
     assert assignment.decode_assignment(assignment.encode_assignment(ASSIGNMENT)) == ASSIGNMENT
@@ -49,6 +49,6 @@ def test_nonsense_is_the_peers_fault(line: bytes) -> None:
             decode(line)
 
 
-def test_what_was_copied_is_told_in_sums() -> None:
+def test_copied_records_are_reported_in_sums() -> None:
     ledger = Ledger(20, 1800, 4, 2, {("orders", 0), ("orders", 4)})
     assert Copied.of(ledger) == Copied(records=20, bytes=1800, partitions=2, raw_batches=4, rebuilt_batches=2)

@@ -45,7 +45,7 @@ def test_a_lane_takes_of_each_partition_in_turn_and_each_ones_in_order() -> None
     assert (first.bytes, second.bytes) == (0, 0)
 
 
-def test_what_is_over_the_limit_is_left_for_the_next_time() -> None:
+def test_batches_over_the_limit_are_left_for_the_next_time() -> None:
     ready = ReadyQueue()
     one, other = buffer(ready), buffer(ready, 1)
     for offset in range(3):
@@ -57,7 +57,7 @@ def test_what_is_over_the_limit_is_left_for_the_next_time() -> None:
     assert who(ready.take(2**30)) == [(0, 2), (1, 2), (0, 3), (1, 3)]
 
 
-def test_what_one_fetch_brought_is_taken_batch_by_batch_where_the_limit_is_small() -> None:
+def test_one_fetchs_batches_are_taken_one_by_one_where_the_limit_is_small() -> None:
     ready = ReadyQueue()
     one = buffer(ready)
     data = b"".join(made([(n, None, b"x" * 100, []) for n in range(40)], 40 * k, leader_epoch=4) for k in range(5))
@@ -79,7 +79,7 @@ def test_a_chunk_ends_where_another_leader_epoch_begins() -> None:
     assert (chunk.next_offset, chunk.leader_epoch, chunk.records) == (2, 4, 2)
 
 
-def test_the_lane_is_woken_by_what_arrives_and_by_what_stops() -> None:
+def test_the_lane_is_woken_by_batches_and_by_stops() -> None:
     ready = ReadyQueue()
     one = buffer(ready)
     assert fill(one, 0) == one.bytes > 100
@@ -102,7 +102,7 @@ def test_why_a_partition_stops_is_told_once_and_after_what_was_read_before_was_t
     assert ready.stopped() == []
 
 
-def test_what_is_forgotten_is_neither_taken_nor_told() -> None:
+def test_a_forgotten_partition_is_neither_taken_nor_told() -> None:
     ready = ReadyQueue()
     one = buffer(ready)
     fill(one, 0)
@@ -117,7 +117,7 @@ def test_reading_goes_on_behind_what_arrived_with_its_leader_epoch() -> None:
     assert one.wanted(77)[1:] == (one.replica.source_id, 3, 77, 4, -1)
 
 
-def test_what_was_read_before_and_a_batch_cut_short_bring_nothing() -> None:
+def test_old_batches_and_a_batch_cut_short_bring_nothing() -> None:
     ready = ReadyQueue()
     one = buffer(ready)
     fill(one, 0, 1)

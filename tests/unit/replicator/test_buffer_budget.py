@@ -36,7 +36,7 @@ def test_a_bound_begins_with_a_seconds_worth_and_lets_no_more_be_saved() -> None
         clock.now += 3600
 
 
-def test_what_is_left_is_asked_for_as_soon_as_it_is_worth_it() -> None:
+def test_the_remaining_bytes_are_asked_for_as_soon_as_it_is_worth_it() -> None:
     clock = Clock()
     allowance = Allowance(clock)
     allowance.bound(100 * KIB)
@@ -61,7 +61,7 @@ def test_an_answer_that_was_larger_than_the_bound_is_paid_for_afterwards() -> No
     assert allowance.pause == pytest.approx(61.0)
 
 
-def test_whoever_waits_goes_on_at_once_when_the_bound_rises_or_falls_away() -> None:
+def test_a_waiting_fetcher_goes_on_at_once_when_the_bound_rises_or_falls_away() -> None:
     async def rising(bytes_per_second: int) -> float:
         loop = asyncio.get_running_loop()
         allowance = Allowance(loop.time)

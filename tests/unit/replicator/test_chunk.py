@@ -52,7 +52,7 @@ def test_a_chunk_is_cut_between_its_batches_and_the_rest_holds_what_was_left_out
     assert chunk.cut(1)[0].next_offset == 15
 
 
-def test_what_was_copied_is_summed_up_since_the_last_time_it_was_taken() -> None:
+def test_copied_records_are_summed_up_since_the_last_time_the_sum_was_taken() -> None:
     ledger = Ledger()
     ledger.add([Chunk(ZERO, (batch(10, 5), batch(15, 2, raw=False)), 20, 1), Chunk(ONE, (), 7, 1)])
     ledger.add([Chunk(ZERO, (batch(20, 1),), 21, 1)])

@@ -97,7 +97,7 @@ def test_case_52_the_problems_of_a_task_that_was_replaced_are_forgotten(caplog: 
     assert lines(caplog) == ["no leader", "no answer", "no leader"]
 
 
-def test_what_a_task_has_copied_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tasks_copied_records_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     TaskReports(ProblemLog()).heard(0, Copied(10, 900, 1, 2, 1))
     (record,) = caplog.records

@@ -48,7 +48,7 @@ def test_a_few_late_answers_are_no_distance() -> None:
     assert not after(0.1, 100 * MEGABYTE, answers=4).far
 
 
-def test_what_crawls_is_asked_for_little_so_that_nothing_waits_long_behind_it() -> None:
+def test_a_slow_leader_is_asked_for_little_so_that_nothing_waits_long_behind_it() -> None:
     sizer = after(0.05, 0.5 * MEGABYTE)
     assert sizer.response_bytes / (0.5 * MEGABYTE) < 1.5
 

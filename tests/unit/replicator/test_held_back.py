@@ -24,7 +24,7 @@ def test_a_partition_that_fails_again_and_again_is_tried_less_and_less_often() -
     assert pauses[-1] == pauses[-2] == 30
 
 
-def test_what_is_new_is_due_now_and_what_waits_goes_on_waiting() -> None:
+def test_a_new_partition_is_due_now_and_a_waiting_one_goes_on_waiting() -> None:
     held = HeldBack()
     held.add(ZERO, 100.0)
     held.add_due([ZERO, ONE])
@@ -44,7 +44,7 @@ def test_a_partition_that_went_well_begins_anew() -> None:
     assert held.pause(20.0) == pytest.approx(first)
 
 
-def test_what_is_no_longer_copied_is_forgotten() -> None:
+def test_a_partition_that_is_no_longer_copied_is_forgotten() -> None:
     held = HeldBack()
     held.add(ZERO, 0.0)
     held.add(ONE, 0.0)

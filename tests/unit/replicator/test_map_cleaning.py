@@ -37,7 +37,7 @@ def test_one_by_which_an_older_one_was_cut_is_kept_as_long_as_that_one() -> None
     assert dropped(found, 30) == [0, 10]
 
 
-def test_what_is_dropped_is_known_no_more() -> None:
+def test_offsets_of_dropped_segments_are_unknown() -> None:
     found = known((0, 10), (10, 20))
     found.take([encode_dropped((ORDERS, 0), 1)], 30)
     assert (dropped(found, 20), found.read_to) == ([10], 30)

@@ -23,7 +23,7 @@ TRACE = """org.apache.spark.api.python.PythonException: Traceback (most recent c
         ("ValueError: nothing of ours", "on 10.0.0.7: ValueError: nothing of ours"),
     ],
 )
-def test_the_innermost_exception_of_a_task_is_what_is_said(said: str, line: str) -> None:
+def test_a_tasks_error_is_its_innermost_exception(said: str, line: str) -> None:
     assert spark_error(FAILED + TRACE.format(said=said)) == line
 
 
@@ -42,7 +42,7 @@ def test_a_host_without_our_python_is_told_how_to_start_its_worker(said: str) ->
     assert line.endswith(": start its Spark worker by `appliance spark worker`")
 
 
-def test_what_java_says_without_python_is_its_first_line() -> None:
+def test_without_python_the_error_is_javas_first_line() -> None:
     assert (
         spark_error("An error occurred while calling None.\n: java.lang.Oops: all masters\n\tat x")
         == "java.lang.Oops: all masters"

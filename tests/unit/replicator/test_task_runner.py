@@ -216,7 +216,7 @@ async def test_the_problems_of_the_lanes_are_reported_and_that_they_are_over(tas
     ]
 
 
-async def test_what_was_copied_last_is_reported_when_the_task_ends(task: Task) -> None:
+async def test_the_last_copied_records_are_reported_when_the_task_ends(task: Task) -> None:
     running = task.start()
     await task.takes(lanes(lane0=(ONE,)))
     task.runners[0].ledger.add([CHUNK])

@@ -19,7 +19,7 @@ def test_it_goes_with_all_that_is_in_it(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_what_the_dead_have_left_is_removed(temporary: Path) -> None:
+def test_directories_of_dead_processes_are_removed(temporary: Path) -> None:
     left = temporary / "replicator-a-dead"
     left.mkdir()
     (left / "file").touch()
@@ -27,7 +27,7 @@ def test_what_the_dead_have_left_is_removed(temporary: Path) -> None:
         assert list(temporary.iterdir()) == [directory]
 
 
-def test_what_belongs_to_the_living_and_to_others_is_left_alone(temporary: Path) -> None:
+def test_directories_of_living_processes_and_of_others_are_left_alone(temporary: Path) -> None:
     other = temporary / "replicator-b-dead"
     other.mkdir()
     target = temporary / "target"

@@ -21,7 +21,7 @@ async def test_work_that_is_stopped_gives_nothing_and_leaves_nothing_running() -
     assert ended.is_set()
 
 
-async def test_what_comes_to_its_end_is_given_or_raised() -> None:
+async def test_work_that_ends_is_returned_or_raised() -> None:
     async def work() -> int:
         return 1
 

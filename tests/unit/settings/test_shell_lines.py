@@ -136,7 +136,7 @@ LINES = st.one_of(
 
 
 @given(lines=st.lists(LINES, max_size=6))
-def test_whatever_the_grammar_accepts_every_shell_reads_to_the_same_and_the_rest_is_named_by_line(
+def test_every_shell_reads_accepted_text_to_the_same_values_and_other_text_is_refused_by_line(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
     """Only accepted lines go to a shell."""

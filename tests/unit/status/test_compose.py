@@ -32,7 +32,7 @@ from tests.support.facts import (
 KEY = ("payments", 0)
 
 
-def test_what_is_copied_to_the_end_has_no_lag_however_old_it_is() -> None:
+def test_a_partition_copied_to_its_end_has_no_lag_at_any_age() -> None:
     status = snapshot(destination=with_position(timestamp=1))
     assert status.state is LinkState.COPIED
     assert (first(status).lag_records, first(status).lag_seconds, first(status).copied) == (0, 0, 90)
@@ -78,7 +78,7 @@ def test_where_a_new_link_begins_at_the_end_nobody_knows_how_much_there_is_to_co
     assert first(snapshot(source, later, REPLICA_TOPICS_START="latest")).lag_records == 60
 
 
-def test_what_was_there_when_the_link_was_made_lags_from_where_it_ended_then() -> None:  # invariant K
+def test_a_partition_from_before_the_link_lags_from_its_end_at_that_time() -> None:  # invariant K
     source = with_logs({("payments", n): Log(40, 100, 100) for n in range(2)})
     made = positions_topic()
     made.checkpoints[0].starts["payments"] = StartOffsets("payments", SOURCE_ID, (90,))
@@ -254,7 +254,7 @@ def test_a_topic_of_the_past_stays_with_what_was_copied_and_is_not_behind(there:
     assert status.state is LinkState.COPIED
 
 
-def test_what_a_topic_of_the_past_was_stopped_for_is_nobodys_trouble_any_more() -> None:
+def test_the_stop_of_a_topic_of_the_past_is_no_trouble_any_more() -> None:
     status = snapshot(SourceFacts(metadata()), with_position(stopped="too large", stopped_at=NOW))
     assert (first(status).stopped, status.state) == (None, LinkState.COPIED)
 

@@ -11,7 +11,7 @@ from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, w
 KEY = ("payments", 0)
 
 
-def test_what_is_known_is_there_as_json() -> None:
+def test_known_facts_are_there_as_json() -> None:
     read = json.loads(json.dumps(document(snapshot())))
     assert read["state"] == "copied"
     assert read["at"] == "2027-01-15T08:00:00.000Z"
@@ -35,7 +35,7 @@ def test_what_is_known_is_there_as_json() -> None:
     assert (partition["stopped"], partition["unknown"], partition["held"], partition["gaps"]) == (None, None, None, [])
 
 
-def test_what_is_unknown_is_null_with_a_time_and_a_reason() -> None:
+def test_an_unknown_fact_is_null_with_a_time_and_a_reason() -> None:
     read = json.loads(json.dumps(document(snapshot(destination=SILENT))))
     assert read["destination"]["unknown"] == {"since": "2027-01-15T08:00:00.000Z", "reason": SILENT}
     (topic,) = read["topics"]

@@ -79,7 +79,7 @@ def test_a_lag_that_is_not_known_is_null_and_has_no_sample() -> None:
     assert 'groups{state="refused"} 0.0' in metrics(shown)
 
 
-def test_what_was_seen_before_a_cluster_fell_silent_has_no_lag_now() -> None:
+def test_a_group_seen_before_a_cluster_fell_silent_has_no_lag_now() -> None:
     shown = with_groups(SYNCED, unknown=Fault("the source does not answer", NOW))
     (seen,) = document(shown)["groups"]  # type: ignore[misc]
     assert (seen["state"], seen["lag"], seen["partitions"][0]["lag"]) == ("synced", None, None)

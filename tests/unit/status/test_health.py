@@ -17,7 +17,7 @@ def test_before_the_first_look_nothing_is_known() -> None:
     assert health(None, NOW) == (False, {"state": "unknown", "at": None, "troubles": ["there is no snapshot yet"]})
 
 
-def test_what_was_seen_too_long_ago_says_nothing_about_now() -> None:
+def test_a_snapshot_from_too_long_ago_says_nothing_about_now() -> None:
     assert health(snapshot(), NOW + 30_000)[0]
     well, answer = health(snapshot(), NOW + 30_001)
     assert not well

@@ -16,7 +16,7 @@ def test_a_sum_with_an_unknown_part_is_unknown() -> None:
     assert total([]) is None
 
 
-def test_only_what_is_copied_or_being_copied_or_inactive_as_told_is_well() -> None:
+def test_only_copied_copying_and_inactive_links_are_well() -> None:
     assert {state for state in LinkState if state.well} == {LinkState.COPIED, LinkState.COPYING, LinkState.INACTIVE}
 
 

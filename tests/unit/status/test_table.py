@@ -83,7 +83,7 @@ def test_a_stopped_partition_and_a_held_one_are_shown_with_a_line_each() -> None
     assert "wait for a transaction of till-3" in text
 
 
-def test_what_is_unknown_is_never_shown_as_0() -> None:
+def test_an_unknown_value_is_never_shown_as_0() -> None:
     text = printed(snapshot(destination=SILENT))
     assert cells(text, "payments") == ["payments", "payments.copy", "2", *["unknown"] * 4, "2 unknown"]
     assert f"destination cluster grape: unknown since 2027-01-15T08:00:00.000Z: {SILENT}" in text
@@ -103,7 +103,7 @@ def test_a_link_with_thousands_of_partitions_can_still_be_read() -> None:
     assert "4978 partitions more" in text
 
 
-def test_what_a_client_calls_itself_cannot_write_to_the_terminal() -> None:
+def test_a_clients_name_cannot_write_to_the_terminal() -> None:
     transaction = OpenTransaction(100, 7, "\x1b[2J\nfake: copied", NOW)
     text = printed(snapshot(replace(with_logs({KEY: Log(-1, 100, 130)}), holding={KEY: transaction})))
     assert "\x1b" not in text

@@ -50,5 +50,5 @@ def test_a_key_store_holds_the_key_of_its_certificate_and_the_chain(authority):
     assert issuer == authority.certificate
 
 
-def test_what_clients_get_holds_no_key(authority):
+def test_the_authority_file_for_clients_holds_no_key(authority):
     assert b"PRIVATE KEY" not in authority.certificate_pem

@@ -85,7 +85,7 @@ def test_a_version_older_than_kraft_is_on_zookeeper_and_has_no_controllers():
     assert not [value for value in entries.values() if "CONTROLLER" in value]
 
 
-def test_what_a_plan_sets_itself_comes_last():
+def test_a_plans_own_properties_come_last():
     plan = replace(orange(1), properties=(("auto.create.topics.enable", "true"), ("message.max.bytes", "1")))
     entries = properties(plan, plan.nodes[0])
     assert (entries["auto.create.topics.enable"], entries["message.max.bytes"]) == ("true", "1")

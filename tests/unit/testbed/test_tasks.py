@@ -13,7 +13,7 @@ async def fail() -> None:
     raise ProcessFailed("first")
 
 
-async def test_what_a_thread_returns_is_returned():
+async def test_a_threads_result_is_returned():
     assert await in_thread(lambda stopping: stopping.is_set()) is False
 
 

@@ -248,7 +248,7 @@ def test_a_server_that_does_not_echo_the_token_is_not_ours() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request", b"SSH-2.0-OpenSSH", b"\x16\x03\x03\x00\x04\x02\0\0\0"])
-def test_whatever_is_no_server_of_ours_is_the_peers_error(answer: bytes) -> None:
+def test_a_server_that_is_not_ours_is_the_peers_error(answer: bytes) -> None:
     ends = Handshake()
     with pytest.raises(PeerError):
         ends.client.receive(answer)

@@ -63,7 +63,7 @@ def test_an_anchor_is_found_where_a_text_is_found(sought: str, text: str) -> Non
 
 
 @given(st.text("ab", min_size=2, max_size=6), st.text("ab", max_size=20))
-def test_what_has_begun_is_the_longest_beginning_at_the_end(sought: str, text: str) -> None:
+def test_the_begun_anchor_is_the_longest_beginning_at_the_end(sought: str, text: str) -> None:
     search = Search(letters(sought))
     if not search.feed(records(text)):
         length = next((n for n in range(len(sought), 0, -1) if text.endswith(sought[:n])), 0)

@@ -175,7 +175,7 @@ row = st.tuples(st.integers(NOW, NOW + 3), field, field, headers)
     st.sampled_from(CODECS),
     st.sampled_from(CODECS),
 )
-def test_whatever_the_batches_as_many_records_are_equal_as_both_begin_with(
+def test_with_batches_of_every_kind_as_many_records_are_equal_as_both_begin_with(
     ours: list[Written],
     theirs: list[Written],
     shared: int,
@@ -194,7 +194,7 @@ def test_whatever_the_batches_as_many_records_are_equal_as_both_begin_with(
 
 
 @given(st.integers(), st.sampled_from(CODECS))
-def test_what_the_replicator_writes_is_equal(seed: int, codec: int) -> None:
+def test_the_replicators_batches_are_equal(seed: int, codec: int) -> None:
     chance = random.Random(seed)
     source = log(rows(200), *(chance.choice([1, 2, 50]) for _ in range(20)), codec=codec, gap=chance.randrange(2))
     position = chance.randrange(source[-1].header.base_offset)

@@ -60,7 +60,7 @@ def test_a_lost_tombstone_is_a_change() -> None:
     assert (found.changed, found.first_changed) == (1, 4)
 
 
-def test_what_is_newer_than_the_end_is_not_yet_due() -> None:
+def test_records_newer_than_the_end_are_not_yet_due() -> None:
     found = tally(HISTORY, HISTORY[:4], end=4)
     assert (found.changed, found.absent, found.unknown) == (0, 0, 0)
 
@@ -73,7 +73,7 @@ changes = st.lists(st.tuples(st.integers(0, 30), st.none() | st.integers(0, 3)),
 
 
 @given(changes, st.sets(st.integers(0, 59)), st.sets(st.integers(0, 59)), st.integers(1, 40))
-def test_whatever_is_compacted_on_either_side_and_however_few_keys_fit_the_sides_are_equal(
+def test_with_any_compaction_on_either_side_and_few_keys_at_once_the_sides_are_equal(
     history: list[Change], ours: set[int], theirs: set[int], keys_max: int
 ) -> None:
     newest = {key: offset for offset, (key, _) in enumerate(history)}

@@ -68,7 +68,7 @@ async def test_a_copy_that_ends_amid_the_first_time_is_behind() -> None:
     assert (found.state, found.behind, found.records) == (CopyState.BEHIND, 30, 30)
 
 
-async def test_what_the_source_got_after_the_beginning_is_neither_asked_for_nor_too_much() -> None:
+async def test_records_that_the_source_got_after_the_beginning_are_neither_asked_for_nor_too_many() -> None:
     source = log(rows(100), 10)
     for there in (50, 70):
         found = await verdict(source, raw_copy(source[: there // 10]), source_end=50, copy_end=54)
@@ -146,7 +146,7 @@ async def test_older_records_than_a_source_that_deleted_none_are_a_difference() 
     assert "made anew" in found.detail
 
 
-async def test_what_start_latest_did_not_ask_for_is_named_and_the_rest_is_equal() -> None:
+async def test_records_that_start_latest_left_out_are_named_and_the_rest_is_equal() -> None:
     found = await verdict(log(rows(100), 10), log(rows(37, 63), 10), latest=True)
     assert (found.state, found.records, found.source) == (CopyState.EQUAL_IN_PART, 37, Span(63, 100))
     assert found.words == "equal from source offset 63"

@@ -170,7 +170,7 @@ def test_only_files_that_hold_settings_hold_secrets_and_nobody_else_may_read_the
 
 
 @pytest.mark.parametrize("ignored", [".gitignore", ".dockerignore"])
-def test_what_holds_secrets_gets_neither_into_git_nor_into_an_image(ignored: str) -> None:
+def test_files_with_secrets_get_neither_into_git_nor_into_an_image(ignored: str) -> None:
     patterns = {line.strip("/") for line in (ROOT / ignored).read_text().splitlines()}
     closed = {path for role in VMS for path, mode in modes(role).items() if mode == 0o600}
     assert {"setenv.sh", *(str(Path(path).parent) for path in closed)} <= patterns
@@ -201,7 +201,7 @@ def test_a_changed_setting_makes_the_containers_that_read_it_anew(changes: dict[
     assert {name for name in before if before[name].get("labels") != after[name].get("labels")} == made_anew
 
 
-def test_what_is_published_about_the_settings_is_salted() -> None:
+def test_the_published_digest_of_the_settings_is_salted() -> None:
     [label] = services(SOURCE_VM)["tunnel"]["labels"].values()
     [other] = services(SOURCE_VM, replace(VM, salt="5a18"))["tunnel"]["labels"].values()
     assert label != other

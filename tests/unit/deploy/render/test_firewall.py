@@ -76,7 +76,7 @@ def test_every_rule_has_a_name_of_its_own_even_when_all_ports_are_one() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_what_only_the_user_knows_is_a_blank_in_capitals_that_is_set_once(form: str) -> None:
+def test_a_value_that_only_the_user_knows_is_a_blank_in_capitals_that_is_set_once(form: str) -> None:
     text = ready(form, link(SOURCE_SIDE_TUNNEL_IP="vm.orange.example"), Side.DESTINATION)
     assert text.count("CIDR_OF_SOURCE_VM") == 1
     assert text.count("CIDR_OF_DESTINATION_BROKERS") == 1
