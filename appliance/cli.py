@@ -73,6 +73,12 @@ def _configs() -> Command:
     return CONFIGS
 
 
+def _acls() -> Command:
+    from appliance.replicator.acls_command import ACLS
+
+    return ACLS
+
+
 def _verify() -> Command:
     from appliance.verify.command import VERIFY
 
@@ -122,6 +128,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "failover": ("promote the copies when the source is lost", _failover),
     "failback": ("bring back what promoted copies took, and copy as before", _failback),
     "configs": ("show the settings that copies would get", _configs),
+    "acls": ("show the ACLs that copies would get", _acls),
     "offsets": ("translate offsets between a source and its copy", _offsets),
     "verify": ("read both sides and compare them", _verify),
 }

@@ -5,6 +5,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``driver``, ``discovery``: topics and partitions found every few seconds, and the plan of lanes and tasks.
 - ``establish``, ``resume``: a link made once and checked at every start; the operator's word on what has stopped.
 - ``config_follower``, ``configs_command``: the settings of copies as those of their sources, and ``appliance configs``.
+- ``acl_follower``, ``acls_command``: the ACLs of copies for the readers of their sources, and ``appliance acls``.
 - ``offsets_build``: maps of offsets for what was copied before there were any.
 - ``failback``, ``failback_link``: ``appliance failback``, and the link in reverse that it runs.
 - ``command``: ``appliance spark``, ``resume``, ``failback`` and ``offsets``.

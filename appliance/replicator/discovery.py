@@ -15,10 +15,12 @@ from appliance.link.client.checkpoint_log import NewestStates, peek_checkpoints
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.claims import belongs_to_another
+from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.copy_states import States
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, discover, obeying, too_small
 from appliance.link.model.topic_configs import missed, new_copies, told, unknown
+from appliance.replicator.acl_follower import AclFollower
 from appliance.replicator.config_follower import ConfigFollower
 from appliance.replicator.model.round_robin import RoundRobin
 from appliance.settings.values import TopicSettings
@@ -36,17 +38,19 @@ _SHOWN_PAUSE_MAX = 0.1
 
 @dataclass(slots=True)
 class TopicDiscovery:
-    """Looks at both clusters, and keeps the copies' topics as their sources' are."""
+    """Looks at both clusters, and keeps the copies' topics as their sources' are; ``api_key`` is the destination's."""
 
     source: Cluster
     destination: Cluster
     naming: Naming
     topics: TopicSettings
+    api_key: str = ""
     _round_robin: RoundRobin = field(default_factory=lambda: RoundRobin(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     _said_untold: bool = False
     _filter: ConfigFilter = field(init=False)
     _configs: ConfigFollower = field(init=False)
+    _acls: AclFollower = field(init=False)
     _registry: Registry = field(init=False)
     _known: tuple[Metadata, Metadata, States] | None = None
     _states: NewestStates = field(init=False)
@@ -57,6 +61,8 @@ class TopicDiscovery:
         self._states = NewestStates(self.destination, self.naming)
         self._configs = ConfigFollower(self.source, self.destination, self.naming, self.topics, self._filter)
         self._registry = Registry(self.destination, self.naming.replicator, self.topics.replication_factor)
+        link = principal_of(self.api_key)
+        self._acls = AclFollower(self.source, self.destination, self._registry, self._states, link)
 
     async def look(self) -> DiscoveredTopics:
         """One look; copies that are missing are made, ours that are too small are grown, and the look is repeated.
@@ -85,6 +91,8 @@ class TopicDiscovery:
         left_out = {name: tuple(sorted(self._left_out[name])) for name in topics if name in self._left_out}
         ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
         await self._registry.note({ids[name]: settings for name, settings in left_out.items()})
+        if self.topics.follows_acls:
+            await self._acls.follow({name: copy for name, (copy, _) in ids.items()})
         return replace(found, left_out={name: settings for name, settings in left_out.items() if settings})
 
     async def _discover(self) -> DiscoveredTopics:

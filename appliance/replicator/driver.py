@@ -137,7 +137,8 @@ class Replicator:
         making = Establishing(self._settings, self._source, self._destination, self._run)
         self._link = await self._insist(making.establish, "destination")
         topics = self._settings.topics
-        discovery = TopicDiscovery(self._source, self._destination, self._naming, topics)
+        api_key = self._settings.destination.api_key
+        discovery = TopicDiscovery(self._source, self._destination, self._naming, topics, api_key)
         self._repeat_beside(lambda: self._look(discovery), "discovery", self._settings.engine.discovery_seconds)
         self._run_beside(tell_what_is_missing(self._source, self._destination, self._naming), "maps")
         if self._naming.mirror_formats:

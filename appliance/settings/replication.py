@@ -149,6 +149,16 @@ class TopicSettings:
             ",".join(_BOUND_TO_A_CLUSTER),
         ),
     ]
+    follows_acls: Annotated[
+        bool,
+        Variable(
+            "ACLS_SYNC",
+            "Let the readers of a source topic read its copy, as the source's ACLs change: yes or no.",
+            Role.REPLICATOR,
+            yes_or_no,
+            "no",
+        ),
+    ]
 
     def configs_to_follow(self, set_at_source: Mapping[str, str]) -> dict[str, str]:
         """Those of a source topic's settings that its copy gets."""

@@ -250,6 +250,7 @@ class Engine:
             *(naming.included.pattern, naming.suffix, naming.kind, naming.separator, "", Start.EARLIEST, -1),
             follows_configs=True,
             configs_exclude_regex="min.insync.replicas",
+            follows_acls=False,
         )
         return TopicDiscovery(self.source, self.destination, naming, topics)
 

@@ -10,6 +10,7 @@ tells apart. A docstring names them where they mean more than that.
 - ``fetch``, ``fetch_session``, ``partition_reader``, ``offsets``: reading.
 - ``produce``, ``transactions``: writing, in transactions and without.
 - ``topics``, ``configs``, ``config_filter``: topics made, grown and configured.
+- ``acls``: the ACLs of topics.
 - ``open_transactions``: the transactions that hold a last stable offset.
 - ``groups``, ``group_offsets``, ``share_offsets``: consumer groups and share groups, and their offsets.
 """

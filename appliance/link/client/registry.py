@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, PartitionsUnavailable
+from appliance.kafka.client.acls import AccessControlEntry
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, try_describe
 from appliance.kafka.client.interface import Cluster
@@ -93,12 +94,42 @@ class Registry:
         if changed():
             await self._write(changed)
 
+    @property
+    def acls(self) -> dict[str, frozenset[AccessControlEntry]]:
+        """The ACLs that this link has made, or was about to make, by the copy's name: a new topic has the old one's."""
+        made: dict[str, frozenset[AccessControlEntry]] = {}
+        for (name, _), holders in self._holders.items():
+            if self.link in holders:
+                made[name] = made.get(name, frozenset()) | holders[self.link].acls
+        return made
+
+    async def note_acls(
+        self,
+        made: Mapping[str, frozenset[AccessControlEntry]],
+        removed: Mapping[str, frozenset[AccessControlEntry]],
+    ) -> None:
+        """Write down which ACLs this link is about to make, and which it has removed, by the copy's name."""
+
+        def changed() -> Changes:
+            changes: Changes = {}
+            for copy, claim in self.claims.items():
+                if claim.link == self.link:
+                    acls = claim.acls - removed.get(copy[0], frozenset()) | made.get(copy[0], frozenset())
+                    if acls != claim.acls:
+                        changes[copy, self.link] = replace(claim, acls=acls)
+            return changes
+
+        if changed():
+            await self._write(changed)
+
     def _wanted(self, copies: Mapping[str, uuid.UUID], take_over: bool) -> "Changes":
         wanted: Changes = {}
         for copy in copies.items():
             if take_over or copy not in self.claims:
-                wanted |= {(copy, link): None for link in self._holders.get(copy, {})}
-                wanted[copy, self.link] = Claim(self.link, _now())
+                holders = self._holders.get(copy, {})
+                wanted |= {(copy, link): None for link in holders}
+                acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in holders.values()))
+                wanted[copy, self.link] = Claim(self.link, _now(), acls=acls)
         return wanted
 
     async def _take_back(self, copies: Mapping[str, uuid.UUID]) -> None:
@@ -154,7 +185,7 @@ class Registry:
         held = self._holders.get(copy, {}).get(link)
         if claim is None or held is None:
             return held is claim
-        return (held.since, held.left_out) == (claim.since, claim.left_out)
+        return (held.since, held.left_out, held.acls) == (claim.since, claim.left_out, claim.acls)
 
     async def _take_id(self) -> Producer:
         self.cluster.forget_coordinator(REGISTRY)

@@ -12,6 +12,7 @@
 - ``claims``: the links that copies belong to (invariant I).
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.
 - ``topic_configs``: the settings of the topics that a link makes.
+- ``copied_acls``: the ACLs that copies get of their source topics.
 - ``states``: the states of a lane, as a table.
 - ``copy_states``: the states of copies, which an operator's commands change, as a table and as records' content.
 """

@@ -5,6 +5,7 @@ import uuid
 from dataclasses import dataclass
 
 from appliance.errors import PeerError
+from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.naming import REGISTRY, Naming
 
@@ -19,13 +20,15 @@ class Claim:
     """A copy's link, as ``replicator-<SOURCE_CLUSTER_ID>``; ``since`` in milliseconds.
 
     ``left_out`` are the settings of the source topic that the copy does not have, since the destination does not take
-    them. ``rank`` is the offset at which the copy was claimed first; of several links the lowest has the copy.
+    them. ``rank`` is the offset at which the copy was claimed first; of several links the lowest has the copy. ``acls``
+    are the entries that the link has made on the copy, or was about to make; releases without any pass over them.
     """
 
     link: str
     since: int
     left_out: tuple[str, ...] = ()
     rank: int = -1
+    acls: frozenset[AccessControlEntry] = frozenset()
 
 
 def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
@@ -45,7 +48,8 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
             raise PeerError(
                 f"{REGISTRY} holds version {value['version']} at offset {record.offset}: of a newer release"
             )
-        return copy, link, Claim(link, int(value["since"]), tuple(map(str, value["left_out"])), int(value["rank"]))
+        left_out, acls = tuple(map(str, value["left_out"])), frozenset(map(_entry, value.get("acls", ())))
+        return copy, link, Claim(link, int(value["since"]), left_out, int(value["rank"]), acls)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
 
@@ -56,7 +60,17 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
     if claim is None:
         return Record(0, now, body(json.dumps(key).encode(), None))
     value = {"version": _VERSION, "since": claim.since, "left_out": claim.left_out, "rank": claim.rank}
+    value |= {"acls": [_words(entry) for entry in sorted(claim.acls)]} if claim.acls else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
+
+
+def _words(entry: AccessControlEntry) -> list[str]:
+    return [entry.permission.name, entry.principal, entry.host, entry.operation.name]
+
+
+def _entry(words: list[str]) -> AccessControlEntry:
+    permission, principal, host, operation = words
+    return AccessControlEntry(AclPermission[permission], principal, host, AclOperation[operation])
 
 
 def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:

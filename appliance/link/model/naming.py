@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from appliance.settings.values import Settings, TopicNaming
 
@@ -87,6 +87,11 @@ class Naming:
     def transactional_id(self, lane: int) -> str:
         """Lane ``lane``'s transactional id."""
         return f"{self.replicator}.lane-{lane}"
+
+    @property
+    def failback(self) -> "Naming":
+        """The names of the link in reverse of a failback, whose positions lie at the source."""
+        return replace(self, replicator=f"{self.replicator}.failback")
 
     @property
     def doctors_id(self) -> str:

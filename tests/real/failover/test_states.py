@@ -1,31 +1,19 @@
 """States of a link between two real clusters: every replicator obeys them, whatever was killed before."""
 
 import asyncio
-import uuid
 
 import pytest
 
 from appliance.errors import Fenced, LinkRefused
-from appliance.failover.link_states import LinkStates, Subjects
-from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, StateRecord, effective
+from appliance.failover.link_states import LinkStates
+from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, effective
 from appliance.replicator.write.lane import Lane
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
+from tests.support.states import change_states, link_states
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-def link_states(engine: Engine, who: str = "me@host") -> LinkStates:
-    stamp = StateRecord(LINK, CopyState.ACTIVE, 0, who, "a test", uuid.uuid4().hex)
-    return LinkStates(engine.destination, engine.pair.naming, 30.0, stamp)
-
-
-async def command(engine: Engine, event: CopyEvent, subjects: Subjects = None) -> StateChange:
-    """A command of its own, from reading to the last lane."""
-    states = link_states(engine)
-    await states.read()
-    return await states.change(subjects, event)
 
 
 async def everywhere(engine: Engine, topic: str) -> set[CopyState]:
@@ -50,7 +38,7 @@ async def test_what_is_paused_is_not_copied_and_goes_on_exactly_once_when_it_is_
                 produce(pair.producer(), topic, 20, partition)
         await engine.copy_all()
         async with copying(engine):
-            await command(engine, CopyEvent.PAUSE, [paused])
+            await change_states(engine, CopyEvent.PAUSE, [paused])
             await until_lanes_know(engine, paused, CopyState.PAUSED)
             for topic in (paused, other):
                 for partition in range(4):
@@ -59,7 +47,7 @@ async def test_what_is_paused_is_not_copied_and_goes_on_exactly_once_when_it_is_
                 await engine.until_copied(other, 50, 4)
             assert [(await engine.positions())[paused, n].records for n in range(4)] == [20] * 4
             assert paused not in {r.source_topic for r in (await engine.discovery().look()).replicas}
-            await command(engine, CopyEvent.RESUME, [paused])
+            await change_states(engine, CopyEvent.RESUME, [paused])
             async with asyncio.timeout(PATIENCE):
                 await engine.until_copied(paused, 50, 4)
         await engine.copy_all()
@@ -71,7 +59,7 @@ async def test_topics_to_come_have_the_links_state(pair: Pair) -> None:
     pair.topic("first")
     async with pair.engine() as engine:
         await engine.prepare()
-        await command(engine, CopyEvent.PAUSE)
+        await change_states(engine, CopyEvent.PAUSE)
         pair.topic("second")
         found = await engine.discovery().look()
         assert not found.replicas
@@ -86,7 +74,7 @@ async def test_a_replicator_that_stood_still_during_a_failover_cannot_write_afte
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
         await late.prepare()
-        await command(engine, CopyEvent.FAIL_OVER)
+        await change_states(engine, CopyEvent.FAIL_OVER)
         produce(pair.producer(), topic, 10)
         for runner in engine.runners:
             held = runner.lane.checkpoint.positions
@@ -103,8 +91,8 @@ async def test_a_replicator_that_wakes_up_after_a_failover_begins_anew_and_obeys
     async with pair.engine() as engine:
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
-        await command(engine, CopyEvent.FAIL_OVER)
-        await command(engine, CopyEvent.PROMOTED)
+        await change_states(engine, CopyEvent.FAIL_OVER)
+        await change_states(engine, CopyEvent.PROMOTED)
         produce(pair.producer(), topic, 10)
         async with copying(engine):
             await until_lanes_know(engine, topic, CopyState.PROMOTED)
@@ -122,7 +110,7 @@ async def test_a_change_that_was_killed_at_any_lane_is_finished_by_the_same_comm
             with pytest.raises(Killed):
                 await _killed_after(engine, at, event)
             assert await everywhere(engine, topic) == ({after} if at == LANES else {before, after})
-            await command(engine, event)
+            await change_states(engine, event)
             assert await everywhere(engine, topic) == {after}
 
 

@@ -1,0 +1,148 @@
+"""The ACLs of copies, kept as those of their source topics are, in what concerns reading.
+
+Nothing in an ACL says who made it. So the link writes down in the registry which ones it is about to make, before it
+makes them, and forgets them when they are removed: it removes no other. Whenever it is killed, its next look goes on.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from appliance.errors import ApplianceError
+from appliance.kafka.client.acls import (
+    AccessControlEntry,
+    AclBinding,
+    AclPermission,
+    PatternType,
+    create_acls,
+    delete_acls,
+    topic_acls,
+)
+from appliance.kafka.client.interface import Cluster
+from appliance.link.client.checkpoint_log import NewestStates
+from appliance.link.client.registry import Registry
+from appliance.link.model.copied_acls import AclChanges, CopiedAcls, Entries, acl_changes, copied_acls
+from appliance.link.model.copy_states import CopyState, effective
+
+log = logging.getLogger("appliance.replicator")
+
+_FOLLOWED_IN = 5
+"""Looks for topics within which the ACLs of all are looked at; those of new copies at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class AclLook:
+    """What copies would get, by source topic, and the changes that lead there."""
+
+    copied: Mapping[str, CopiedAcls]
+    changes: AclChanges
+
+
+@dataclass(slots=True)
+class AclFollower:
+    """Makes on copies the ACLs that their readers need, and removes those it made whose like is gone at the source.
+
+    ``link`` is the principal that writes the copies. ``copies`` of each call are their names, by source topic.
+    """
+
+    source: Cluster
+    destination: Cluster
+    registry: Registry
+    states: NewestStates
+    link: str
+    _looks: int = 0
+    _followed: frozenset[str] = frozenset()
+    _told: set[str] = field(default_factory=set)
+
+    async def look(self, copies: Mapping[str, str]) -> AclLook:
+        """Compare the copies with their source topics, and change nothing; the registry has been read.
+
+        Raises:
+            BrokerRefused: a cluster does not tell its ACLs.
+            Unreachable, BrokerBusy: as everywhere.
+        """
+        copied = copied_acls(await topic_acls(self.source), copies, self.link)
+        names = set(copies.values())
+        at_destination = await topic_acls(self.destination)
+        there = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
+        wanted = {copies[topic]: found.entries for topic, found in copied.items()}
+        return AclLook(copied, acl_changes(wanted, _by_copy(there), self.registry.acls))
+
+    async def follow(self, copies: Mapping[str, str]) -> None:
+        """Let the copies follow, in every fifth call or with new copies; what cannot be done is said once."""
+        self._looks += 1
+        if not copies or (self._looks % _FOLLOWED_IN and self._followed >= copies.keys()):
+            return
+        self._followed = frozenset(copies)
+        try:
+            await self._follow(copies)
+        except ApplianceError as error:
+            self._tell({str(error)})
+
+    async def _follow(self, copies: Mapping[str, str]) -> None:
+        found = await self.look(copies)
+        causes = {why_left_out(entry, topics) for entry, topics in left_out(found.copied).items()}
+        if found.changes:
+            await self.registry.note_acls(found.changes.made, {})
+            causes |= await self._change(await self._still_active(copies, found.changes))
+        self._tell(causes)
+
+    async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
+        """The changes without those of copies that have been paused or promoted since the look began."""
+        states = await self.states.read()
+        active = {copy for topic, copy in copies.items() if effective(states, topic) is CopyState.ACTIVE}
+        return AclChanges(
+            {copy: entries for copy, entries in changes.made.items() if copy in active},
+            {copy: entries for copy, entries in changes.removed.items() if copy in active},
+        )
+
+    async def _change(self, changes: AclChanges) -> set[str]:
+        """Make and remove; why not, where not. In between nobody has more rights than before or after."""
+        made, removed = _bindings(changes.made), _bindings(changes.removed)
+        failed = await create_acls(self.destination, _of(made, AclPermission.DENY))
+        failed |= await delete_acls(self.destination, _of(removed, AclPermission.ALLOW))
+        failed |= await create_acls(self.destination, _of(made, AclPermission.ALLOW))
+        failed |= await delete_acls(self.destination, _of(removed, AclPermission.DENY))
+        gone = [each for each in removed if each not in failed]
+        refused = [each for each in made if each in failed and not failed[each].retriable]
+        await self.registry.note_acls({}, _by_copy([*gone, *refused]))
+        done = Counter(each.name for each in (*made, *removed) if each not in failed)
+        for copy, count in sorted(done.items()):
+            log.info("ACLs followed", extra={"fields": {"topic": copy, "changed": count}})
+        return set(map(str, failed.values()))
+
+    def _tell(self, causes: set[str]) -> None:
+        for cause in sorted(causes - self._told):
+            log.warning("ACLs not followed", extra={"fields": {"cause": cause}})
+        self._told = causes
+
+
+def left_out(copied: Mapping[str, CopiedAcls]) -> dict[AccessControlEntry, list[str]]:
+    """The denials that copies cannot have, each with its source topics."""
+    found: dict[AccessControlEntry, list[str]] = {}
+    for topic, each in sorted(copied.items()):
+        for entry in each.left_out:
+            found.setdefault(entry, []).append(topic)
+    return found
+
+
+def why_left_out(entry: AccessControlEntry, topics: Sequence[str]) -> str:
+    """The reason that a denial stays behind, for people."""
+    more = f" and {len(topics) - 1} more" if len(topics) > 1 else ""
+    return f"{entry} on {topics[0]}{more} stays behind with the ALLOWs that it beats: it would bind this link too"
+
+
+def _bindings(changes: Mapping[str, Entries]) -> list[AclBinding]:
+    return [AclBinding(copy, PatternType.LITERAL, entry) for copy in sorted(changes) for entry in sorted(changes[copy])]
+
+
+def _of(bindings: Iterable[AclBinding], permission: AclPermission) -> list[AclBinding]:
+    return [each for each in bindings if each.entry.permission is permission]
+
+
+def _by_copy(bindings: Iterable[AclBinding]) -> dict[str, Entries]:
+    found: dict[str, Entries] = {}
+    for each in bindings:
+        found[each.name] = found.get(each.name, frozenset()) | {each.entry}
+    return found

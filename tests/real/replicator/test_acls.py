@@ -1,0 +1,359 @@
+"""The ACLs of copies between two real clusters with authorizers, as an independent client sees them."""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from confluent_kafka.admin import ResourcePatternType
+
+from appliance.link.client.registry import Registry
+from appliance.link.model.copy_states import CopyEvent
+from appliance.link.model.naming import REGISTRY
+from appliance.replicator import acl_follower
+from appliance.replicator.discovery import TopicDiscovery
+from appliance.settings.secret import Secret
+from testbed.cluster import Cluster
+from testbed.plan import ApiKey
+from tests.conftest import plain
+from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
+from tests.support.commands import command, settings_file
+from tests.support.engine import Engine, Pair
+from tests.support.states import change_states
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NOBODY = ApiKey("NOBODY", Secret("nobodys-secret"))
+"""A key with which nobody logs in: with it the clusters have an authorizer. Here everybody is a super user."""
+
+STAYS_BEHIND = "stays behind with the ALLOWs that it beats: it would bind this link too"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def authorizing(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
+    directory = tmp_path_factory.mktemp("acls")
+    plans = (plain("orange", "127.0.3.11"), plain("grape", "127.0.3.12"))
+    orange, grape = (Cluster(replace(plan, limited_keys=(NOBODY,)), directory) for plan in plans)
+    async with orange, grape:
+        yield orange, grape
+
+
+@pytest.fixture
+def secured(authorizing: tuple[Cluster, Cluster], request: pytest.FixtureRequest) -> Pair:
+    """The clusters, with a name that no other test's link and topics have."""
+    number = request.session.items.index(request.node)
+    return Pair(*authorizing, tag=f"{os.getpid()}-{number}")
+
+
+def following(engine: Engine, *, acls: bool = True) -> TopicDiscovery:
+    """The looks of a replicator that has just started."""
+    topics = replace(engine.discovery().topics, follows_acls=acls)
+    return TopicDiscovery(engine.source, engine.destination, engine.pair.naming, topics)
+
+
+@contextlib.asynccontextmanager
+async def linked(pair: Pair, *names: str) -> AsyncIterator[tuple[Engine, list[str]]]:
+    """A link that has been made, and the copies of new topics."""
+    topics = [pair.topic(name) for name in names]
+    async with pair.engine() as engine:
+        await engine.prepare()
+        yield engine, [pair.naming.destination(topic) for topic in topics]
+
+
+def source(pair: Pair, name: str) -> str:
+    return f"{name}-{pair.tag}"
+
+
+async def test_what_covers_a_source_topic_is_carried_to_its_copy_for_reading_only(secured: Pair) -> None:
+    async with linked(secured, "covered", "payments") as (engine, (covered, payments)):
+        topic = source(secured, "covered")
+        prefix = topic[:-1]
+        add_acls(
+            secured.orange,
+            acl(topic, "ALLOW", "User:literal", "READ"),
+            acl(topic, "ALLOW", "User:host", "DESCRIBE_CONFIGS", host="10.0.0.1"),
+            acl(topic, "ALLOW", "User:writer", "WRITE"),
+            acl(topic, "ALLOW", "User:admin", "ALL"),
+            acl(topic, "DENY", "User:mallory", "WRITE"),
+            acl(prefix, "ALLOW", "User:prefixed", "READ", prefixed=True),
+            acl(prefix, "DENY", "User:mallory", "ALL", prefixed=True),
+            acl("*", "ALLOW", "User:star", "DESCRIBE"),
+        )
+        try:
+            await following(engine).look()
+            await until_acls(
+                secured.grape,
+                covered,
+                acl(covered, "ALLOW", "User:literal", "READ"),
+                acl(covered, "ALLOW", "User:host", "DESCRIBE_CONFIGS", host="10.0.0.1"),
+                *(acl(covered, "ALLOW", "User:admin", name) for name in ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")),
+                acl(covered, "DENY", "User:mallory", "WRITE"),
+                acl(covered, "ALLOW", "User:prefixed", "READ"),
+                acl(covered, "DENY", "User:mallory", "ALL"),
+                acl(covered, "ALLOW", "User:star", "DESCRIBE"),
+            )
+            await until_acls(secured.grape, payments, acl(payments, "ALLOW", "User:star", "DESCRIBE"))
+            others = {each.name for each in acls_of(secured.grape) if secured.tag not in each.name}
+            assert "*" not in others
+        finally:
+            remove_acls(secured.orange, "*")
+
+
+async def test_what_vanished_at_the_source_is_removed_and_an_operators_own_stays(secured: Pair) -> None:
+    async with linked(secured, "orders") as (engine, (orders,)):
+        topic = source(secured, "orders")
+        own = [
+            acl(orders, "ALLOW", "User:own", "WRITE"),
+            acl(orders, "ALLOW", "User:both", "READ"),
+            acl(orders[:-1], "ALLOW", "User:alice", "READ", prefixed=True),
+        ]
+        add_acls(secured.grape, *own)
+        add_acls(secured.orange, *(acl(topic, "ALLOW", f"User:{name}", "READ") for name in ("alice", "both", "bob")))
+        await following(engine).look()
+        made = [acl(orders, "ALLOW", f"User:{name}", "READ") for name in ("alice", "bob")]
+        await until_acls(secured.grape, orders, *own[:2], *made)
+        remove_acls(secured.orange, topic)
+        add_acls(secured.orange, acl(topic, "ALLOW", "User:bob", "READ"))
+        await following(engine).look()
+        await until_acls(secured.grape, orders, *own[:2], made[1])
+        assert acls_of(secured.grape, orders[:-1], ResourcePatternType.PREFIXED) == {own[2]}
+
+
+async def test_acls_are_followed_in_the_fifth_look_and_with_a_new_copy_at_once(secured: Pair) -> None:
+    async with linked(secured, "first") as (engine, (first,)):
+        discovery = following(engine)
+        await discovery.look()
+        for name in ("first", "second"):
+            add_acls(secured.orange, acl(source(secured, name), "ALLOW", "User:alice", "READ"))
+        await discovery.look()
+        assert acls_of(secured.grape, first) == set()
+        secured.topic("second")
+        await discovery.look()
+        second = secured.naming.destination(source(secured, "second"))
+        await until_acls(secured.grape, second, acl(second, "ALLOW", "User:alice", "READ"))
+        remove_acls(secured.orange, source(secured, "second"))
+        for _ in range(5):
+            await discovery.look()
+        await until_acls(secured.grape, second)
+
+
+async def test_nothing_follows_unless_it_is_asked_for(secured: Pair) -> None:
+    async with linked(secured, "orders") as (engine, (orders,)):
+        add_acls(secured.orange, acl(source(secured, "orders"), "ALLOW", "User:alice", "READ"))
+        assert not secured.settings().topics.follows_acls
+        discovery = following(engine, acls=False)
+        for _ in range(6):
+            await discovery.look()
+        assert acls_of(secured.grape, orders) == set()
+
+
+async def test_the_command_shows_what_would_be_changed_and_changes_nothing(secured: Pair, tmp_path: Path) -> None:
+    async with linked(secured, "orders", "gone") as (engine, (orders, gone)):
+        kept = acl(source(secured, "gone"), "ALLOW", "User:alice", "READ")
+        add_acls(secured.orange, kept)
+        await following(engine).look()
+        held = acl(gone, "ALLOW", "User:alice", "READ")
+        await until_acls(secured.grape, gone, held)
+        remove_acls(secured.orange, kept.name)
+        add_acls(
+            secured.orange,
+            acl(source(secured, "orders"), "ALLOW", "User:bob", "READ"),
+            acl(source(secured, "orders"), "DENY", "User:*", "WRITE"),
+        )
+        env_file = settings_file(secured, tmp_path, SOURCE_CLUSTER_ID=secured.naming.source)
+        told = await command("acls", env_file)
+        assert told.stdout.splitlines() == [
+            "ACLS_SYNC=no: none of this is changed",
+            f"{orders}: make ALLOW User:bob from * READ",
+            f"{gone}: remove ALLOW User:alice from * READ",
+            f"DENY User:* from * WRITE on {source(secured, 'orders')} {STAYS_BEHIND}",
+        ], told.stderr
+        assert told.returncode == 0
+        assert (acls_of(secured.grape, orders), acls_of(secured.grape, gone)) == (set(), {held})
+        chosen = await command("acls", env_file, "--topic", source(secured, "gone"), "--json")
+        assert '"make": {}' in chosen.stdout
+        refused = await command("acls", env_file, "--topic", "(")
+        assert (refused.returncode, "--topic (: expected a regular expression" in refused.stderr) == (2, True)
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, step: int, *, done: bool) -> None:
+    """Let the follower be killed at its step'th change of a cluster, before it or when it is done."""
+    steps = 0
+
+    def killing(change: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def changed(*arguments: Any) -> Any:
+            nonlocal steps
+            if not any(arguments[1:]):
+                return await change(*arguments)
+            steps += 1
+            if steps == step and not done:
+                raise Killed
+            answer = await change(*arguments)
+            if steps == step:
+                raise Killed
+            return answer
+
+        return changed
+
+    for name in ("create_acls", "delete_acls"):
+        monkeypatch.setattr(acl_follower, name, killing(getattr(acl_follower, name)))
+    monkeypatch.setattr(Registry, "note_acls", killing(Registry.note_acls))
+
+
+CHANGES = 6
+"""What a look with everything to do changes: the intent, both kinds of ACL made and removed, and what is done."""
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", range(1, CHANGES + 1))
+async def test_case_150_killed_at_any_change_the_next_look_ends_the_same(
+    secured: Pair, monkeypatch: pytest.MonkeyPatch, step: int, done: bool
+) -> None:
+    async with linked(secured, "orders") as (engine, (orders,)):
+        topic = source(secured, "orders")
+        add_acls(secured.orange, acl(topic, "ALLOW", "User:old", "READ"), acl(topic, "DENY", "User:old", "WRITE"))
+        own = acl(orders, "ALLOW", "User:own", "READ")
+        add_acls(secured.grape, own)
+        await following(engine).look()
+        remove_acls(secured.orange, topic)
+        add_acls(secured.orange, acl(topic, "ALLOW", "User:new", "READ"), acl(topic, "DENY", "User:new", "WRITE"))
+        with monkeypatch.context() as patched:
+            kill_at(patched, step, done=done)
+            with pytest.raises(Killed):
+                await following(engine).look()
+        # What the next look wants may be less: what was made, or was about to be, must not be left behind.
+        remove_acls(secured.orange, topic)
+        add_acls(secured.orange, acl(topic, "ALLOW", "User:new", "READ"))
+        await following(engine).look()
+        await until_acls(secured.grape, orders, own, acl(orders, "ALLOW", "User:new", "READ"))
+        assert (await remembered(engine))[orders] == {"User:new"}
+
+
+async def test_two_replicators_at_once_end_as_one(secured: Pair) -> None:
+    async with linked(secured, "orders", "other") as (engine, copies), secured.engine() as second:
+        names = ("orders", "other")
+        for who in ("alice", "bob"):
+            for name in names:
+                remove_acls(secured.orange, source(secured, name))
+                add_acls(secured.orange, acl(source(secured, name), "ALLOW", f"User:{who}", "READ"))
+            await asyncio.gather(following(engine).look(), following(second).look())
+            for copy in copies:
+                await until_acls(secured.grape, copy, acl(copy, "ALLOW", f"User:{who}", "READ"))
+        held = await remembered(engine)
+        assert [held[copy] for copy in copies] == [{"User:bob"}] * 2
+
+
+async def test_a_copy_that_was_made_anew_is_followed_with_what_its_predecessor_got(secured: Pair) -> None:
+    async with linked(secured, "orders") as (engine, (orders,)):
+        topic = source(secured, "orders")
+        add_acls(secured.orange, acl(topic, "ALLOW", "User:alice", "READ"))
+        await following(engine).look()
+        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "READ"))
+        secured.delete_copy(topic)
+        remove_acls(secured.orange, topic)
+        await following(engine).look()
+        await until_acls(secured.grape, orders)
+
+
+async def test_a_promoted_copy_keeps_its_acls_even_from_a_replicator_that_was_about_to_change_them(
+    secured: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with linked(secured, "orders") as (engine, (orders,)):
+        topic = source(secured, "orders")
+        add_acls(secured.orange, acl(topic, "ALLOW", "User:alice", "READ"))
+        await following(engine).look()
+        held = acl(orders, "ALLOW", "User:alice", "READ")
+        await until_acls(secured.grape, orders, held)
+        remove_acls(secured.orange, topic)
+        add_acls(secured.orange, acl(topic, "ALLOW", "User:late", "READ"))
+        note = Registry.note_acls
+
+        async def promoted_meanwhile(registry: Registry, *arguments: Any) -> None:
+            await note(registry, *arguments)
+            for event in (CopyEvent.FAIL_OVER, CopyEvent.PROMOTED):
+                await change_states(engine, event, [topic])
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Registry, "note_acls", promoted_meanwhile)
+            await following(engine).look()
+        await following(engine).look()
+        assert acls_of(secured.grape, orders) == {held}
+
+
+async def test_a_denial_that_would_bind_the_link_is_named_once_and_copying_goes_on(
+    secured: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with linked(secured, "orders") as (engine, (orders,)):
+        topic = source(secured, "orders")
+        add_acls(
+            secured.orange,
+            acl(topic, "ALLOW", "User:alice", "READ"),
+            acl(topic, "ALLOW", "User:alice", "DESCRIBE_CONFIGS"),
+            acl(topic, "DENY", "User:*", "READ"),
+        )
+        discovery = following(engine)
+        for _ in range(11):
+            assert (await discovery.look()).replicas
+        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "DESCRIBE_CONFIGS"))
+    assert said(caplog) == [f"DENY User:* from * READ on {topic} {STAYS_BEHIND}"]
+
+
+async def test_what_the_destination_refuses_keeps_no_other_acl_from_following(
+    secured: Pair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with linked(secured, "orders") as (engine, (orders,)):
+        add_acls(secured.orange, acl(source(secured, "orders"), "ALLOW", "User:alice", "READ"))
+        copied = acl_follower.copied_acls
+
+        def with_an_odd_one(*arguments: Any) -> Any:
+            """A principal without a type, which no authorizer of ours has."""
+            found = copied(*arguments)
+            odd = {topic: {replace(entry, principal="odd") for entry in each.entries} for topic, each in found.items()}
+            return {topic: replace(each, entries=each.entries | odd[topic]) for topic, each in found.items()}
+
+        monkeypatch.setattr(acl_follower, "copied_acls", with_an_odd_one)
+        discovery = following(engine)
+        for _ in range(11):
+            await discovery.look()
+        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "READ"))
+        assert (await remembered(engine))[orders] == {"User:alice"}
+    (line,) = said(caplog)
+    assert "ALLOW odd from * READ" in line
+
+
+async def test_clusters_without_an_authorizer_are_told_of_once_and_copied_all_the_same(
+    pair: Pair, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    async with linked(pair, "orders") as (engine, _):
+        discovery = following(engine)
+        for _ in range(11):
+            assert (await discovery.look()).replicas
+    assert said(caplog) == ["describe ACLs: the source cluster has no authorizer, so no ACLs"]
+    env_file = settings_file(pair, tmp_path)
+    told = await command("acls", env_file)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == "appliance acls: describe ACLs: the source cluster has no authorizer, so no ACLs\n"
+
+
+async def remembered(engine: Engine) -> dict[str, set[str]]:
+    """The principals of the ACLs that the link remembers, by copy."""
+    registry = Registry(engine.destination, engine.pair.naming.replicator)
+    await registry.refresh()
+    assert registry.claims, REGISTRY
+    return {copy: {entry.principal for entry in entries} for copy, entries in registry.acls.items()}
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    lines = [record for record in caplog.records if record.getMessage() == "ACLs not followed"]
+    assert all(line.levelno == logging.WARNING for line in lines)
+    return [vars(line)["fields"]["cause"] for line in lines]
