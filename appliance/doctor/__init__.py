@@ -5,4 +5,5 @@
 - ``brokers``: name, TCP, TLS, SASL and API versions of every broker of one cluster.
 - ``tunnel``, ``clock``, ``made_up_names``: the tunnel, the VM's clock, the names that SOURCE_BROKER_PATTERN admits.
 - ``source_topics``, ``destination_rights``: the rights at the source, and at the destination.
+- ``optional_rights``: the rights for ACLs, and for failing back.
 """

@@ -13,6 +13,7 @@ from appliance.doctor.brokers import BrokerChecks, BrokerPath, check_authorities
 from appliance.doctor.clock import NTP, examine_clock
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.made_up_names import examine_through
+from appliance.doctor.optional_rights import AclRights, FailbackRights
 from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, skipped
 from appliance.doctor.tunnel import TunnelChecks
@@ -53,6 +54,9 @@ class DestinationVm:
         self.destination = BrokerChecks(destination, _at_home(destination), client_id)
         self.topics = SourceTopics(source, Naming.of(settings))
         self.copies = Destination(settings, destination, self.topics)
+        self._follows_acls = settings.topics.follows_acls
+        self.acls = AclRights(source, destination, Naming.of(settings))
+        self.failback = FailbackRights(source, self.topics, Naming.of(settings))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -60,6 +64,10 @@ class DestinationVm:
         await self.destination.close()
         if self._probe:
             await self._probe.close()
+
+    def follows_acls(self) -> bool:
+        """True with ACLS_SYNC=yes."""
+        return self._follows_acls
 
     async def clock(self) -> Finding:
         """Check this VM's clock."""
@@ -150,6 +158,8 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),
     Step("source: API versions", "source: SASL", lambda vm: vm.source.versions(), _ANSWER),
     Step("source: read access", "source: API versions", lambda vm: vm.topics.examine(), _ANSWER),
+    Step("source: ACLs", "source: API versions", lambda vm: vm.acls.read(), _ANSWER, DestinationVm.follows_acls),
+    Step("source: failback", "source: read access", lambda vm: vm.failback.examine(), _ANSWER),
     Step("destination: DNS", SETTINGS, lambda vm: vm.destination.names(), "check DESTINATION_BROKER_SERVERS"),
     Step("destination: TCP", "destination: DNS", lambda vm: vm.destination.tcp(), "check DESTINATION_BROKER_SERVERS"),
     Step("destination: TLS", "destination: TCP", lambda vm: vm.destination.tls(), "check DESTINATION_CA_FILE"),
@@ -164,4 +174,11 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("destination: write", "destination: API versions", lambda vm: vm.copies.write(), _ANSWER),
     Step("destination: transactions", "destination: write", lambda vm: vm.copies.transactions(), _ANSWER),
     Step("destination: positions topic", "destination: API versions", lambda vm: vm.copies.positions(), _ANSWER),
+    Step(
+        "destination: ACLs",
+        "destination: API versions",
+        lambda vm: vm.acls.write(),
+        _ANSWER,
+        DestinationVm.follows_acls,
+    ),
 )

@@ -65,8 +65,7 @@ class ReverseLink:
     @property
     def naming(self) -> Naming:
         """Its names."""
-        naming = self.operation.naming
-        return replace(naming, replicator=f"{naming.replicator}.failback")
+        return self.operation.naming.failback
 
     def position(self, replica: Replica) -> Position | None:
         """The position of a partition on its way back, as it was read last."""

@@ -137,16 +137,31 @@ def permit(cluster: Cluster, key: ApiKey, kind: ResourceType, prefix: str, *oper
 @contextlib.contextmanager
 def denied(cluster: Cluster, key: ApiKey, kind: ResourceType, prefix: str, operation: AclOperation) -> Iterator[None]:
     """Forbid one operation during the block."""
-    binding = _binding(key, kind, prefix, operation, AclPermissionType.DENY)
-    _add(cluster, [binding])
+    with _held(cluster, [_binding(key, kind, prefix, operation, AclPermissionType.DENY)]):
+        yield
+
+
+@contextlib.contextmanager
+def permitted(cluster: Cluster, key: ApiKey, *rights: tuple[ResourceType, str, AclOperation]) -> Iterator[None]:
+    """Permit some operations during the block."""
+    with _held(cluster, [_binding(key, *right, AclPermissionType.ALLOW) for right in rights]):
+        yield
+
+
+@contextlib.contextmanager
+def _held(cluster: Cluster, bindings: list[AclBinding]) -> Iterator[None]:
+    _add(cluster, bindings)
     try:
         yield
     finally:
         admin = AdminClient(cluster.client_configuration())
-        fields = (binding.restype, binding.name, binding.resource_pattern_type, binding.principal, binding.host)
-        which = AclBindingFilter(*fields, binding.operation, binding.permission_type)
-        for deletion in admin.delete_acls([which]).values():
+        for deletion in admin.delete_acls([_exactly(binding) for binding in bindings]).values():
             deletion.result(PATIENCE)
+
+
+def _exactly(binding: AclBinding) -> AclBindingFilter:
+    fields = (binding.restype, binding.name, binding.resource_pattern_type, binding.principal, binding.host)
+    return AclBindingFilter(*fields, binding.operation, binding.permission_type)
 
 
 def _binding(

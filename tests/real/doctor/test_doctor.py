@@ -8,6 +8,7 @@ from ipaddress import IPv4Address
 
 import pytest
 import pytest_asyncio
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from appliance.doctor.diagnosis import Diagnosis
@@ -18,7 +19,8 @@ from appliance.settings.target import Target
 from appliance.settings.values import Side
 from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.plan import ApiKey
-from tests.support.administration import denied, permit
+from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
+from tests.support.administration import denied, permit, permitted, topics
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
 from tests.support.link import GRAPE, ORANGE, Link, faults, lines, link
 from tests.support.patience import PATIENCE
@@ -28,6 +30,8 @@ from tests.support.scripted_broker import scripted_broker
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 READER, WRITER = ApiKey("READER", Secret("reader-secret")), ApiKey("WRITER", Secret("writer-secret"))
+CLIENT = ApiKey("CLIENT", Secret("client-secret"))
+"""A consumer's at the source, which the destination knows too."""
 LIMITED = {
     "SOURCE_API_KEY": READER.key,
     "SOURCE_API_SECRET": READER.secret.reveal(),
@@ -36,6 +40,8 @@ LIMITED = {
 }
 POSITIONS = "replicator-orange.positions"
 OFFSETS = "replicator-orange.offsets"
+BACK = "replicator-orange.failback"
+FAILBACK = f"{BACK}.positions"
 DOMAIN, OTHER_DOMAIN = "orange.vpc.example", "melon.vpc.example"
 NAMES = {
     f"alias.{DOMAIN}": IPv4Address("127.0.4.1"),
@@ -49,7 +55,7 @@ NO_KEY = {"SOURCE_API_KEY": "", "SOURCE_API_SECRET": ""}
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def path(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
     """Both clusters with sufficient ACLs, and both ends of the tunnel; the source's allows fewer brokers."""
-    plans = replace(ORANGE, limited_keys=(READER,)), replace(GRAPE, limited_keys=(WRITER,))
+    plans = replace(ORANGE, limited_keys=(READER, CLIENT)), replace(GRAPE, limited_keys=(WRITER, CLIENT))
     async with link(tmp_path_factory.mktemp("doctor"), *plans) as made, contextlib.AsyncExitStack() as stack:
         made.names.update(NAMES)
         source = await stack.enter_async_context(made.running("source"))
@@ -101,7 +107,7 @@ def positions_topic(on: Link, **configs: str) -> Iterator[None]:
 async def test_a_whole_path_is_whole_and_nothing_is_left_behind(path: Link) -> None:
     report = await examined(path)
     assert report.well
-    assert not with_verdict(report, Verdict.FAILED, Verdict.NOT_REACHED, Verdict.SKIPPED)
+    assert with_verdict(report, Verdict.FAILED, Verdict.NOT_REACHED, Verdict.SKIPPED) == ["source: failback"]
     assert finding(report, "source: DNS").detail == f"b0.{DOMAIN}:{port(path)}: live metadata"
     assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
     assert "orders.copy, orders-eu.copy" in finding(report, "destination: create").detail
@@ -125,7 +131,7 @@ async def test_the_command_prints_a_table_or_json_and_its_exit_code_is_0_for_a_w
         assert (await whole.wait(PATIENCE), await broken.wait(PATIENCE)) == (0, 1)
         answer = json.loads("\n".join(lines(whole)))
         table = "\n".join(lines(broken))
-    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 20)
+    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 21)
     assert {"step", "verdict", "seconds", "detail", "change"} == set(answer["steps"][0])
     assert "the path fails at: tunnel port" in table
     assert "start `appliance source` on this VM" in table
@@ -137,7 +143,7 @@ async def test_a_shim_that_does_not_run_is_told(path: Link) -> None:
     report = await examined(path, DNS_LISTEN=shim)
     assert_breaks_at(report, "source: DNS", "does not answer", f"nobody answers at DNS_LISTEN={shim}: start `appliance")
     behind = [result.name for result in report.results if result.finding.verdict is Verdict.NOT_REACHED]
-    assert behind == [f"source: {name}" for name in ("TCP", "TLS", "SASL", "API versions", "read access")]
+    assert behind == [f"source: {name}" for name in ("TCP", "TLS", "SASL", "API versions", "read access", "failback")]
     assert finding(report, behind[-1]).detail == "behind: source: DNS"
 
 
@@ -331,7 +337,12 @@ async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> No
     direct = {"SOURCE_ROUTE": "direct", "SOURCE_BROKER_SERVERS": f"127.0.4.1:{path.orange.ports.home}"}
     report = await examined(path, **direct, SHARED_SECRET="", SOURCE_SIDE_TUNNEL_IP="")
     assert report.well
-    assert with_verdict(report, Verdict.SKIPPED) == ["tunnel port", "mutual TLS", "source: made-up names"]
+    assert with_verdict(report, Verdict.SKIPPED) == [
+        "tunnel port",
+        "mutual TLS",
+        "source: made-up names",
+        "source: failback",
+    ]
     assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
 
 
@@ -349,3 +360,118 @@ async def test_a_replicator_with_the_rights_it_needs_is_not_disturbed(path: Link
 
 async def until_copied(on: Link, count: int) -> None:
     await until_rows(on.grape, "orders.copy", count)
+
+
+FOR_FAILBACK = (
+    ((ResourceType.TOPIC, "orders", AclOperation.WRITE), "WRITE on orders, orders-eu"),
+    ((ResourceType.TOPIC, FAILBACK, AclOperation.CREATE), f"CREATE and READ on topic {FAILBACK}"),
+    (
+        (ResourceType.TRANSACTIONAL_ID, f"{BACK}.", AclOperation.WRITE),
+        f"WRITE on transactional ids that begin with {BACK}.",
+    ),
+    ((ResourceType.TOPIC, FAILBACK, AclOperation.WRITE), f"WRITE on topic {FAILBACK}"),
+)
+
+
+async def test_the_rights_missing_to_fail_back_are_named_one_by_one_and_break_nothing(path: Link) -> None:
+    before = topics(path.orange)
+    report = await examined(path)
+    told = "only to fail back SOURCE_API_KEY=READER lacks: "
+    assert finding(report, "source: failback").detail == told + "; ".join(text for _, text in FOR_FAILBACK[:3])
+    for lacking, text in FOR_FAILBACK:
+        rights = [right for right, _ in FOR_FAILBACK if right is not lacking]
+        with permitted(path.orange, READER, *rights):
+            report = await examined(path)
+        assert report.well
+        assert finding(report, "source: failback").detail == told + text
+    with permitted(path.orange, READER, *(right for right, _ in FOR_FAILBACK)):
+        assert finding(await examined(path), "source: failback").detail == "permitted to orders, orders-eu"
+    assert topics(path.orange) == before
+
+
+ON_CLUSTER = ResourceType.BROKER, "kafka-cluster"
+
+
+async def test_the_right_that_acls_lack_is_named_where_they_follow_and_breaks_nothing(path: Link) -> None:
+    assert "source: ACLs" not in [result.name for result in (await examined(path)).results]
+    before = acls_of(path.grape)
+    report = await examined(path, ACLS_SYNC="yes")
+    assert report.well
+    assert {"source: ACLs", "destination: ACLs"} <= set(with_verdict(report, Verdict.WARNING))
+    assert finding(report, "source: ACLs").detail == "describe ACLs: grant SOURCE_API_KEY Describe on the cluster"
+    told = finding(report, "destination: ACLs")
+    assert told.detail == "describe ACLs: grant DESTINATION_API_KEY Describe on the cluster"
+    assert "ACLS_SYNC=no" in told.remedy
+    with (
+        permitted(path.orange, READER, (*ON_CLUSTER, AclOperation.DESCRIBE)),
+        permitted(path.grape, WRITER, (*ON_CLUSTER, AclOperation.DESCRIBE)),
+    ):
+        report = await examined(path, ACLS_SYNC="yes")
+        assert finding(report, "source: ACLs").verdict is Verdict.PASSED
+        alter = "remove ACLs: grant DESTINATION_API_KEY Alter on the cluster"
+        assert finding(report, "destination: ACLs").detail == alter
+        with permitted(path.grape, WRITER, (*ON_CLUSTER, AclOperation.ALTER)):
+            report = await examined(path, ACLS_SYNC="yes")
+            assert finding(report, "destination: ACLs").verdict is Verdict.PASSED
+    assert acls_of(path.grape) == before
+
+
+async def test_a_replicator_that_may_not_see_acls_says_so_once_and_copies_and_once_it_may_readers_read(
+    path: Link,
+) -> None:
+    path.produce("orders", 10)
+    at_source = acl("orders", "ALLOW", f"User:{CLIENT.key}", "ALL")
+    add_acls(path.orange, at_source)
+    try:
+        async with path.running("replicate", **LIMITED, ACLS_SYNC="yes", DISCOVERY_SECONDS="0.2") as replicator:
+            await until_rows(path.grape, "orders.copy", len(read_rows(path.orange, "orders", 0)))
+            for side, cluster, key, operations in (
+                ("SOURCE", path.orange, READER, [AclOperation.DESCRIBE]),
+                ("DESTINATION", path.grape, WRITER, [AclOperation.DESCRIBE, AclOperation.ALTER]),
+            ):
+                for operation in operations:
+                    lacking = f"grant {side}_API_KEY {operation.name.capitalize()} on the cluster"
+                    await replicator.wait_for_line(lacking, PATIENCE)
+                    permit(cluster, key, *ON_CLUSTER, operation)
+            await replicator.wait_for_line("ACLs followed", PATIENCE)
+            said = [line for line in lines(replicator) if "ACLs not followed" in line]
+        assert len(said) == 3
+        rights = (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+        expected = [acl("orders.copy", "ALLOW", f"User:{CLIENT.key}", right.name) for right in rights]
+        readers = [acl("orders.copy", "ALLOW", f"User:{READER.key}", name) for name in ("READ", "DESCRIBE_CONFIGS")]
+        await until_acls(path.grape, "orders.copy", *expected, *readers)
+        with permitted(path.grape, CLIENT, (ResourceType.GROUP, "any", AclOperation.READ)):
+            assert read_as(path, CLIENT, "orders.copy") == read_as(path, None, "orders.copy") > 0
+        assert write_as(path, CLIENT, "orders.copy") == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    finally:
+        remove_acls(path.orange, "orders")
+        for copy in ("orders.copy", "orders-eu.copy"):
+            remove_acls(path.grape, copy)
+        for cluster in (path.orange, path.grape):
+            remove_acls(cluster, ON_CLUSTER[1], kind=ON_CLUSTER[0], prefixed=True)
+        delete_topics(path, path.topics(path.grape))
+
+
+def read_as(on: Link, key: ApiKey | None, topic: str) -> int:
+    """The number of records of the copy's first partition that a key reads."""
+    own = {"group.id": "any", "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer({**on.grape.client_configuration(key), **own})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    count = 0
+    try:
+        while (message := consumer.poll(PATIENCE)) and not (error := message.error()):
+            count += 1
+        assert error.code() == KafkaError._PARTITION_EOF, error
+    finally:
+        consumer.close()
+    return count
+
+
+def write_as(on: Link, key: ApiKey, topic: str) -> int:
+    """The code of the error with which a record of a key is refused."""
+    codes: list[int] = []
+    producer = Producer(on.grape.client_configuration(key))
+    producer.produce(topic, b"", on_delivery=lambda error, _: codes.append(error.code() if error else 0))
+    assert producer.flush(PATIENCE) == 0
+    (code,) = codes
+    return code

@@ -70,7 +70,7 @@ def source(pair: Pair, name: str) -> str:
     return f"{name}-{pair.tag}"
 
 
-async def test_what_covers_a_source_topic_is_carried_to_its_copy_for_reading_only(secured: Pair) -> None:
+async def test_acls_that_cover_a_source_topic_come_to_its_copy_for_reading_only(secured: Pair) -> None:
     async with linked(secured, "covered", "payments") as (engine, (covered, payments)):
         topic = source(secured, "covered")
         prefix = topic[:-1]
@@ -105,7 +105,7 @@ async def test_what_covers_a_source_topic_is_carried_to_its_copy_for_reading_onl
             remove_acls(secured.orange, "*")
 
 
-async def test_what_vanished_at_the_source_is_removed_and_an_operators_own_stays(secured: Pair) -> None:
+async def test_an_acl_that_vanished_at_the_source_is_removed_and_an_operators_own_stays(secured: Pair) -> None:
     async with linked(secured, "orders") as (engine, (orders,)):
         topic = source(secured, "orders")
         own = [
@@ -308,7 +308,7 @@ async def test_a_denial_that_would_bind_the_link_is_named_once_and_copying_goes_
     assert said(caplog) == [f"DENY User:* from * READ on {topic} {STAYS_BEHIND}"]
 
 
-async def test_what_the_destination_refuses_keeps_no_other_acl_from_following(
+async def test_an_acl_that_the_destination_refuses_keeps_no_other_from_following(
     secured: Pair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with linked(secured, "orders") as (engine, (orders,)):

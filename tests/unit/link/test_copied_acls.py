@@ -40,7 +40,7 @@ def entries(*of_copy: AccessControlEntry) -> Entries:
     return frozenset(of_copy)
 
 
-def test_what_covers_a_topic_by_name_by_prefix_or_by_all_comes_over_and_nothing_else() -> None:
+def test_acls_that_cover_a_topic_by_name_by_prefix_or_by_all_come_over_and_no_others() -> None:
     covering = [
         *literal("orders", allow(OP.READ, "User:by-name")),
         *prefixed("ord", allow(OP.READ, "User:by-prefix")),
@@ -104,14 +104,14 @@ def test_a_denial_of_the_link_takes_nothing_from_others() -> None:
     assert of(at_source).entries == entries(allow(OP.READ))
 
 
-def test_what_is_missing_is_made_and_only_what_the_link_made_is_removed() -> None:
+def test_missing_acls_are_made_and_only_those_that_the_link_made_are_removed() -> None:
     ours, own, new = allow(OP.READ, "User:ours"), allow(OP.WRITE, "User:own"), allow(OP.READ, "User:new")
     changes = acl_changes({"c": entries(new)}, {"c": entries(ours, own)}, {"c": entries(ours), "gone": entries(ours)})
     assert (changes.made, changes.removed) == ({"c": entries(new)}, {"c": entries(ours)})
     assert not acl_changes({"c": entries(own)}, {"c": entries(own)}, {})
 
 
-def test_what_the_link_made_is_removed_where_a_broker_that_lags_does_not_show_it() -> None:
+def test_an_acl_that_the_link_made_is_removed_where_a_broker_that_lags_does_not_show_it() -> None:
     ours = entries(allow(OP.READ))
     assert acl_changes({"c": frozenset()}, {}, {"c": ours}).removed == {"c": ours}
 

@@ -1,0 +1,121 @@
+"""The rights that a link needs only for what not every link does: the sync of ACLs, and failing back.
+
+Nothing is left behind: ACLs are described, and one that nobody has is removed. The right to write the source's topics
+is told by Metadata. The right to a transactional id is asked for as in ``appliance.doctor.destination_rights``, but for
+a producer that does not exist: the broker answers for the rights, and for a topic that does not exist, before it looks
+for the producer.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from appliance.doctor.source_topics import SourceTopics
+from appliance.doctor.step import Finding, passed, skipped, some, warning
+from appliance.errors import BrokerRefused
+from appliance.kafka.client.acls import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    delete_acls,
+    permitted,
+    topic_acls,
+)
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.transactions import Producer, try_partitions
+from appliance.link.model.copied_acls import principal_of
+from appliance.link.model.naming import Naming
+from appliance.link.model.topic_configs import positions_topic
+
+_TOPICS_MAX = 1000
+
+
+class AclRights:
+    """The rights for ACLS_SYNC=yes; without them everything is copied but the ACLs."""
+
+    def __init__(self, source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
+        self._source = source
+        self._destination = destination
+        self._naming = naming
+
+    async def read(self) -> Finding:
+        """Check that the source tells its ACLs.
+
+        Raises:
+            Unreachable, BrokerBusy: as everywhere.
+        """
+        try:
+            found = await topic_acls(self._source)
+        except BrokerRefused as error:
+            return _refused(error)
+        return passed(f"{len(found)} ACLs of topics")
+
+    async def write(self) -> Finding:
+        """Check that the destination tells its ACLs, and lets them be changed: one that nobody has is removed.
+
+        Raises:
+            Unreachable, BrokerBusy: as everywhere.
+        """
+        nobodys = principal_of(self._naming.doctors_id)
+        entry = AccessControlEntry(AclPermission.DENY, nobodys, "*", AclOperation.ALTER_CONFIGS)
+        binding = AclBinding(self._naming.doctors_id, PatternType.LITERAL, entry)
+        try:
+            await topic_acls(self._destination)
+            failures = await delete_acls(self._destination, [binding])
+        except BrokerRefused as error:
+            return _refused(error)
+        return _refused(failures[binding]) if failures else passed("ACLs of topics may be made and removed")
+
+
+def _refused(error: Exception) -> Finding:
+    return warning(str(error), "grant what it names, or set ACLS_SYNC=no: all else is copied")
+
+
+class FailbackRights:
+    """The rights at the source to fail back; elsewhere the source is only read."""
+
+    def __init__(self, source: KafkaCluster, topics: SourceTopics, naming: Naming) -> None:
+        self._source = source
+        self._topics = topics
+        self._naming = naming.failback
+
+    async def examine(self) -> Finding:
+        """Name the rights that are missing; they may be granted later.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
+        """
+        names = [topic.name for topic in self._topics.matching[:_TOPICS_MAX]]
+        found = await permitted(self._source, names)
+        refused = [name for name in names if AclOperation.WRITE not in found.get(name, {AclOperation.WRITE})]
+        lacks = [f"WRITE on {some(refused)}"] if refused else []
+        lacks += await self._lacks_for_positions()
+        if lacks:
+            whom = f"SOURCE_API_KEY={self._source.settings.api_key}"
+            return skipped(f"only to fail back {whom} lacks: {'; '.join(lacks)}")
+        return passed(f"permitted to {some(names)}")
+
+    async def _lacks_for_positions(self) -> list[str]:
+        name, lane = self._naming.positions_topic, self._naming.transactional_id(0)
+        lacks = await self._not_to_be_made()
+        asked = [(name, 0), (self._naming.doctors_id, 0)]
+        codes = await try_partitions(await self._source.any_broker(), Producer(lane, 0, 0), asked)
+        if codes[name, 0] is ErrorCode.transactional_id_authorization_failed:
+            lacks.append(f"WRITE on transactional ids that begin with {self._naming.replicator}.")
+        elif codes[name, 0] is ErrorCode.topic_authorization_failed:
+            lacks.append(f"WRITE on topic {name}")
+        return lacks
+
+    async def _not_to_be_made(self) -> list[str]:
+        topic = positions_topic(self._naming, 1, -1)
+        known = (await self._source.metadata([topic.name])).topics.get(topic.name)
+        if known and known.error is ErrorCode.none:
+            return []
+        made = await ConfigFilter(self._source).fit([topic])
+        error = made.failures.get(topic.name)
+        if isinstance(error, BrokerRefused) and error.code.endswith("AUTHORIZATION_FAILED"):
+            return [f"CREATE and READ on topic {topic.name}"]
+        if error:
+            raise error
+        return []
