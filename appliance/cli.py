@@ -67,6 +67,12 @@ def _resume() -> Command:
     return RESUME
 
 
+def _reset() -> Command:
+    from appliance.replicator.reset_command import RESET
+
+    return RESET
+
+
 def _configs() -> Command:
     from appliance.replicator.configs_command import CONFIGS
 
@@ -127,6 +133,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "promote": ("promote the copies as planned, with nothing lost", _promote),
     "failover": ("promote the copies when the source is lost", _failover),
     "failback": ("bring back what promoted copies took, and copy as before", _failback),
+    "reset": ("set where in the source copying goes on", _reset),
     "configs": ("show the settings that copies would get", _configs),
     "acls": ("show the ACLs that copies would get", _acls),
     "offsets": ("translate offsets between a source and its copy", _offsets),

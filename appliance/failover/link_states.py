@@ -21,14 +21,23 @@ from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_owner, encode_state
-from appliance.link.model.copy_states import LINK, CopyEvent, StateChange, StateRecord, States, change
+from appliance.link.model.copy_states import (
+    LINK,
+    CopyEvent,
+    Details,
+    StateChange,
+    StateRecord,
+    States,
+    change,
+    no_details,
+)
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.write.lane import Lane
 
-_SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED})
+_SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED, CopyEvent.POSITIONED, CopyEvent.POSITIONED_PAUSED})
 """The events that say of a state that all is settled: only of the very state in which it was settled."""
 
 Subjects = Collection[str] | None
@@ -102,7 +111,7 @@ class LinkStates:
         if fault := link_fault(topic, "", own, self.naming):
             raise LinkRefused(fault)
 
-    async def change(self, subjects: Subjects, event: CopyEvent) -> StateChange:
+    async def change(self, subjects: Subjects, event: CopyEvent, details: Details = no_details) -> StateChange:
         """Apply an event, and have every lane obey.
 
         When it returns no lane writes, that was fenced by it or by an earlier run of the same command, what the states
@@ -113,20 +122,22 @@ class LinkStates:
             Unreachable, BrokerBusy, BrokerRefused: run again, it goes on where it was.
         """
         stamp = replace(self.stamp, since=_now())
-        made = change(self.states, subjects, event, stamp)
+        made = change(self.states, subjects, event, stamp, details)
         if made.records:
-            made = await retry_while_busy(lambda: self._change_first(subjects, event, stamp), _may_pass)
+            made = await retry_while_busy(lambda: self._change_first(subjects, event, stamp, details), _may_pass)
         for lane in range(1, len(self.checkpoints)):
             await retry_while_busy(functools.partial(self._tell, lane), _may_pass)
         await self.read()
         return made
 
-    async def _change_first(self, subjects: Subjects, event: CopyEvent, stamp: StateRecord) -> StateChange:
+    async def _change_first(
+        self, subjects: Subjects, event: CopyEvent, stamp: StateRecord, details: Details
+    ) -> StateChange:
         lane = await self.take(0)
         self.require(lane.checkpoint.states)
         if event in _SETTLING:
             self._require_as_settled(lane.checkpoint.states, subjects)
-        made = change(lane.checkpoint.states, subjects, event, stamp)
+        made = change(lane.checkpoint.states, subjects, event, stamp, details)
         await self._write(lane, made.records)
         return made
 

@@ -11,6 +11,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyEvent
 from appliance.replicator.failback import failback
 from appliance.replicator.offsets_build import build
+from appliance.replicator.model.position_change import PLACES
 from appliance.replicator.resume import RETRY, Choice, adopt_positions, resume
 from appliance.replicator.spark.standalone import Part, run_part
 from appliance.runtime.command import Command, with_settings
@@ -49,7 +50,7 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
         dest="start",
         default="retry",
         metavar="WHERE",
-        help="earliest, latest or a source offset (default: where it stopped)",
+        help=f"{PLACES} (default: where it stopped)",
     )
     command.add_argument("--take-over", action="store_true", help="take over a copy that belongs to another link")
     command.add_argument("--dry-run", action="store_true", help="print the changes, and make none")

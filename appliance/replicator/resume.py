@@ -23,17 +23,18 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.replicator.establish import Establishing
+from appliance.replicator.model.position_change import Change, Place, gap, moved
+from appliance.replicator.source_offsets import source_offsets
 from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
 RETRY = "retry"
-_BOUNDS = {"earliest": Bound.START, "latest": Bound.STABLE_END}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The partitions that go on, and where: ``start`` is ``retry``, ``earliest``, ``latest`` or an offset.
+    """The partitions that go on, and where: ``start`` is ``retry``, or a ``Place``.
 
     With ``take_over`` a copy that belongs to another link becomes this link's.
     """
@@ -42,27 +43,6 @@ class Choice:
     partition: int | None
     start: str
     take_over: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One partition that is to go on; ``before`` is where it had stopped, -1 when nobody knows."""
-
-    replica: Replica
-    before: int
-    after: Position
-
-    def __str__(self) -> str:
-        """Say in one line what it does."""
-        where = f"{self.replica.name} goes on from offset {self.after.next_offset}"
-        if self.before == UNKNOWN:
-            return f"{where} behind what {self.replica.destination_topic}-{self.replica.partition} holds"
-        jump = self.after.next_offset - self.before
-        if jump > 0:
-            return f"{where}; it had stopped at {self.before}: {jump} offsets are left out"
-        if jump < 0:
-            return f"{where}; it had stopped at {self.before}: {-jump} offsets are copied again"
-        return f"{where}; it had stopped at {self.before}"
 
 
 Tell = Callable[[str], None]
@@ -79,8 +59,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         LinkRefused: the link must not go on as it is, or the copy is another link's.
         Unreachable, BrokerBusy, BrokerRefused, Fenced: nothing has been changed in the lane where that happened.
     """
-    if choice.start not in (RETRY, *_BOUNDS) and not choice.start.isdecimal():
-        raise SettingsError([f"--from {choice.start}: expected retry, earliest, latest or an offset"])
+    place = None if choice.start == RETRY else Place.parse("--from", choice.start)
     naming = Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         replicas = await _replicas(source, destination, naming, choice)
@@ -89,7 +68,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)
         _require_follows(topic.checkpoints[0].states, choice)
-        starts = await _starts(source, replicas, choice)
+        starts = await source_offsets(source, replicas, place, "--from") if place else {}
         planned = {
             index: _changes(owned, topic.checkpoints[index].positions, starts, choice)
             for index, owned in lanes_of(replicas, topic.lanes).items()
@@ -109,7 +88,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
             _require_follows(lane.checkpoint.states, choice)
             owned = [change.replica for change in planned[index]]
             changed = _changes(owned, lane.checkpoint.positions, starts, choice)
-            await _commit(lane, await _with_ends(destination, changed), choice)
+            await _commit(lane, await with_ends(destination, changed), choice)
         return len(lines) + len(changes)
 
 
@@ -139,7 +118,7 @@ def _require_follows(states: States, choice: Choice) -> None:
         LinkRefused: it is.
     """
     if not (state := effective(states, choice.topic)).follows:
-        raise LinkRefused(f"topic {choice.topic} is {state}: its positions are not changed any more")
+        raise LinkRefused(f"topic {choice.topic} is {state}: its positions are not changed by hand")
 
 
 async def _replicas(source: KafkaCluster, destination: KafkaCluster, naming: Naming, choice: Choice) -> list[Replica]:
@@ -161,27 +140,6 @@ async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choic
     return others
 
 
-async def _starts(source: KafkaCluster, replicas: Sequence[Replica], choice: Choice) -> dict[Replica, int]:
-    """The offset at which each partition goes on by the choice; none where it is tried again where it stopped."""
-    if choice.start == RETRY:
-        return {}
-    metadata = await source.metadata([choice.topic])
-    partitions = [replica.source for replica in replicas]
-    if choice.start in _BOUNDS:
-        offsets = await list_offsets(source, metadata, partitions, _BOUNDS[choice.start])
-        return {replica: offsets[replica.source] for replica in replicas}
-    chosen = int(choice.start)
-    first = await list_offsets(source, metadata, partitions, Bound.START)
-    end = await list_offsets(source, metadata, partitions, Bound.STABLE_END)
-    for key in partitions:
-        if not first[key] <= chosen <= end[key]:
-            what = f"{key[0]}-{key[1]} holds offsets {first[key]} to {end[key]}"
-            raise SettingsError(
-                [f"--from {choice.start}: {what}: expected one of these; --partition names one partition"]
-            )
-    return dict.fromkeys(replicas, chosen)
-
-
 def _changes(
     replicas: Iterable[Replica], positions: Mapping[Partition, Position], starts: Mapping[Replica, int], choice: Choice
 ) -> list[Change]:
@@ -192,9 +150,7 @@ def _changes(
         if not (held.stopped or choice.partition is not None or (choice.take_over and replica in starts)):
             continue
         if replica in starts:
-            moved = held.go_on().begin_again(replica.source_id, replica.destination_id, starts[replica])
-            tail = moved.tail if LOST in held.stopped else None  # nobody says else where the copy ends
-            changes.append(Change(replica, held.next_offset, replace(moved, copy_end=None, tail=tail)))
+            changes.append(moved(replica, positions.get(replica.source), starts[replica]))
         elif held.next_offset == UNKNOWN or UNACCOUNTED in held.stopped:
             raise SettingsError([f"{replica.name}: {held.stopped}: --from is needed"])
         else:
@@ -203,7 +159,7 @@ def _changes(
     return changes
 
 
-async def _with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
+async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
     """The same, remembering where copies end now whose end is not known: what they lose later is noticed (J)."""
     unknown = [change.replica.copy for change in changes if change.after.copy_end is None]
     metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
@@ -219,24 +175,11 @@ async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None
     gaps = []
     for change in changes:
         held = lane.checkpoint.positions.get(change.replica.source)
-        if held is not None and held.next_offset != UNKNOWN:
-            if choice.start != RETRY:
-                gaps.append(_gap(change.replica, held, change.after.next_offset))
-            elif LOST in held.stopped:
-                gaps.append(_loss(change.replica, held))
+        if choice.start != RETRY:
+            gaps += [found] if (found := gap(change, held, _now())) else []
+        elif held is not None and held.next_offset != UNKNOWN and LOST in held.stopped:
+            gaps.append(_loss(change.replica, held))
     await lane.commit([], {change.replica: change.after for change in changes}, gaps)
-
-
-def _gap(replica: Replica, held: Position, start: int) -> Gap:
-    spliced = held.source_id == replica.source_id and start >= held.next_offset
-    return Gap(
-        replica.source,
-        held.source_id,
-        held.next_offset,
-        start if spliced else -1,
-        f"the operator went on from offset {start}",
-        _now(),
-    )
 
 
 def _loss(replica: Replica, held: Position) -> Gap:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from appliance.errors import BatchCorrupt, BrokerRefused, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits
-from appliance.kafka.client.offsets import offset_at
+from appliance.kafka.client.offsets import offsets_at
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
@@ -60,9 +60,10 @@ class Reader:
         """
         if timestamp < 0:
             return self.position
-        return await self._patiently(
-            lambda metadata: offset_at(self._cluster, metadata, self.partition, timestamp),
+        found = await self._patiently(
+            lambda metadata: offsets_at(self._cluster, metadata, [self.partition], timestamp),
         )
+        return found[self.partition]
 
     async def _patiently(self, ask: Callable[[Metadata], Awaitable[Answer]]) -> Answer:
         async def attempt() -> Answer:

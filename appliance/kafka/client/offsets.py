@@ -56,11 +56,17 @@ async def try_offsets(
 
     A partition without a leader, or with one that does not answer, keeps no other from being known.
     """
+    return await _ask(cluster, metadata, partitions, *bound.value)
+
+
+async def _ask(
+    cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], timestamp: int, isolation: int
+) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
     offsets: dict[Partition, int] = {}
     refused: dict[Partition, ApplianceError] = {}
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
-        response = await leader.call(_request(metadata, led, *bound.value), ListOffsetsResponse)
+        response = await leader.call(_request(metadata, led, timestamp, isolation), ListOffsetsResponse)
         known, unknown = _offsets(response)
         offsets.update(known)
         refused.update(unknown)
@@ -75,18 +81,20 @@ def undecided(partition: Partition, offset: int) -> BrokerBusy:
     return BrokerBusy(text, "CONCURRENT_TRANSACTIONS")
 
 
-async def offset_at(cluster: Cluster, metadata: Metadata, partition: Partition, timestamp: int) -> int | None:
+async def offsets_at(
+    cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], timestamp: int
+) -> dict[Partition, int | None]:
     """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
 
-    None when there is none.
+    None of a partition that has no such record.
+
+    Raises:
+        BrokerBusy: a leader has moved; fetch metadata and ask again.
     """
-    connection = await cluster.broker(metadata.leader(*partition))
-    request = _request(metadata, [partition], timestamp, _READ_COMMITTED)
-    response = await connection.call(request, ListOffsetsResponse)
-    offsets, failures = _offsets(response)
+    offsets, failures = await _ask(cluster, metadata, partitions, timestamp, _READ_COMMITTED)
     for error in failures.values():
         raise error
-    return None if offsets[partition] < 0 else offsets[partition]
+    return {partition: None if offset < 0 else offset for partition, offset in offsets.items()}
 
 
 def _offsets(response: ListOffsetsResponse) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:

@@ -2,12 +2,12 @@
 
 A state belongs to one source topic, or to the link: then it holds for every topic without a record of its own, and for
 topics to come. A copy grows in one state alone. Before ``promoted`` lies ``failing over``, in which every lane has been
-fenced and nothing is final; a command that was killed there is run again. Where the table has no move for an event, the
-topic stays as it is.
+fenced and nothing is final; a command that was killed there is run again. So it is with ``resetting``, whose record
+says where copying goes on. Where the table has no move for an event, the topic stays as it is.
 """
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,9 @@ class CopyState(enum.StrEnum):
     FAILING_OVER = "failing over"
     PROMOTED = "promoted"
     FAILING_BACK = "failing back"
+    RESETTING = "resetting"
+    REMOVED = "removed"
+    DELETED = "deleted"
 
     @property
     def follows(self) -> bool:
@@ -40,14 +43,39 @@ class CopyEvent(enum.Enum):
     FAIL_BACK = "fail back"
     RETURNED = "returned"
     GIVEN_UP = "given up"
+    RESET = "reset"
+    POSITIONED = "positioned"
+    POSITIONED_PAUSED = "positioned, as it was paused"
+    REMOVE = "remove"
+    RESTORE = "resume removed"
+    DELETE = "delete the link"
 
+
+_GIVE_UP = {CopyEvent.REMOVE: CopyState.REMOVED, CopyEvent.DELETE: CopyState.DELETED}
 
 COPY: Mapping[CopyState, Mapping[CopyEvent, CopyState]] = {
-    CopyState.ACTIVE: {CopyEvent.PAUSE: CopyState.PAUSED, CopyEvent.FAIL_OVER: CopyState.FAILING_OVER},
-    CopyState.PAUSED: {CopyEvent.RESUME: CopyState.ACTIVE, CopyEvent.FAIL_OVER: CopyState.FAILING_OVER},
+    CopyState.ACTIVE: {
+        CopyEvent.PAUSE: CopyState.PAUSED,
+        CopyEvent.FAIL_OVER: CopyState.FAILING_OVER,
+        CopyEvent.RESET: CopyState.RESETTING,
+        **_GIVE_UP,
+    },
+    CopyState.PAUSED: {
+        CopyEvent.RESUME: CopyState.ACTIVE,
+        CopyEvent.FAIL_OVER: CopyState.FAILING_OVER,
+        CopyEvent.RESET: CopyState.RESETTING,
+        **_GIVE_UP,
+    },
     CopyState.FAILING_OVER: {CopyEvent.PROMOTED: CopyState.PROMOTED, CopyEvent.GIVEN_UP: CopyState.ACTIVE},
-    CopyState.PROMOTED: {CopyEvent.FAIL_BACK: CopyState.FAILING_BACK},
+    CopyState.PROMOTED: {CopyEvent.FAIL_BACK: CopyState.FAILING_BACK, **_GIVE_UP},
     CopyState.FAILING_BACK: {CopyEvent.RETURNED: CopyState.ACTIVE, CopyEvent.GIVEN_UP: CopyState.PROMOTED},
+    CopyState.RESETTING: {
+        CopyEvent.POSITIONED: CopyState.ACTIVE,
+        CopyEvent.POSITIONED_PAUSED: CopyState.PAUSED,
+        **_GIVE_UP,
+    },
+    CopyState.REMOVED: {CopyEvent.RESTORE: CopyState.ACTIVE, CopyEvent.DELETE: CopyState.DELETED},
+    CopyState.DELETED: {},
 }
 
 
@@ -90,10 +118,25 @@ class StateChange:
     kept: Mapping[str, CopyState] = field(default_factory=dict)
 
 
-def change(states: States, topics: Iterable[str] | None, event: CopyEvent, stamp: StateRecord) -> StateChange:
+Details = Callable[[str, CopyState], Mapping[str, Any]]
+"""Gives what a new state needs, for a topic and the state that it had."""
+
+
+def no_details(_: str, __: CopyState) -> Mapping[str, Any]:
+    """Give nothing: most states need nothing."""
+    return {}
+
+
+def change(
+    states: States,
+    topics: Iterable[str] | None,
+    event: CopyEvent,
+    stamp: StateRecord,
+    details: Details = no_details,
+) -> StateChange:
     """Apply an event to some topics, or with None to the link and to each topic that has a record of its own.
 
-    ``stamp`` says since when, by whom and why; its topic and state are replaced. A topic that is where the event leads
+    ``stamp`` says since when, by whom and why; the rest of it is replaced. A topic that is where the event leads
     to is not changed, and not among those that were kept either.
     """
     subjects = sorted({LINK, *states} if topics is None else set(topics))
@@ -104,7 +147,7 @@ def change(states: States, topics: Iterable[str] | None, event: CopyEvent, stamp
         before = effective(states, subject)
         after = COPY[before].get(event)
         if after is not None:
-            records.append(replace(stamp, topic=subject, state=after))
+            records.append(replace(stamp, topic=subject, state=after, details=details(subject, before)))
         elif before not in leads_to:
             kept[subject] = before
     return StateChange(tuple(records), kept)

@@ -69,7 +69,7 @@ def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collectio
         policy_fault(topic.name, topic.policy),
         _loss_fault(topic, own_copies),
         _size_fault(topic),
-        _cluster_fault(topic, source_cluster),
+        cluster_fault(topic.link, source_cluster),
         _place_fault(topic),
         _naming_fault(topic, own_copies, naming),
     )
@@ -97,8 +97,8 @@ def _size_fault(topic: PositionsTopic) -> str:
     )
 
 
-def _cluster_fault(topic: PositionsTopic, source_cluster: str) -> str:
-    link = topic.link
+def cluster_fault(link: LinkRecord | None, source_cluster: str) -> str:
+    """The fault of a source cluster that is another one than that with which the link was made; empty if none."""
     if link is None or not link.source_cluster or not source_cluster or link.source_cluster == source_cluster:
         return ""
     return (

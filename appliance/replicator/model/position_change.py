@@ -1,0 +1,120 @@
+"""A change of a position by the operator's word (invariant D): where copying goes on, and what that leaves out."""
+
+import enum
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from appliance.errors import SettingsError
+from appliance.kafka.protocol.metadata import is_another
+from appliance.link.model.checkpoint import Gap
+from appliance.link.model.position import LOST, UNKNOWN, Position
+from appliance.link.model.replicas import Replica
+
+_MILLISECONDS = "ms"
+
+PLACES = "earliest, latest, a source offset, a time like 2026-11-25T08:00:00Z or milliseconds like 1764057600000ms"
+"""The places that an operator may name."""
+
+
+class Kind(enum.Enum):
+    """The kinds of places in a source partition."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    OFFSET = "an offset"
+    TIME = "a time"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in source partitions, as the operator has given it; ``number`` is the offset, or the time in ms."""
+
+    text: str
+    kind: Kind
+    number: int = -1
+
+    @classmethod
+    def parse(cls, option: str, text: str) -> "Place":
+        """Read ``earliest``, ``latest``, an offset, milliseconds with ``ms`` behind them, or a time of ISO 8601.
+
+        A time without a zone is of UTC, as in Kafka's own commands.
+
+        Raises:
+            SettingsError: it is none of these.
+        """
+        if text in (Kind.EARLIEST.value, Kind.LATEST.value):
+            return cls(text, Kind(text))
+        if text.isdecimal():
+            return cls(text, Kind.OFFSET, int(text))
+        if text.endswith(_MILLISECONDS) and text.removesuffix(_MILLISECONDS).isdecimal():
+            return cls(text, Kind.TIME, int(text.removesuffix(_MILLISECONDS)))
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError as error:
+            raise SettingsError([f"{option} {text}: expected {PLACES}"]) from error
+        moment = time if time.tzinfo else time.replace(tzinfo=UTC)
+        return cls(text, Kind.TIME, max(0, int(moment.timestamp() * 1000)))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One partition that is to go on; ``before`` is where it was, -1 when nobody knows.
+
+    With ``anew`` it goes on with another topic than the one that ``before`` was in.
+    """
+
+    replica: Replica
+    before: int
+    after: Position
+    anew: bool = False
+
+    def __str__(self) -> str:
+        """Say in one line what it does."""
+        where = f"{self.replica.name} goes on from offset {self.after.next_offset}"
+        if self.before == UNKNOWN:
+            return f"{where} behind what {self.replica.destination_topic}-{self.replica.partition} holds"
+        if self.anew:
+            return f"{where}; it had stopped at {self.before} of a topic that was made anew since"
+        if self.left_out:
+            return f"{where}; it had stopped at {self.before}: {self.left_out} offsets are left out"
+        if self.copied_again:
+            return f"{where}; it had stopped at {self.before}: {self.copied_again} offsets are copied again"
+        return f"{where}; it had stopped at {self.before}"
+
+    @property
+    def is_known(self) -> bool:
+        """True where both offsets are known, and are of one topic."""
+        return self.before != UNKNOWN and not self.anew
+
+    @property
+    def left_out(self) -> int:
+        """The number of source offsets that are never copied; 0 where nobody can know it."""
+        return max(0, self.after.next_offset - self.before) if self.is_known else 0
+
+    @property
+    def copied_again(self) -> int:
+        """The number of source offsets that are copied once more; 0 where nobody can know it."""
+        return max(0, self.before - self.after.next_offset) if self.is_known else 0
+
+
+def moved(replica: Replica, held: Position | None, offset: int, *, keeps_end: bool = False) -> Change:
+    """The change after which a partition goes on from a source offset, whatever has stopped it.
+
+    The end of its copy has to be found out anew; unless the change ``keeps_end``, and the partition has not stopped.
+    """
+    known = held or Position(replica.source_id, replica.destination_id, UNKNOWN)
+    after = known.go_on().begin_again(replica.source_id, replica.destination_id, offset)
+    if known.stopped or known.next_offset == UNKNOWN or not keeps_end:
+        tail = after.tail if LOST in known.stopped else None  # nobody says else where the copy ends
+        after = replace(after, copy_end=None, tail=tail)
+    return Change(replica, known.next_offset, after, is_another(known.source_id, replica.source_id))
+
+
+def gap(change: Change, held: Position | None, found: int) -> Gap | None:
+    """The entry of the gap ledger for what a change leaves out; None where nobody knows what came before (F)."""
+    if held is None or held.next_offset == UNKNOWN:
+        return None
+    start = change.after.next_offset
+    spliced = held.source_id == change.replica.source_id and start >= held.next_offset
+    cause = f"the operator went on from offset {start}"
+    return Gap(change.replica.source, held.source_id, held.next_offset, start if spliced else -1, cause, found)

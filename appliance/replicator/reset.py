@@ -1,0 +1,233 @@
+"""A reset: copying goes on elsewhere in the source, by the operator's explicit word (invariant D).
+
+1. The topics are ``resetting`` in every lane, with the offsets in the record: nothing is copied, and one place holds.
+2. Every lane's positions move there. What is left out goes to the gap ledger in the same transaction (invariant F).
+3. The topics are again what they were, active or paused.
+
+Killed anywhere the same command again goes on to the offsets of the first run, and moves no position twice.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from appliance.errors import LinkRefused, SettingsError
+from appliance.failover.link_states import Moves
+from appliance.failover.operation import Operation
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.registry import Registry
+from appliance.link.model.claims import belongs_to_another
+from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, States, effective
+from appliance.link.model.link_check import cluster_fault
+from appliance.link.model.position import Position
+from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
+from appliance.replicator.model.position_change import Change, Place, gap, moved
+from appliance.replicator.model.reset_report import ResetReport, numbers
+from appliance.replicator.resume import with_ends
+from appliance.replicator.source_offsets import source_offsets
+
+_OPTION = "--to"
+_NAMED = 10
+
+_TO, _PARTITION, _BEFORE, _OFFSETS = "to", "partition", "before", "offsets"
+"""Details of the state: the command's options, the state before, and the offset of each partition."""
+
+
+async def reset(operation: Operation, place: Place, number: int | None) -> ResetReport:
+    """Set where the chosen topics, or one partition of each, go on.
+
+    Raises:
+        LinkRefused: a topic cannot be reset as it is, or another command has taken over.
+        SettingsError: nothing fits ``--topic``, a partition does not hold the offset, or nobody can be asked.
+        ApplianceError: a cluster does not answer; run again, it goes on.
+    """
+    link, choice = operation.link, operation.choice
+    run = _Run(operation, place, number)
+    await link.read()
+    await run.find()
+    ended = run.ended()
+    planned = [each for each in run.changes(link.positions) if each.replica.source_topic not in ended]
+    if choice.dry_run:
+        return run.report(planned)
+    if ended:
+        await link.change((), CopyEvent.POSITIONED)
+    fresh = sorted({change.replica.source_topic for change in planned} - run.unfinished())
+    if fresh:
+        await operation.consent(f"reset {', '.join(fresh)} to {place.text}: {numbers(planned)}")
+        await link.change(fresh, CopyEvent.RESET, run.details)
+    topics = sorted({*fresh, *run.unfinished()})
+    made = await run.move(topics) if topics else []
+    await run.finish(topics)
+    return run.report(made)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of the command: ``offsets`` is where each partition is to go on."""
+
+    operation: Operation
+    place: Place
+    number: int | None
+    offsets: dict[Replica, int] = field(default_factory=dict)
+
+    async def find(self) -> None:
+        """Find the partitions of the chosen topics, and their offsets; those of a reset that was cut off are known.
+
+        Raises:
+            LinkRefused, SettingsError: see ``reset``.
+        """
+        operation = self.operation
+        source, destination = await operation.source.metadata(None), await operation.destination.metadata(None)
+        if fault := cluster_fault(operation.link.checkpoints[0].link, source.cluster_id):
+            raise LinkRefused(fault)
+        found = discover(source, destination, operation.naming)
+        known = {topic for topic, _ in operation.link.positions} | {each.source_topic for each in found.replicas}
+        topics = set(operation.choice.subjects(known) or known)
+        self._require_fit(found, topics)
+        self._require_resettable(topics)
+        replicas = [each for each in found.replicas if each.source_topic in topics]
+        replicas = [each for each in replicas if self.number in (None, each.partition)]
+        if not replicas:
+            raise SettingsError([f"--partition {self.number}: no chosen topic has such a partition"])
+        await self._require_ours(replicas)
+        begun = self.unfinished()
+        fresh = [replica for replica in replicas if replica.source_topic not in begun]
+        self.offsets = await source_offsets(operation.source, fresh, self.place, _OPTION) if fresh else {}
+        for replica in replicas:
+            if (offset := self._recorded(replica)) is not None:
+                self.offsets[replica] = offset
+
+    def _require_fit(self, found: DiscoveredTopics, topics: Collection[str]) -> None:
+        faults = [f"{topic}: {reason}" for topic, reason in found.unfit.items() if topic in topics]
+        faults += [too_small(topic, copy) for topic, copy in found.smaller if topic.name in topics]
+        there = {*found.unfit, *(each.source_topic for each in found.replicas), *(t.name for t, _ in found.smaller)}
+        faults += [f"{topic}: it is not at the source, or has no copy" for topic in sorted({*topics} - there)]
+        if faults:
+            raise LinkRefused("cannot be reset: " + "; ".join(faults[:_NAMED]))
+
+    def _require_resettable(self, topics: Collection[str]) -> None:
+        states = self.operation.link.states
+        for topic in sorted(topics):
+            state = effective(states, topic)
+            if state is CopyState.RESETTING:
+                self._require_same(states[topic])
+            elif not state.follows:
+                raise LinkRefused(f"topic {topic} is {state}: its positions are not changed by hand")
+
+    def _require_same(self, record: StateRecord) -> None:
+        held = record.details
+        if not self._is_same(record):
+            of = "" if held.get(_PARTITION) is None else f" --partition {held[_PARTITION]}"
+            command = f"appliance reset --topic {record.topic}{of} --to {held.get(_TO)}"
+            raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: `{command}` ends it")
+
+    def _is_same(self, record: StateRecord) -> bool:
+        """True of a reset that was begun with the options of this one."""
+        return (record.details.get(_TO), record.details.get(_PARTITION)) == (self.place.text, self.number)
+
+    async def _require_ours(self, replicas: Sequence[Replica]) -> None:
+        registry = Registry(self.operation.destination, self.operation.naming.replicator)
+        await registry.refresh()
+        others = registry.of_others({each.destination_topic: each.destination_id for each in replicas})
+        for copy, claim in others.items():
+            raise LinkRefused(belongs_to_another(copy, claim, self.operation.naming))
+
+    def unfinished(self) -> set[str]:
+        """The chosen topics that are being reset."""
+        states, takes = self.operation.link.states, self.operation.choice.takes
+        return {name for name, each in states.items() if each.state is CopyState.RESETTING and takes(name)}
+
+    def ended(self) -> set[str]:
+        """The chosen topics of which this very reset has ended, though a kill kept some lanes from hearing it."""
+        link, unfinished = self.operation.link, self.unfinished()
+        told = [record for checkpoint in link.checkpoints for record in checkpoint.states.values()]
+        same = [each for each in told if each.state is CopyState.RESETTING and self._is_same(each)]
+        return {each.topic for each in same if self.operation.choice.takes(each.topic)} - unfinished
+
+    def _recorded(self, replica: Replica) -> int | None:
+        """The offset of a reset that has begun."""
+        record = self.operation.link.states.get(replica.source_topic)
+        if record is None or record.state is not CopyState.RESETTING:
+            return None
+        return dict(record.details.get(_OFFSETS, ())).get(replica.partition)
+
+    def details(self, topic: str, before: CopyState) -> Mapping[str, Any]:
+        """The details of a topic's record, by which another run goes on."""
+        offsets = [[each.partition, offset] for each, offset in self.offsets.items() if each.source_topic == topic]
+        return {_TO: self.place.text, _PARTITION: self.number, _BEFORE: before, _OFFSETS: offsets}
+
+    def changes(self, positions: Mapping[Partition, Position]) -> list[Change]:
+        """The changes that are still to be made."""
+        return [each for replica, to in self.offsets.items() if (each := _change(replica, to, positions)) is not None]
+
+    async def move(self, topics: Sequence[str]) -> list[Change]:
+        """Move the positions of topics that are being reset, in every lane; the changes that this run has made.
+
+        Raises:
+            LinkRefused: another command has taken over.
+        """
+        link = self.operation.link
+        self._require_begun(topics)
+        link.require = self._still_so(topics)
+        replicas = [each for each in self.offsets if each.source_topic in topics]
+        self.offsets = {each: offset for each in replicas if (offset := self._recorded(each)) is not None}
+        made = await with_ends(self.operation.destination, self.changes(link.positions))
+        left = {each.replica: each for each in made}
+        for index, owned in lanes_of(left, len(link.checkpoints)).items():
+            await link.move(index, partial(self._moves, [left[replica] for replica in owned]))
+        return made
+
+    def _require_begun(self, topics: Sequence[str]) -> None:
+        states = self.operation.link.states
+        for topic in topics:
+            if (record := states.get(topic)) is None or record.state is not CopyState.RESETTING:
+                raise LinkRefused(f"another command has made {topic} {effective(states, topic)} meanwhile")
+            self._require_same(record)
+
+    def _still_so(self, topics: Sequence[str]) -> Callable[[States], None]:
+        """Refuse where another run has ended the reset, or given it up: its lanes copy again."""
+        began = {topic: self.operation.link.states[topic].change for topic in topics}
+
+        def require(states: States) -> None:
+            for topic, change_id in began.items():
+                record = states.get(topic)
+                ours = record is not None and record.change == self.operation.link.stamp.change
+                begun = record is not None and record.change == change_id and record.state is CopyState.RESETTING
+                if not (ours or begun):
+                    raise LinkRefused(f"another command has ended the reset of {topic}: see `appliance status`")
+
+        return require
+
+    @staticmethod
+    def _moves(changes: Sequence[Change], positions: Mapping[Partition, Position]) -> Moves:
+        """The moves of a lane; one that an earlier try has made already is none."""
+        now = time.time_ns() // 1_000_000
+        left = [each for each in changes if _change(each.replica, each.after.next_offset, positions) is not None]
+        gaps = [gap(each, positions.get(each.replica.source), now) for each in left if each.left_out or each.anew]
+        return {each.replica: each.after for each in left}, [each for each in gaps if each is not None]
+
+    async def finish(self, topics: Sequence[str]) -> None:
+        """Have the topics be again what they were."""
+        link = self.operation.link
+        paused = {topic for topic in topics if link.states[topic].details.get(_BEFORE) == CopyState.PAUSED}
+        if paused:  # first: of these the same command finds nothing to move once more
+            await link.change(sorted(paused), CopyEvent.POSITIONED_PAUSED)
+        if active := sorted({*topics} - paused):
+            await link.change(active, CopyEvent.POSITIONED)
+
+    def report(self, changes: Sequence[Change]) -> ResetReport:
+        """The outcome; in a dry run of what would be changed."""
+        states = self.operation.link.states
+        topics = sorted({each.replica.source_topic for each in changes})
+        paused = [topic for topic in topics if effective(states, topic) is CopyState.PAUSED]
+        return ResetReport(self.operation.naming.replicator, self.operation.choice.dry_run, changes, paused)
+
+
+def _change(replica: Replica, to: int, positions: Mapping[Partition, Position]) -> Change | None:
+    """The change of one partition; None where it goes on from that offset as it is."""
+    held = positions.get(replica.source)
+    made = moved(replica, held, to, keeps_end=True)
+    there = held is not None and held.next_offset == to and not held.stopped and not made.anew
+    return None if there else made
