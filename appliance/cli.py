@@ -115,6 +115,18 @@ def _promote() -> Command:
     return PROMOTE
 
 
+def _rm_topic() -> Command:
+    from appliance.failover.command import RM_TOPIC
+
+    return RM_TOPIC
+
+
+def _link() -> Command:
+    from appliance.failover.command import LINK_COMMAND
+
+    return LINK_COMMAND
+
+
 def _failback() -> Command:
     from appliance.replicator.command import FAILBACK
 
@@ -134,6 +146,8 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "failover": ("promote the copies when the source is lost", _failover),
     "failback": ("bring back what promoted copies took, and copy as before", _failback),
     "reset": ("set where in the source copying goes on", _reset),
+    "rm-topic": ("stop copying topics for good", _rm_topic),
+    "link": ("delete the link", _link),
     "configs": ("show the settings that copies would get", _configs),
     "acls": ("show the ACLs that copies would get", _acls),
     "offsets": ("translate offsets between a source and its copy", _offsets),

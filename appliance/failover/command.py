@@ -1,17 +1,20 @@
-"""``appliance pause``, ``failover`` and ``promote``."""
+"""``appliance pause``, ``failover``, ``promote``, ``rm-topic`` and ``link``."""
 
 import argparse
 import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from appliance.errors import ApplianceError
+from appliance.failover.deletion import delete_link
 from appliance.failover.model.report import Report
 from appliance.failover.operation import WAIT_SECONDS, Choice, Operation, operation
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
+from appliance.failover.removal import remove_topics
 from appliance.link.model.copy_states import CopyEvent
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, Run, with_settings
@@ -32,9 +35,14 @@ class Outcome(Protocol):
 Work = Callable[[Operation], Awaitable[Outcome]]
 
 
-def add_options(command: argparse.ArgumentParser) -> None:
-    """Declare the options that all of these commands have."""
-    command.add_argument("--topic", default="", metavar="REGEX", help="only these source topics (default: the link)")
+def add_options(command: argparse.ArgumentParser, topics: str = "only these source topics (default: the link)") -> None:
+    """Declare the options that all of these commands have; ``topics`` is the help of the one that chooses topics."""
+    command.add_argument("--topic", default="", metavar="REGEX", help=topics)
+    add_terms(command)
+
+
+def add_terms(command: argparse.ArgumentParser) -> None:
+    """Declare the options that do not choose topics."""
     command.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
     command.add_argument("--json", action="store_true", help="print JSON instead of lines")
     command.add_argument("--yes", action="store_true", help="do not ask")
@@ -54,7 +62,7 @@ def _promote_options(command: argparse.ArgumentParser) -> None:
 def choice(parsed: argparse.Namespace) -> Choice:
     """The options as they were given."""
     allow_loss, wait = getattr(parsed, "allow_loss", False), getattr(parsed, "wait", WAIT_SECONDS)
-    return Choice(parsed.topic, parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait)
+    return Choice(getattr(parsed, "topic", ""), parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait)
 
 
 async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event, work: Work) -> int:
@@ -88,6 +96,13 @@ def run_of(work: Work) -> Run:
     return with_settings(Role.REPLICATOR, lambda settings, parsed, stopping: perform(settings, parsed, stopping, work))
 
 
+def run_with(work_of: Callable[[argparse.Namespace], Work]) -> Run:
+    """The run of a command whose work depends on its options."""
+    return with_settings(
+        Role.REPLICATOR, lambda settings, parsed, stopping: perform(settings, parsed, stopping, work_of(parsed))
+    )
+
+
 async def _pause(running: Operation) -> Report:
     return await set_paused(running, CopyEvent.PAUSE)
 
@@ -112,4 +127,35 @@ PROMOTE = Command(
     "the source again. If it still takes writes, copying goes on and the command refuses. Stop the producers first.",
     run_of(promote),
     _promote_options,
+)
+
+
+def _removal_options(command: argparse.ArgumentParser) -> None:
+    add_options(command, "the source topics; '.*' is all that there are now")
+    command.add_argument("--delete-copy", action="store_true", help="delete the copies, but for those of others")
+
+
+RM_TOPIC = Command(
+    "Stops copying topics for good, though they match REPLICA_TOPICS_SOURCE_REGEX. Each copy stays as a topic of its "
+    "own, which another link may take, unless --delete-copy is given. Their positions and maps of offsets are given "
+    "up. `appliance resume --removed --topic` copies them again, from where you then say. Killed anywhere, the same "
+    "command again finishes it.",
+    run_with(lambda parsed: partial(remove_topics, delete_copies=parsed.delete_copy)),
+    _removal_options,
+)
+
+
+def _link_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("action", choices=["delete"], help="give the link up")
+    add_terms(command)
+    command.add_argument("--delete-copies", action="store_true", help="delete the copies, but for promoted ones")
+
+
+LINK_COMMAND = Command(
+    "Gives the link up: deletes its positions, maps of offsets, what a failback has left at the source and, with "
+    "MM2_FORMATS, MirrorMaker 2's topics of this link. The copies stay, unless --delete-copies is given, and another "
+    "link may take them. Refused while a replicator runs; one that starts later ends, and says why. "
+    "`appliance resume --adopt-positions` makes the link anew. Killed anywhere, the same command again finishes it.",
+    run_with(lambda parsed: partial(delete_link, delete_copies=parsed.delete_copies)),
+    _link_options,
 )

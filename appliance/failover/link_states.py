@@ -17,6 +17,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
+from appliance.link.client.offset_maps import segment_keys
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Owner
@@ -106,8 +107,7 @@ class LinkStates:
         """
         registry = Registry(self.destination, self.naming.replicator)
         await registry.refresh()
-        there = {(known.name, known.id) for known in (await self.destination.metadata(None)).topics.values()}
-        own = [copy for copy, claim in registry.claims.items() if claim.link == registry.link and copy in there]
+        own = registry.own(await self.destination.metadata(None))
         if fault := link_fault(topic, "", own, self.naming):
             raise LinkRefused(fault)
 
@@ -161,6 +161,18 @@ class LinkStates:
 
         await retry_while_busy(write, _may_pass)
 
+    async def leave_name(self, index: int) -> None:
+        """Take a lane and leave the operator's name there: a replicator that runs takes the lane back.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: as ``change``.
+        """
+
+        async def write() -> None:
+            await self._write(await self.take(index), ())
+
+        await retry_while_busy(write, _may_pass)
+
     async def move(self, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
         """Change positions of a lane, given those that it remembers, with the operator's name.
 
@@ -173,6 +185,22 @@ class LinkStates:
             await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
             self.require(self.states)
             await lane.commit([], *moves(lane.checkpoint.positions))
+
+        await retry_while_busy(write, _may_pass)
+
+    async def forget(self, index: int, topics: Collection[str]) -> None:
+        """Have a lane remember nothing more of how far topics are copied, nor of their maps of offsets.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``.
+        """
+
+        async def write() -> None:
+            lane = await self.take(index)
+            await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
+            self.require(self.states)
+            segments = await segment_keys(self.destination, lane.offsets, topics)
+            await lane.forget([each for each in lane.checkpoint.positions if each[0] in topics], segments)
 
         await retry_while_busy(write, _may_pass)
 

@@ -53,6 +53,7 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
         help=f"{PLACES} (default: where it stopped)",
     )
     command.add_argument("--take-over", action="store_true", help="take over a copy that belongs to another link")
+    command.add_argument("--removed", action="store_true", help="copy topics again that `appliance rm-topic` removed")
     command.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
     command.add_argument("--why", default="", metavar="TEXT", help="the reason, which is kept with the state")
 
@@ -75,8 +76,12 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
     elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
     if elsewhere and not parsed.topic:
         raise SettingsError(["--partition, --from and --take-over need --topic"])
+    if parsed.removed and (elsewhere or not parsed.topic):
+        raise SettingsError(
+            ["--removed needs --topic, and says nothing of partitions: see what they wait for afterwards"]
+        )
     count = 0 if elsewhere else await _resume_paused(settings, parsed)
-    if not parsed.topic:
+    if not parsed.topic or parsed.removed:
         return count
     choice = Choice(parsed.topic, parsed.partition, parsed.start, parsed.take_over)
     try:
@@ -91,7 +96,7 @@ async def _resume_paused(settings: Settings, parsed: argparse.Namespace) -> int:
     """The number of topics that were paused, or 1 for the link."""
     chosen = operation.Choice(parsed.topic or "", parsed.why, parsed.dry_run, yes=True)
     async with operation.operation(settings, chosen, print) as running:
-        report = await set_paused(running, CopyEvent.RESUME)
+        report = await set_paused(running, CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME)
     if report.states or report.kept:
         for line in report.lines():
             print(line)

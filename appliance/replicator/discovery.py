@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from appliance.errors import LinkRefused
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import set_on, try_describe
 from appliance.kafka.client.interface import Cluster
@@ -17,6 +18,7 @@ from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.copy_states import States
+from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, discover, obeying, too_small
 from appliance.link.model.topic_configs import missed, new_copies, told, unknown
@@ -70,8 +72,12 @@ class TopicDiscovery:
         Copies of topics that are paused or promoted are left as they are.
 
         Raises:
+            LinkRefused: the link was deleted.
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
+        await self._registry.refresh()
+        if self._registry.deletion:
+            raise LinkRefused(was_deleted(self.naming.replicator, self._registry.deletion))
         found = await self._discover()
         failures = await self._make(found.missing) if found.missing else {}
         foreign = await self._grow(found.smaller) if found.smaller else {}
@@ -108,8 +114,13 @@ class TopicDiscovery:
     async def _without_others(self, found: DiscoveredTopics) -> DiscoveredTopics:
         """Claim the copies for this link; what belongs to another one is not copied to (invariant I)."""
         copies = {replica.destination_topic: replica.destination_id for replica in found.replicas}
-        await self._registry.refresh()
-        others = await self._registry.claim(copies)
+
+        async def active() -> Collection[str]:
+            states = await self._states.read()
+            found_now = obeying(found, states)
+            return {replica.destination_topic for replica in found_now.replicas}
+
+        others = await self._registry.claim(copies, still=active)
         if not others:
             return found
         refused = {r.source_topic: r.destination_topic for r in found.replicas if r.destination_topic in others}

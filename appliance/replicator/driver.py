@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from appliance.errors import ApplianceError, Fenced, ProcessFailed
+from appliance.errors import ApplianceError, Fenced, LinkRefused, ProcessFailed
 from appliance.failover.group_service import GROUPS, follow_groups
 from appliance.failover.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.failover.model.newest_groups import NewestGroups
@@ -105,6 +105,7 @@ class Replicator:
         self._link = Established(0, 0)
         self._tasks = 0
         self._failures = 0
+        self._refused: LinkRefused | None = None
         self._beside: list[asyncio.Task[Any]] = []
 
     async def run(self) -> None:
@@ -122,6 +123,8 @@ class Replicator:
                 spark.let_go()
             else:
                 self._jvm.kill()
+        if self._refused:
+            raise self._refused
         if self._reports.fenced.is_set():
             taken = f"another {self._settings.replicator} has taken {self._reports.fenced_from}"
             raise Fenced(f"{taken}: this one stops, a link has one")
@@ -179,7 +182,12 @@ class Replicator:
 
     async def _look(self, discovery: TopicDiscovery) -> None:
         """Look for topics."""
-        found = await discovery.look()
+        try:
+            found = await discovery.look()
+        except LinkRefused as error:  # deleted meanwhile: no use trying again
+            self._refused = error
+            self._reports.fenced.set()
+            raise
         unfit = {f"topic {name}": ApplianceError(fault) for name, fault in found.unfit.items()}
         self._problems.keep("topic ", unfit)
         if not (found.replicas or found.unfit or found.inactive or self._said_nothing_matches):

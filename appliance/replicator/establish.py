@@ -22,7 +22,8 @@ from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import encode_forgotten, encode_link, encode_starts
-from appliance.link.model.link_check import ADOPT, PositionsTopic, link_fault, policy_fault
+from appliance.link.model.copy_states import LINK, CopyState, effective
+from appliance.link.model.link_check import ADOPT, PositionsTopic, link_fault, policy_fault, was_deleted
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.link.model.topic_configs import offsets_topic, positions_changes, positions_topic, told
 from appliance.replicator.write.lane import Lane
@@ -67,6 +68,10 @@ class Establishing:
             Fenced: another replicator is making it.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
+        registry = Registry(self.destination, self.settings.replicator)
+        await registry.refresh()
+        if registry.deletion:  # before anything is made
+            raise LinkRefused(was_deleted(registry.link, registry.deletion))
         await self.make_topic()
         await self._make_offsets_topic()
         await self._bound()
@@ -144,8 +149,9 @@ class Establishing:
         await registry.refresh()
         if fault := policy_fault(REGISTRY, await registry.policy()):
             return fault
-        there = {(known.name, known.id) for known in (await self.destination.metadata(None)).topics.values()}
-        own = [copy for copy, claim in registry.claims.items() if claim.link == registry.link and copy in there]
+        if registry.deletion:
+            return was_deleted(registry.link, registry.deletion)
+        own = registry.own(await self.destination.metadata(None))
         return link_fault(topic, (await self.source.metadata([])).cluster_id, own, self.naming)
 
     async def adopt(self) -> list[str]:
@@ -164,11 +170,16 @@ class Establishing:
             return []
         if ADOPT not in fault:
             raise LinkRefused(fault)
+        if any(effective(each.states, LINK) is CopyState.DELETED for each in topic.checkpoints):
+            raise LinkRefused(f"{self.settings.replicator} is being deleted: `appliance link delete` again ends that")
         await self.make_topic()
         topic = await self._look_at_made()
         done = await self._forget_misplaced(topic)
         link = await self._link_record(topic)
         await self._remember(topic, 0, [encode_link(link, link.made)])
+        registry = Registry(self.destination, self.settings.replicator)
+        await registry.refresh()
+        await registry.withdraw_deletion()
         if fault := await self.fault(await self._look_at_made()):
             raise LinkRefused(fault)
         return [*done, f"{topic.name}: {link.partitions} partitions, {link.lanes} lanes, source {link.source_cluster}"]

@@ -407,6 +407,10 @@ class Engine:
                     return found
                 await asyncio.sleep(0.05)
 
+    async def positions_now(self) -> dict[tuple[str, int], Position]:
+        """The positions at the destination, whatever the lanes believe."""
+        return {key: held for checkpoint in await self._checkpoints() for key, held in checkpoint.positions.items()}
+
     async def gaps(self) -> list[Gap]:
         """The gap ledger."""
         return [gap for checkpoint in await self._checkpoints() for gap in checkpoint.gaps.values()]

@@ -1,5 +1,7 @@
-"""Topics made and grown: CreateTopics (KIP-4, KIP-525) and CreatePartitions (KIP-195)."""
+"""Topics made, grown and deleted: CreateTopics (KIP-4, KIP-525), CreatePartitions (KIP-195), DeleteTopics (KIP-516)."""
 
+import asyncio
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -8,18 +10,23 @@ from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreateParti
 from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig
+from kio.schema.delete_topics.v6 import DeleteTopicsRequest, DeleteTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicState
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.metadata import NOWHERE
 
 Wanted = TypeVar("Wanted")
 
 _TIMEOUT = 30.0
+_GONE = frozenset({ErrorCode.none, ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
+_GONE_PAUSE = 0.05
 _RECORDS_AT_ONCE = 5_000
 """Half of what a controller writes to its metadata log for one request; of more than that it takes nothing."""
 
@@ -97,6 +104,54 @@ async def grow_topics(cluster: Cluster, partitions: Mapping[str, int]) -> dict[s
             if result.error_code is not ErrorCode.none
         }
     return failures
+
+
+async def delete_topics(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:
+    """Delete the topics with these ids, and wait until they are not shown any more; one that is gone is no failure.
+
+    Raises:
+        ApplianceError: one was not deleted, with the right that is needed for it.
+        BrokerBusy: one is still shown after half a minute.
+    """
+    if not topics:
+        return
+    controller = await cluster.controller()
+    names = {topic_id: name for name, topic_id in topics.items()}
+    states = tuple(map(_deletable, topics.items()))
+    request = DeleteTopicsRequest(topics=states, timeout=milliseconds(_TIMEOUT))
+    answer = await controller.call(request, DeleteTopicsResponse, 2 * _TIMEOUT)
+    for result in answer.responses:
+        if result.error_code not in _GONE:
+            name = str(result.name or names.get(result.topic_id or NOWHERE, ""))
+            words = f"grant {cluster.side.value.upper()}_API_KEY Delete on it" if _denied(result.error_code) else ""
+            raise failure(result.error_code, f"delete topic {name}", words or str(result.error_message or ""))
+    await _until_gone(cluster, topics)
+
+
+def _denied(code: ErrorCode) -> bool:
+    return code is ErrorCode.topic_authorization_failed
+
+
+def _deletable(topic: tuple[str, uuid.UUID]) -> DeleteTopicState:
+    """The topic by its id (invariant G), or by its name in a cluster that has no ids."""
+    name, topic_id = topic
+    return (
+        DeleteTopicState(name=TopicName(name), topic_id=None)
+        if topic_id == NOWHERE
+        else DeleteTopicState(name=None, topic_id=topic_id)
+    )
+
+
+async def _until_gone(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:
+    deadline = asyncio.get_running_loop().time() + _TIMEOUT
+    while True:
+        known = (await cluster.metadata(list(topics))).topics
+        shown = sorted(name for name, topic_id in topics.items() if name in known and known[name].id == topic_id)
+        if not shown:
+            return
+        if asyncio.get_running_loop().time() > deadline:
+            raise BrokerBusy(f"{', '.join(shown)}: deleted, and still shown", "REQUEST_TIMED_OUT")
+        await asyncio.sleep(_GONE_PAUSE)
 
 
 def pieces(wanted: Iterable[tuple[Wanted, int]], limit: int = _RECORDS_AT_ONCE) -> Iterator[list[Wanted]]:

@@ -3,7 +3,7 @@
 import asyncio
 from uuid import UUID
 
-from appliance.errors import Fenced, PartitionStopped, Unreachable
+from appliance.errors import BrokerBusy, Fenced, PartitionStopped, Unreachable
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -114,10 +114,13 @@ class NewestStates:
         """The states now; none of a link that has not been made yet.
 
         Raises:
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+            BrokerBusy: the positions topic was there, and is not shown any more.
+            Unreachable, BrokerRefused, PeerError: as everywhere.
         """
         topic = (await self._cluster.metadata([self._name])).topics.get(self._name)
         if topic is None or not topic.leaders:
+            if self._id is not None:
+                raise BrokerBusy(f"{self._name} is not shown any more", "UNKNOWN_TOPIC_OR_PARTITION")
             return {}
         if topic.id != self._id:
             self._id, self._checkpoint = topic.id, LaneCheckpoint()

@@ -6,19 +6,22 @@ anybody had written to them by then. A lane that cannot be read keeps no other f
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from uuid import UUID
 
-from appliance.errors import ApplianceError, BrokerBusy, Unreachable
+from appliance.errors import ApplianceError, BrokerBusy, PeerError, Unreachable
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
+from appliance.kafka.records.records import key_and_value
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Hole, OffsetMap
+from appliance.link.model.offset_records import SegmentKey, segment_key
 from appliance.link.model.position import Position
 from appliance.link.model.segment_log import SegmentLog
 from appliance.link.model.translation import NOT_KNOWN, Translation, not_known
@@ -173,6 +176,32 @@ class OffsetMaps:
     def _changed(self, partitions: Collection[Partition]) -> None:
         for partition in partitions:
             self._maps.pop(partition, None)
+
+
+async def segment_keys(cluster: Cluster, partition: Partition, topics: Collection[str]) -> list[SegmentKey]:
+    """The keys of the segments of some source topics in a lane's partition; none where there is no such partition.
+
+    The caller has fenced the lane, so nobody adds to them.
+    """
+    metadata = await cluster.metadata([partition[0]])
+    if metadata.leader(*partition) < 0:
+        return []
+    end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
+    keys: set[SegmentKey] = set()
+    at = -1
+    while at < end:
+        records, at = await read_records(cluster, metadata, partition, at)
+        for record in records:
+            with contextlib.suppress(PeerError):  # what is damaged keeps nothing else from being found
+                _note(keys, segment_key(record), is_there=key_and_value(record.body)[1] is not None)
+    return [key for key in keys if key[0][0] in topics]
+
+
+def _note(keys: set[SegmentKey], key: SegmentKey, *, is_there: bool) -> None:
+    if is_there:
+        keys.add(key)
+    else:
+        keys.discard(key)
 
 
 async def _while_progressing(read: Callable[[], Awaitable[None]], progress: Callable[[], int]) -> None:

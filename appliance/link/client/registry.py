@@ -8,10 +8,10 @@ a broker that lags have hidden the first claim, the second is void, and taken ba
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import ApplianceError, BrokerBusy, Fenced, PartitionsUnavailable
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable
 from appliance.kafka.client.acls import AccessControlEntry
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, try_describe
@@ -19,13 +19,18 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import Metadata
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
-from appliance.link.model.claims import Claim, Copy, decode_claim, encode_claim
+from appliance.link.model.claims import Claim, Copy, decode_claim, deletion_of, encode_claim
+from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import REGISTRY
 from appliance.link.model.topic_configs import registry_topic
+
+Still = Callable[[], Awaitable[Collection[str]]]
+"""Gives the names of the copies that the link still wants."""
 
 _PARTITION = (REGISTRY, 0)
 _TRANSACTION_TIMEOUT = 30.0
@@ -73,25 +78,79 @@ class Registry:
         claims = {name: self.claims.get((name, topic_id)) for name, topic_id in copies.items()}
         return {name: claim for name, claim in claims.items() if claim is not None and claim.link != self.link}
 
-    async def claim(self, copies: Mapping[str, uuid.UUID], *, take_over: bool = False) -> dict[str, Claim]:
-        """Claim the copies that are nobody's, or with ``take_over`` all; those that belong to others, by name."""
+    @property
+    def deletion(self) -> Claim | None:
+        """The record that this link was deleted; None of one that was not."""
+        claim = self.claims.get(deletion_of(self.link))
+        return claim if claim is not None and claim.deleted_by else None
+
+    def own(self, there: Metadata) -> list[Copy]:
+        """The copies of this link that are there."""
+        topics = {(topic.name, topic.id) for topic in there.topics.values()}
+        own = {copy for copy, claim in self.claims.items() if claim.link == self.link}
+        return sorted(topics & own - {deletion_of(self.link)})
+
+    async def claim(
+        self, copies: Mapping[str, uuid.UUID], *, take_over: bool = False, still: Still | None = None
+    ) -> dict[str, Claim]:
+        """Claim the copies that are nobody's, or with ``take_over`` all; those that belong to others, by name.
+
+        Those alone that ``still`` gives, once no other writer can come between: whoever gives up a claim has said
+        before that no new one is to be made.
+
+        Raises:
+            LinkRefused: the link was deleted.
+        """
+
+        async def wanted() -> Changes:
+            if self.deletion:
+                raise LinkRefused(was_deleted(self.link, self.deletion))
+            chosen = copies if still is None else await still()
+            return self._wanted({name: copies[name] for name in chosen if name in copies}, take_over)
+
         if take_over or not all(copy in self.claims for copy in copies.items()):
             await self._make()
-            await self._write(lambda: self._wanted(copies, take_over))
+            await self._write(wanted)
             await self._take_back(copies)
         return self.of_others(copies)
+
+    async def give_up(self, copies: Collection[str], deletion: Claim | None = None) -> None:
+        """Take the link's claims back on copies of these names; with ``deletion`` all, and say that it was deleted."""
+
+        async def wanted() -> Changes:
+            held = [copy for copy, links in self._holders.items() if self.link in links]
+            given_up = [copy for copy in held if deletion or copy[0] in copies]
+            changes: Changes = {(copy, self.link): None for copy in given_up if copy != deletion_of(self.link)}
+            if deletion and not self.deletion:
+                changes[deletion_of(self.link), self.link] = deletion
+            return changes
+
+        await self.refresh()
+        if deletion or await wanted():
+            await self._make()
+            await self._write(wanted)
+
+    async def withdraw_deletion(self) -> None:
+        """Take back that the link was deleted: it is made anew."""
+        key = deletion_of(self.link), self.link
+
+        async def wanted() -> Changes:
+            return {key: None} if self.deletion else {}
+
+        if await wanted():
+            await self._write(wanted)
 
     async def note(self, left_out: Mapping[Copy, tuple[str, ...]]) -> None:
         """Write down which settings copies of this link do not have, where that has changed."""
 
-        def changed() -> Changes:
+        async def changed() -> Changes:
             return {
                 (copy, self.link): replace(claim, left_out=left_out[copy])
                 for copy, claim in self.claims.items()
                 if copy in left_out and claim.link == self.link and claim.left_out != left_out[copy]
             }
 
-        if changed():
+        if await changed():
             await self._write(changed)
 
     @property
@@ -110,7 +169,7 @@ class Registry:
     ) -> None:
         """Write down which ACLs this link is about to make, and which it has removed, by the copy's name."""
 
-        def changed() -> Changes:
+        async def changed() -> Changes:
             changes: Changes = {}
             for copy, claim in self.claims.items():
                 if claim.link == self.link:
@@ -119,7 +178,7 @@ class Registry:
                         changes[copy, self.link] = replace(claim, acls=acls)
             return changes
 
-        if changed():
+        if await changed():
             await self._write(changed)
 
     def _wanted(self, copies: Mapping[str, uuid.UUID], take_over: bool) -> "Changes":
@@ -135,11 +194,11 @@ class Registry:
     async def _take_back(self, copies: Mapping[str, uuid.UUID]) -> None:
         """Withdraw claims on copies that another link had before."""
 
-        def void() -> Changes:
+        async def void() -> Changes:
             lost = [copy for copy in copies.items() if copy in self.claims and self.claims[copy].link != self.link]
             return {(copy, self.link): None for copy in lost if self.link in self._holders[copy]}
 
-        if void():
+        if await void():
             await self._write(void)
 
     async def _make(self) -> None:
@@ -155,7 +214,7 @@ class Registry:
         if self._id is None:
             raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")
 
-    async def _write(self, wanted: Callable[[], "Changes"]) -> None:
+    async def _write(self, wanted: Callable[[], Awaitable["Changes"]]) -> None:
         """Write claims; whenever another link was about to, too, what is wanted is asked for again."""
 
         def passing(error: ApplianceError) -> bool:
@@ -163,10 +222,10 @@ class Registry:
 
         await retry_while_busy(lambda: self._write_alone(wanted), passing, _PAUSE_MAX)
 
-    async def _write_alone(self, wanted: Callable[[], "Changes"]) -> None:
+    async def _write_alone(self, wanted: Callable[[], Awaitable["Changes"]]) -> None:
         producer = await retry_while_busy(self._take_id, is_loading)
         await self._refresh_shown()
-        changes = wanted()
+        changes = await wanted()
         if not changes:
             return
         metadata = await self.cluster.metadata([REGISTRY])

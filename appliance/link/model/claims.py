@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from appliance.errors import PeerError
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
+from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.naming import REGISTRY, Naming
 
@@ -22,6 +23,7 @@ class Claim:
     ``left_out`` are the settings of the source topic that the copy does not have, since the destination does not take
     them. ``rank`` is the offset at which the copy was claimed first; of several links the lowest has the copy. ``acls``
     are the entries that the link has made on the copy, or was about to make; releases without any pass over them.
+    ``deleted_by`` is empty but for the claim by which a link says that it was deleted, and ``why`` belongs to that.
     """
 
     link: str
@@ -29,6 +31,16 @@ class Claim:
     left_out: tuple[str, ...] = ()
     rank: int = -1
     acls: frozenset[AccessControlEntry] = frozenset()
+    deleted_by: str = ""
+    why: str = ""
+
+
+def deletion_of(link: str) -> Copy:
+    """The key, in place of a copy's, under which a link says that it was deleted.
+
+    A release that does not know it takes it for the claim of a copy that is not there.
+    """
+    return f"{link}.positions", NOWHERE
 
 
 def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
@@ -49,7 +61,8 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
                 f"{REGISTRY} holds version {value['version']} at offset {record.offset}: of a newer release"
             )
         left_out, acls = tuple(map(str, value["left_out"])), frozenset(map(_entry, value.get("acls", ())))
-        return copy, link, Claim(link, int(value["since"]), left_out, int(value["rank"]), acls)
+        deleted = str(value.get("deleted_by", "")), str(value.get("why", ""))
+        return copy, link, Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
 
@@ -61,6 +74,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
         return Record(0, now, body(json.dumps(key).encode(), None))
     value = {"version": _VERSION, "since": claim.since, "left_out": claim.left_out, "rank": claim.rank}
     value |= {"acls": [_words(entry) for entry in sorted(claim.acls)]} if claim.acls else {}
+    value |= {"deleted_by": claim.deleted_by, "why": claim.why} if claim.deleted_by else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
-from appliance.link.model.claims import Copy
+from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import lane_of
 
@@ -57,6 +58,16 @@ def policy_fault(topic: str, policy: str) -> str:
         return ""
     change = f"{_CHANGE} --topic {topic} --add-config cleanup.policy={_COMPACT}"
     return f"{topic} has cleanup.policy={policy}: what it remembers would be deleted; make it compacted: {change}"
+
+
+def was_deleted(link: str, deletion: Claim) -> str:
+    """The fault of a link that was deleted, and must not be made anew by whichever replicator comes later."""
+    why = f" ({deletion.why})" if deletion.why else ""
+    at = datetime.fromtimestamp(deletion.since / 1000, UTC).isoformat(" ", "seconds")
+    return (
+        f"{link} was deleted by {deletion.deleted_by} at {at}{why}, and copies nothing any more: {ADOPT} makes it "
+        "anew, and each copy that is not empty then waits for `appliance resume --topic ... --from ...`"
+    )
 
 
 def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[Copy], naming: Naming) -> str:

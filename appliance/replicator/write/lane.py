@@ -22,10 +22,16 @@ from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoin
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Remember, Round, Writer
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Mark, Owner
-from appliance.link.model.checkpoint_records import encode_gap, encode_mark, encode_owner, encode_position
+from appliance.link.model.checkpoint_records import (
+    encode_forgotten,
+    encode_gap,
+    encode_mark,
+    encode_owner,
+    encode_position,
+)
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
-from appliance.link.model.offset_records import encode_dropped, encode_segment
+from appliance.link.model.offset_records import SegmentKey, encode_dropped, encode_segment
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
@@ -186,6 +192,18 @@ class Lane:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
         await self._write((), lambda _: {self._positions: records})
+
+    async def forget(self, partitions: Collection[Partition], segments: Collection[SegmentKey]) -> None:
+        """Remember these positions and segments of maps no more; leaves the owner's name, in the same transaction.
+
+        Raises:
+            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+        """
+        now = _now()
+        records = [encode_forgotten(partition, now) for partition in partitions]
+        records.append(encode_owner(self.index, self._owner, now))
+        dropped = [encode_dropped(key, now) for key in segments]
+        await self._write((), lambda _: {self._positions: records} | ({self._offsets: dropped} if dropped else {}))
 
     async def remember_segments(self, segments: Sequence[tuple[Partition, Segment]]) -> None:
         """Write segments of the maps of the lane's partitions, in a transaction of their own.

@@ -1,0 +1,167 @@
+"""A link that is given up: nothing of it stays but its copies, and a record that it was deleted.
+
+1. A replicator that runs is refused: it takes back a lane on which the operator has left a name.
+2. ``deleted`` in every lane. Whatever wakes up later cannot write, and makes and claims nothing.
+3. The copies are deleted, if that is asked for: as long as they are still this link's.
+4. The registry gets the record that the link was deleted, and loses the link's claims, in one transaction. A
+   replicator that starts later finds that record, and ends; `appliance resume --adopt-positions` takes it back.
+5. The link's own topics are deleted, the positions last.
+
+Killed anywhere the same command again goes on, also after the positions are gone.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+
+from appliance.errors import ApplianceError, LinkRefused
+from appliance.failover.model.removal_report import DeletionReport, GivenUpCopy
+from appliance.failover.operation import Operation
+from appliance.failover.removal import GivingUp, before
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.topics import delete_topics
+from appliance.link.client.registry import Registry
+from appliance.link.model.checkpoint import OPERATOR
+from appliance.link.model.claims import Claim
+from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, change, effective
+from appliance.link.model.naming import HEARTBEATS, Naming
+
+TAKEN_BACK_SECONDS = 8.0
+"""Seconds within which a replicator that runs finds the operator's name on a lane, and takes the lane back."""
+
+_SOURCE_SECONDS = 5.0
+_PAUSE = 0.2
+
+
+async def delete_link(operation: Operation, *, delete_copies: bool = False) -> DeletionReport:
+    """Give the link up.
+
+    Raises:
+        LinkRefused: there is none, a replicator runs, or a topic is on its way somewhere.
+        SettingsError: nobody can be asked.
+        ApplianceError: a cluster does not answer, or refuses; run again, it goes on.
+    """
+    registry = Registry(operation.destination, operation.naming.replicator)
+    await registry.refresh()
+    there = await operation.destination.metadata(None)
+    has_positions = operation.naming.positions_topic in there.topics
+    if has_positions or not registry.deletion:
+        await operation.link.read()
+        _require_settled(operation)
+    giving_up = GivingUp(operation, registry, there, delete_copies)
+    copies = tuple(_kept_if_promoted(giving_up.copy(topic, copy)) for topic, copy in _copies(operation, registry))
+    own = _own_topics(operation.naming)
+    topics = {name: there.topics[name].id for name in own if name in there.topics}
+    source_topics = await _source_topics(operation)
+    told = None if source_topics is None else tuple(source_topics)
+    report = DeletionReport(registry.link, operation.choice.dry_run, tuple(topics), told, copies)
+    if operation.choice.dry_run:
+        return report
+    if not registry.deletion:
+        for line in replace(report, dry_run=True).lines():
+            operation.tell(line)
+        deleted = sum(each.deleted for each in copies)
+        what = f"{len(topics)} topics of its own and {deleted} copies are deleted, {len(copies) - deleted} copies stay"
+        await operation.consent(f"delete the link {registry.link}: {what}")
+    if has_positions:
+        await _fence(operation)
+    await giving_up.delete(copies)
+    stamp = operation.link.stamp
+    await registry.give_up((), Claim(registry.link, _now(), deleted_by=stamp.by, why=stamp.why))
+    await delete_topics(operation.source, source_topics or {})
+    positions = topics.pop(operation.naming.positions_topic, None)
+    await delete_topics(operation.destination, topics)
+    if positions is not None:
+        await delete_topics(operation.destination, {operation.naming.positions_topic: positions})
+    return report
+
+
+def _require_settled(operation: Operation) -> None:
+    link = operation.link
+    for topic, state in change(link.states, None, CopyEvent.DELETE, link.stamp).kept.items():
+        raise LinkRefused(f"{topic or 'the link'} is {state}: end that first")
+
+
+def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
+    """The source topics of this link's copies, empty where nobody remembers it, and the copies."""
+    link, naming = operation.link, operation.naming
+    topics = {topic for topic, _ in link.positions} | (link.states.keys() if link.checkpoints else set())
+    sources = {naming.destination(topic): topic for topic in topics - {LINK}}
+    claimed = sorted(copy for (copy, _), claim in registry.claims.items() if claim.link == registry.link)
+    return [(sources.get(copy, LINK), copy) for copy in claimed if copy != naming.positions_topic]
+
+
+def _kept_if_promoted(copy: GivenUpCopy) -> GivenUpCopy:
+    """A promoted copy stays in any case: what was written there may be nowhere else."""
+    return replace(copy, deleted=copy.deleted and not copy.promoted)
+
+
+def _own_topics(naming: Naming) -> list[str]:
+    """The topics that this link alone has at the destination, the positions last."""
+    mirror = [name for name in naming.mirror_topics if name != HEARTBEATS]  # that one is every link's
+    return [*mirror, naming.offsets_topic, naming.positions_topic]
+
+
+async def _source_topics(operation: Operation) -> Mapping[str, uuid.UUID] | None:
+    """The topics that failbacks have left at the source; None while it does not answer."""
+    name = f"{operation.naming.replicator}.failback.positions"
+    try:
+        async with asyncio.timeout(_SOURCE_SECONDS):
+            return await _there(operation.source, name)
+    except (ApplianceError, TimeoutError):
+        return None
+
+
+async def _there(cluster: Cluster, name: str) -> Mapping[str, uuid.UUID]:
+    found = (await cluster.metadata([name])).topics
+    return {name: found[name].id} if name in found and found[name].leaders else {}
+
+
+async def _fence(operation: Operation) -> None:
+    """Have every lane say that the link is deleted, once no replicator has taken one back.
+
+    Raises:
+        LinkRefused: a replicator runs.
+    """
+    link = operation.link
+    if effective(link.states, LINK) is not CopyState.DELETED:
+        for index in _busiest_lane(operation):
+            await link.leave_name(index)
+            await _require_left_alone(operation, index)
+    await link.change(None, CopyEvent.DELETE, before)
+    if link.states and effective(link.states, LINK) is not CopyState.DELETED:
+        raise LinkRefused("another command has changed the states of this link meanwhile: see `appliance status`")
+
+
+def _busiest_lane(operation: Operation) -> list[int]:
+    """The lane with the most partitions that are copied now; none where nothing is."""
+    states = operation.link.states
+
+    def active(index: int) -> int:
+        positions = operation.link.checkpoints[index].positions
+        return sum(effective(states, topic) is CopyState.ACTIVE for topic, _ in positions)
+
+    index = max(range(len(operation.link.checkpoints)), key=active)
+    return [index] if active(index) else []
+
+
+async def _require_left_alone(operation: Operation, index: int) -> None:
+    """Wait whether somebody takes the lane back.
+
+    Raises:
+        LinkRefused: a replicator has.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + TAKEN_BACK_SECONDS
+    while loop.time() < deadline:
+        await operation.link.read()
+        owner = operation.link.checkpoints[index].owner
+        if owner is not None and owner.run != OPERATOR:
+            raise LinkRefused(f"a replicator of this link runs, on {owner.host}: stop it first")
+        await asyncio.sleep(_PAUSE)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,100 @@
+"""The outcomes of giving up topics, and of giving up a link, in lines and as JSON."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+from appliance.link.model.checkpoint import LaneCheckpoint
+from appliance.link.model.naming import Naming
+
+_LINES_MAX = 40
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUpCopy:
+    """A source topic and its copy; ``copied`` are records, None where nothing is remembered of it any more.
+
+    The copy is ``there`` or not; ``deleted`` says that it is deleted with the topic, ``promoted`` that it was promoted.
+    """
+
+    topic: str
+    copy: str
+    there: bool
+    deleted: bool = False
+    promoted: bool = False
+    copied: int | None = None
+
+    def __str__(self) -> str:
+        """Say in one line what becomes of the copy."""
+        records = "" if self.copied is None else f" with {self.copied} copied records"
+        if self.deleted:
+            return f"{self.copy} is deleted{records}"
+        return f"{self.copy} stays, a topic of its own{records}" if self.there else f"there is no {self.copy}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalReport:
+    """The topics that a run has removed, or with ``dry_run`` would, each with its copy."""
+
+    replicator: str
+    dry_run: bool = False
+    removed: tuple[GivenUpCopy, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Say it to the operator."""
+        would = "would be " if self.dry_run else ""
+        for each in self.removed[:_LINES_MAX]:
+            yield f"{each.topic}: {would}removed; {each}"
+        if len(self.removed) > _LINES_MAX:
+            yield f"... and {len(self.removed) - _LINES_MAX} topics more: --json shows all"
+
+    def document(self) -> dict[str, object]:
+        """The JSON object; null is unknown."""
+        removed = [asdict(each) for each in self.removed]
+        return {"replicator": self.replicator, "dry_run": self.dry_run, "removed": removed}
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionReport:
+    """What of a link a run has deleted, or with ``dry_run`` would.
+
+    ``topics`` are the link's own at the destination, ``source_topics`` those at the source; None of a source that does
+    not answer. ``copies`` are those that are this link's.
+    """
+
+    replicator: str
+    dry_run: bool = False
+    topics: tuple[str, ...] = ()
+    source_topics: tuple[str, ...] | None = ()
+    copies: tuple[GivenUpCopy, ...] = field(default_factory=tuple)
+
+    def lines(self) -> Iterator[str]:
+        """Say it to the operator."""
+        would = "would be " if self.dry_run else ""
+        yield f"{self.replicator}: {would}deleted"
+        for topic in (*self.topics, *(self.source_topics or ())):
+            yield f"{topic}: {would}deleted"
+        yield from (str(each) for each in self.copies[:_LINES_MAX])
+        if len(self.copies) > _LINES_MAX:
+            yield f"... and {len(self.copies) - _LINES_MAX} copies more: --json shows all"
+        if self.source_topics is None:
+            yield "the source does not answer: what a failback has left there stays; the same command again deletes it"
+
+    def document(self) -> dict[str, object]:
+        """The JSON object; null is unknown."""
+        return {
+            "replicator": self.replicator,
+            "dry_run": self.dry_run,
+            "topics": list(self.topics),
+            "source_topics": None if self.source_topics is None else list(self.source_topics),
+            "copies": [asdict(each) for each in self.copies],
+        }
+
+
+def copied_records(checkpoints: Collection[LaneCheckpoint], naming: Naming) -> Mapping[str, int]:
+    """The number of records copied to each copy, by its name."""
+    counts: dict[str, int] = {}
+    for checkpoint in checkpoints:
+        for (topic, _), held in checkpoint.positions.items():
+            copy = naming.destination(topic)
+            counts[copy] = counts.get(copy, 0) + held.records
+    return counts

@@ -1,0 +1,135 @@
+"""Topics that are copied no more, for good: their copies become topics of their own, or are deleted.
+
+1. ``removed`` in every lane: no replicator copies them, makes their copies or claims them, whatever the regex says.
+2. The copies are deleted, if that is asked for: as long as they are still this link's.
+3. Every lane forgets the positions and maps. Then the claims are given up, last, as a replicator that had read the
+   states before may have claimed a copy once more.
+
+Killed anywhere the same command again goes on.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from appliance.errors import LinkRefused, SettingsError
+from appliance.failover.model.removal_report import GivenUpCopy, RemovalReport, copied_records
+from appliance.failover.operation import Operation
+from appliance.failover.source_logs import try_source_logs
+from appliance.kafka.client.topics import delete_topics
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.link.client.registry import Registry
+from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, States, change, effective
+
+BEFORE = "before"
+"""Detail of the states of what is given up: the state before."""
+
+
+async def remove_topics(operation: Operation, *, delete_copies: bool = False) -> RemovalReport:
+    """Give up the topics that the command is for.
+
+    Raises:
+        LinkRefused: a topic is on its way somewhere, or its copy is promoted and would be deleted.
+        SettingsError: nothing fits ``--topic``, or nobody can be asked.
+        ApplianceError: a cluster does not answer; run again, it goes on.
+    """
+    link, choice = operation.link, operation.choice
+    if not choice.topic:
+        raise SettingsError(["--topic is needed: '.*' is every topic, and `appliance link delete` gives the link up"])
+    await link.read()
+    topics = await _topics(operation)
+    planned = change(link.states, topics, CopyEvent.REMOVE, link.stamp)
+    for topic, state in planned.kept.items():
+        raise LinkRefused(f"topic {topic} is {state}: end that first")
+    registry = Registry(operation.destination, operation.naming.replicator)
+    await registry.refresh()
+    there = await operation.destination.metadata(None)
+    giving_up = GivingUp(operation, registry, there, delete_copies)
+    copies = {topic: operation.naming.destination(topic) for topic in topics}
+    report = RemovalReport(
+        operation.naming.replicator, choice.dry_run, tuple(giving_up.copy(*each) for each in copies.items())
+    )
+    giving_up.require_not_promoted(report.removed)
+    if choice.dry_run:
+        return report
+    if planned.records:
+        for line in replace(report, dry_run=True).lines():
+            operation.tell(line)
+        deleted = sum(each.deleted for each in report.removed)
+        await operation.consent(f"stop copying {len(planned.records)} topics for good, and delete {deleted} copies")
+    await link.change(topics, CopyEvent.REMOVE, before)
+    link.require = _still_removed(topics)
+    await giving_up.delete(report.removed)
+    for index, checkpoint in enumerate(link.checkpoints):
+        if any(topic in copies for topic, _ in checkpoint.positions):
+            await link.forget(index, topics)
+    await registry.give_up(copies.values())
+    return report
+
+
+def before(_: str, state: CopyState) -> Mapping[str, Any]:
+    """The details of a state in which a copy is given up."""
+    return {BEFORE: state}
+
+
+async def _topics(operation: Operation) -> Collection[str]:
+    link = operation.link
+    logs = await try_source_logs(operation.source, operation.destination, operation.naming)
+    known = {topic for topic, _ in link.positions} | link.states.keys() | (logs.ids.keys() if logs else set())
+    return operation.choice.subjects(known - {LINK}) or ()
+
+
+def _still_removed(topics: Collection[str]) -> Callable[[States], None]:
+    def require(states: States) -> None:
+        for topic in topics:
+            if (state := effective(states, topic)) is not CopyState.REMOVED:
+                raise LinkRefused(f"another command has made {topic} {state} meanwhile: run this one again")
+
+    return require
+
+
+@dataclass(frozen=True, slots=True)
+class GivingUp:
+    """The copies of topics that are given up, as the registry and the destination have them."""
+
+    operation: Operation
+    registry: Registry
+    there: Metadata
+    deletes: bool
+
+    def copy(self, topic: str, copy: str) -> GivenUpCopy:
+        """What becomes of a copy; of one that is not this link's nothing."""
+        known = self.there.topics.get(copy)
+        claim = self.registry.claims.get((copy, known.id)) if known else None
+        ours = claim is not None and claim.link == self.registry.link
+        promoted = self._was_promoted(topic)
+        records = copied_records(self.operation.link.checkpoints, self.operation.naming).get(copy)
+        return GivenUpCopy(topic, copy, known is not None, self.deletes and ours, promoted, records)
+
+    def _was_promoted(self, topic: str) -> bool:
+        """True of a copy that was promoted when it was given up, or is now: somebody else may write to it."""
+        states = self.operation.link.states
+        record = states.get(topic) or states.get(LINK)
+        if record is None:
+            return False
+        return CopyState.PROMOTED in (record.state, record.details.get(BEFORE))
+
+    def require_not_promoted(self, copies: Collection[GivenUpCopy]) -> None:
+        """Refuse to delete what may be nowhere else.
+
+        Raises:
+            LinkRefused: a copy that would be deleted is promoted.
+        """
+        promoted = [each.copy for each in copies if each.deleted and each.promoted]
+        if promoted:
+            named = ", ".join(promoted[:10]) + (f" and {len(promoted) - 10} more" if len(promoted) > 10 else "")
+            raise LinkRefused(f"{named}: promoted, so what was written there may be nowhere else: delete it yourself")
+
+    async def delete(self, copies: Collection[GivenUpCopy]) -> None:
+        """Delete the copies of which that is asked for.
+
+        Raises:
+            ApplianceError: see ``delete_topics``.
+        """
+        chosen = {each.copy: self.there.topics[each.copy].id for each in copies if each.deleted}
+        await delete_topics(self.operation.destination, chosen)

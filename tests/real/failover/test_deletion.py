@@ -1,0 +1,227 @@
+"""Links that are given up, between two real clusters: nothing of them stays, and none comes back by itself."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from appliance.errors import LinkRefused, SettingsError
+from appliance.failover import deletion
+from appliance.failover.deletion import delete_link
+from appliance.failover.mirror_topics import MirrorTopics
+from appliance.failover.model.removal_report import DeletionReport
+from appliance.failover.operation import Choice
+from appliance.kafka.client.topics import create_topics
+from appliance.link.client.registry import Registry
+from appliance.link.model.copy_states import CopyEvent
+from appliance.link.model.naming import HEARTBEATS
+from appliance.link.model.topic_configs import positions_topic
+from appliance.replicator.establish import Establishing
+from appliance.replicator.resume import Choice as Where
+from appliance.replicator.resume import adopt_positions, resume
+from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, failed_over, unheard
+from tests.real.failover.test_removal import claims, copied, kill_after
+from tests.support.administration import topics
+from tests.support.engine import LANES, Engine, Pair, copying
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.fixture(autouse=True)
+def _nobody_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of these tests have no replicator that could take a lane back."""
+    monkeypatch.setattr(deletion, "TAKEN_BACK_SECONDS", 0.0)
+
+
+async def deleted(pair: Pair, choice: Choice = YES, *, delete_copies: bool = False, **variables: str) -> DeletionReport:
+    async with command(pair, choice, **variables) as running:
+        return await delete_link(running, delete_copies=delete_copies)
+
+
+def own_topics(pair: Pair) -> set[str]:
+    """The topics that the link itself has, at both clusters; no copies."""
+    return {name for cluster in (pair.orange, pair.grape) for name in topics(cluster) if pair.naming.replicator in name}
+
+
+async def refusal(engine: Engine) -> str:
+    """The error with which a replicator that starts now ends."""
+    with pytest.raises(LinkRefused) as refused:
+        await engine.establish()
+    return str(refused.value)
+
+
+async def test_nothing_stays_but_the_copies_which_another_link_may_claim(pair: Pair) -> None:
+    topic = pair.topic("given-up", 4)
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await copied(engine, topic, 10, 4)
+        report = await deleted(pair)
+        assert list(report.lines()) == [
+            f"{pair.naming.replicator}: deleted",
+            f"{pair.naming.offsets_topic}: deleted",
+            f"{pair.naming.positions_topic}: deleted",
+            f"{copy} stays, a topic of its own with 40 copied records",
+        ]
+        assert own_topics(pair) == set()
+        assert await claims(engine) == {pair.naming.positions_topic}
+        ours = await engine.destination.metadata([copy])
+        assert await Registry(engine.destination, "replicator-other").claim({copy: ours.topics[copy].id}) == {}
+    assert [len(each) for each in await asyncio.to_thread(pair.rows, pair.grape, copy, 4)] == [10] * 4
+
+
+async def test_a_replicator_that_starts_later_makes_nothing_and_says_who_has_deleted_the_link(pair: Pair) -> None:
+    topic = pair.topic("asleep")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await deleted(pair, Choice(yes=True, why="moved"), delete_copies=True)
+    async with pair.engine() as engine:
+        said = await refusal(engine)
+        assert f"{pair.naming.replicator} was deleted by " in said
+        assert "(moved)" in said
+        assert "--adopt-positions" in said
+        with pytest.raises(LinkRefused, match="was deleted by"):
+            await engine.discovery().look()
+    assert own_topics(pair) == set()
+    assert pair.naming.destination(topic) not in topics(pair.grape)
+
+
+async def test_a_replicator_that_stood_still_meanwhile_writes_makes_and_claims_nothing(pair: Pair) -> None:
+    topic = pair.topic("stood-still", 4)
+    async with pair.engine() as engine:
+        await copied(engine, topic, 10, 4)
+        discovery = engine.discovery()
+        await discovery.look()
+        await deleted(pair)
+        pair.topic("came-later")
+        produce(pair.producer(), topic, 5)
+        async with copying(engine):
+            with pytest.raises(LinkRefused, match="was deleted by"):
+                await discovery.look()
+            async with asyncio.timeout(PATIENCE):
+                while not engine.faults:
+                    await asyncio.sleep(0.05)
+        assert await claims(engine) == {pair.naming.positions_topic}
+    assert own_topics(pair) == set()
+    assert not {name for name in topics(pair.grape) if name.startswith("came-later")}
+    copies = await asyncio.to_thread(pair.rows, pair.grape, pair.naming.destination(topic), 4)
+    assert [len(each) for each in copies] == [10] * 4
+
+
+async def test_one_that_was_about_to_make_the_link_ends_as_well(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = pair.topic("halfway")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        make_topic = Establishing.make_topic
+
+        async def late(self: Establishing) -> None:
+            await deleted(pair)
+            await make_topic(self)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Establishing, "make_topic", late)
+            assert "was deleted by" in await refusal(engine)
+        await deleted(pair)  # what it has made is deleted by the same command
+    assert own_topics(pair) == set()
+
+
+async def test_a_deletion_is_refused_while_a_replicator_runs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = pair.topic("running", 4)
+    monkeypatch.setattr(deletion, "TAKEN_BACK_SECONDS", PATIENCE)
+    async with pair.engine() as engine:
+        await copied(engine, topic, 10, 4)
+        async with copying(engine):
+            with pytest.raises(LinkRefused, match=r"^a replicator of this link runs, on host: stop it first$"):
+                await deleted(pair)
+            produce(pair.producer(), topic, 5)
+            async with asyncio.timeout(PATIENCE):
+                await engine.until_copied(topic, 15)
+        assert pair.naming.destination(topic) in await claims(engine)
+
+
+async def test_copies_are_deleted_on_demand_but_for_promoted_ones(pair: Pair) -> None:
+    topic, promoted = pair.topic("copy"), pair.topic("promoted")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await copied(engine, promoted)
+        await failed_over(pair, Choice(topic=promoted, yes=True))
+        dry = await deleted(pair, Choice(dry_run=True), delete_copies=True)
+        assert f"{pair.naming.destination(promoted)} stays, a topic of its own with 10 copied records" in dry.lines()
+        with pytest.raises(
+            SettingsError, match=r"2 topics of its own and 1 copies are deleted, 1 copies stay: there is"
+        ):
+            await deleted(pair, Choice(), delete_copies=True)
+        await deleted(pair, delete_copies=True)
+    assert pair.naming.destination(topic) not in topics(pair.grape)
+    assert pair.naming.destination(promoted) in topics(pair.grape)
+
+
+async def test_a_deleted_link_is_made_anew_by_an_explicit_word_and_its_copies_wait(pair: Pair) -> None:
+    topic = pair.topic("anew")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await deleted(pair)
+    assert await adopt_positions(pair.settings(), unheard) > 0
+    async with pair.engine() as engine:
+        await engine.prepare()
+        assert "no position says how far" in await engine.until_all_stopped(topic, 1)
+        await resume(pair.settings(), Where(topic, 0, "10"), unheard)
+        await copied(engine, topic, 5)
+    await asyncio.to_thread(pair.compare, topic)
+
+
+async def test_a_deletion_that_is_killed_after_any_write_is_finished_by_the_same_command(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(1, LANES + 7):
+        own = replace(pair, tag=f"{pair.tag}-{at}x")
+        topic = own.topic("killed", LANES)
+        async with own.engine() as engine:
+            await copied(engine, topic, 5, LANES)
+            with monkeypatch.context() as patch:
+                kill_after(patch, at, deletion)
+                with pytest.raises(Killed):
+                    await deleted(own, delete_copies=True)
+            await deleted(own, delete_copies=True)
+            assert own_topics(own) == set()
+            assert own.naming.destination(topic) not in topics(own.grape)
+            assert await claims(engine) == {own.naming.positions_topic}
+            assert "was deleted by" in await refusal(engine)
+
+
+async def test_with_a_dead_source_a_link_is_deleted_and_what_a_failback_left_there_later(pair: Pair) -> None:
+    topic = pair.topic("dead")
+    left = positions_topic(replace(pair.naming, replicator=f"{pair.naming.replicator}.failback"), LANES, 1)
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await create_topics(engine.source, [left])
+        report = await deleted(pair, SOURCE_BROKER_SERVERS=NOWHERE)
+        assert "the source does not answer" in list(report.lines())[-1]
+        assert own_topics(pair) == {left.name}
+        assert (await deleted(pair)).source_topics == (left.name,)
+    assert own_topics(pair) == set()
+
+
+async def test_mirror_makers_topics_of_the_link_are_deleted_and_those_of_every_link_stay(pair: Pair) -> None:
+    pair = replace(pair, formats=True)
+    topic, naming = pair.topic("formats"), pair.naming
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await MirrorTopics(engine.destination, naming.mirror_topics).append(HEARTBEATS, [])
+        assert set(naming.mirror_topics) <= topics(pair.grape)
+        await deleted(pair)
+    assert set(naming.mirror_topics) & topics(pair.grape) == {HEARTBEATS}
+
+
+async def test_what_is_on_its_way_or_was_never_made_is_refused(pair: Pair) -> None:
+    topic = pair.topic("on-its-way")
+    with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):
+        await deleted(pair)
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        async with command(pair) as running:
+            await running.link.read()
+            await running.link.change([topic], CopyEvent.FAIL_OVER)
+        with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first$"):
+            await deleted(pair)

@@ -1,0 +1,242 @@
+"""Topics that are given up, between two real clusters: nothing starts them by surprise, and there is a way back."""
+
+import asyncio
+import functools
+
+import pytest
+
+from appliance.errors import LinkRefused, SettingsError
+from appliance.failover import removal
+from appliance.failover.link_states import LinkStates
+from appliance.failover.model.removal_report import RemovalReport
+from appliance.failover.operation import Choice
+from appliance.failover.pause import set_paused
+from appliance.failover.removal import remove_topics
+from appliance.link.client.offset_maps import OffsetMaps, segment_keys
+from appliance.link.client.registry import Registry
+from appliance.link.model.copy_states import CopyEvent, CopyState
+from appliance.replicator.model import map_growth
+from appliance.replicator.resume import Choice as Where
+from appliance.replicator.resume import resume
+from tests.real.failover.test_promotion import Killed, command, everywhere, failed_over, unheard
+from tests.support.administration import topics
+from tests.support.engine import LANES, Engine, Pair, copying
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def removed(pair: Pair, topic: str, *, delete_copies: bool = False) -> RemovalReport:
+    async with command(pair, Choice(topic=topic, yes=True)) as running:
+        return await remove_topics(running, delete_copies=delete_copies)
+
+
+async def restored(pair: Pair, topic: str) -> None:
+    async with command(pair, Choice(topic=topic, yes=True)) as running:
+        await set_paused(running, CopyEvent.RESTORE)
+
+
+async def copied(engine: Engine, topic: str, records: int = 10, partitions: int = 1) -> None:
+    for partition in range(partitions):
+        produce(engine.pair.producer(), topic, records, partition)
+    await engine.copy_all()
+
+
+async def claims(engine: Engine) -> set[str]:
+    """The names of the copies that the registry gives to the link."""
+    registry = Registry(engine.destination, engine.pair.naming.replicator)
+    await registry.refresh()
+    return {copy for (copy, _), claim in registry.claims.items() if claim.link == registry.link}
+
+
+async def remembered(engine: Engine) -> set[str]:
+    """The topics of which the link has positions or maps."""
+    found = {topic for topic, _ in await engine.positions_now()}
+    for lane in range(LANES):
+        every = {topic for topic, _ in await engine.positions_now()} | set(topics(engine.pair.orange))
+        keys = await segment_keys(engine.destination, (engine.pair.naming.offsets_topic, lane), every)
+        found |= {topic for (topic, _), _ in keys}
+    return found
+
+
+async def test_a_removed_topic_is_never_copied_again_though_it_matches_and_its_copy_is_anyones(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_growth, "TAIL_BYTES", 0)
+    topic, other = pair.topic("given-up", 4), pair.topic("kept", 4)
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await copied(engine, other, 10, 4)
+        for _ in range(3):
+            await copied(engine, topic, 5, 4)
+        assert topic in await remembered(engine)
+        async with copying(engine):
+            report = await removed(pair, "given-up-.*")
+            assert list(report.lines()) == [
+                f"{topic}: removed; {copy} stays, a topic of its own with 60 copied records"
+            ]
+            produce(pair.producer(), topic, 9)
+            for partition in range(4):
+                produce(pair.producer(), other, 5, partition)
+            async with asyncio.timeout(PATIENCE):
+                await engine.until_copied(other, 15, 4)
+        assert await everywhere(pair, topic) == {CopyState.REMOVED}
+        found = await engine.discovery().look()
+        assert {replica.source_topic for replica in found.replicas} == {other}
+        assert topic not in await remembered(engine)
+        assert await claims(engine) == {pair.naming.destination(other)}
+        ours = await engine.destination.metadata([copy])
+        assert await Registry(engine.destination, "replicator-other").claim({copy: ours.topics[copy].id}) == {}
+        await engine.assign()
+        await engine.copy_all()
+    assert [len(each) for each in await asyncio.to_thread(pair.rows, pair.grape, copy, 4)] == [15] * 4
+
+
+async def test_what_is_resumed_as_removed_waits_for_the_operators_word_where_its_copy_holds_records(pair: Pair) -> None:
+    topic = pair.topic("back")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await removed(pair, topic)
+        async with command(pair) as running:  # the link's resume brings nothing back by surprise
+            assert not (await set_paused(running, CopyEvent.RESUME)).states
+        with pytest.raises(LinkRefused, match=f"topic {topic} is removed: its positions are not changed by hand"):
+            await resume(pair.settings(), Where(topic, 0, "latest"), unheard)
+        await restored(pair, topic)
+        await engine.assign()
+        assert "no position says how far" in await engine.until_all_stopped(topic, 1)
+        await resume(pair.settings(), Where(topic, 0, "10"), unheard)
+        await copied(engine, topic, 5)
+    await asyncio.to_thread(pair.compare, topic)
+
+
+async def test_a_copy_that_is_deleted_with_its_topic_is_made_anew_only_when_that_is_resumed(pair: Pair) -> None:
+    topic = pair.topic("deleted", 2)
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await copied(engine, topic, 10, 2)
+        async with copying(engine):
+            assert (await removed(pair, topic, delete_copies=True)).document()["removed"] == [
+                {"topic": topic, "copy": copy, "there": True, "deleted": True, "promoted": False, "copied": 20}
+            ]
+            assert copy not in topics(pair.grape)
+            assert not (await engine.discovery().look()).replicas
+            assert copy not in topics(pair.grape)
+    await restored(pair, topic)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    await asyncio.to_thread(pair.compare, topic, 2)
+
+
+async def test_what_may_be_nowhere_else_is_not_deleted(pair: Pair) -> None:
+    topic = pair.topic("promoted")
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await failed_over(pair, Choice(topic=topic, yes=True))
+        with pytest.raises(LinkRefused, match=f"^{copy}: promoted, so what was written there may be nowhere else"):
+            await removed(pair, topic, delete_copies=True)
+        assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+        await removed(pair, topic)
+        report = await removed(pair, topic, delete_copies=True)
+        assert not any(each.deleted for each in report.removed)
+        assert copy in topics(pair.grape)
+
+
+async def test_a_removal_is_refused_that_names_no_topic_or_one_on_its_way_and_asks_before(pair: Pair) -> None:
+    topic = pair.topic("asked")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        with pytest.raises(SettingsError, match="--topic is needed"):
+            await removed(pair, "")
+        async with command(pair, Choice(topic=topic)) as running:
+            with pytest.raises(SettingsError, match=r"stop copying 1 topics for good.*give --yes"):
+                await remove_topics(running)
+        async with command(pair, Choice(topic=topic, dry_run=True)) as running:
+            report = await remove_topics(running, delete_copies=True)
+        assert [line.split("; ")[0] for line in report.lines()] == [f"{topic}: would be removed"]
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+        async with command(pair, Choice(topic=topic, yes=True)) as running:
+            await running.link.read()
+            await running.link.change([topic], CopyEvent.FAIL_OVER)
+        with pytest.raises(LinkRefused, match=f"^topic {topic} is failing over: end that first$"):
+            await removed(pair, topic)
+        assert topic in await remembered(engine)
+
+
+async def test_a_look_at_topics_that_was_under_way_claims_no_removed_copy_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("late")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        claim = Registry.claim
+
+        async def late(self: Registry, *arguments: object, **options: object) -> object:
+            await removed(pair, topic)
+            await self.refresh()
+            return await claim(self, *arguments, **options)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Registry, "claim", late)
+            await engine.discovery().look()
+        assert await claims(engine) == set()
+
+
+def kill_after(patch: pytest.MonkeyPatch, steps: int, module: object) -> None:
+    """Have a command end right after so many of its writes, of whatever kind."""
+    left = steps
+
+    def counted(step: object) -> object:
+        @functools.wraps(step)  # type: ignore[arg-type]
+        async def write(*arguments: object, **options: object) -> object:
+            nonlocal left
+            answer = await step(*arguments, **options)  # type: ignore[operator]
+            left -= 1
+            if not left:
+                raise Killed
+            return answer
+
+        return write
+
+    for owner, name in (
+        (LinkStates, "_write"),
+        (LinkStates, "forget"),
+        (Registry, "give_up"),
+        (module, "delete_topics"),
+    ):
+        original = getattr(owner, name, None)
+        if original is not None:
+            patch.setattr(owner, name, counted(original))
+
+
+async def test_a_removal_that_is_killed_after_any_write_is_finished_by_the_same_command(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [pair.topic(f"killed-{at}", LANES) for at in range(1, 2 * LANES + 3)]
+    async with pair.engine() as engine:
+        for topic in names:
+            produce(pair.producer(), topic, 5)
+        await engine.copy_all()
+        async with copying(engine):
+            for at, topic in enumerate(names, 1):
+                with monkeypatch.context() as patch:
+                    kill_after(patch, at, removal)
+                    with pytest.raises(Killed):
+                        await removed(pair, topic, delete_copies=True)
+                await removed(pair, topic, delete_copies=True)
+                assert await everywhere(pair, topic) == {CopyState.REMOVED}
+                assert topic not in await remembered(engine)
+                copy = pair.naming.destination(topic)
+                assert copy not in await claims(engine)
+                assert copy not in topics(pair.grape)
+
+
+async def test_of_a_removed_topic_nothing_is_translated(pair: Pair) -> None:
+    topic = pair.topic("unknown")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await removed(pair, topic)
+        maps = OffsetMaps(engine.destination, pair.naming)
+        assert not await maps.refresh()
+        assert maps.translate((topic, 0), 3).offset is None
