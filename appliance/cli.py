@@ -68,7 +68,7 @@ def _resume() -> Command:
 
 
 def _reset() -> Command:
-    from appliance.replicator.reset_command import RESET
+    from appliance.replicator.command import RESET
 
     return RESET
 

@@ -2,8 +2,8 @@
 
 - ``model``: the plan of a group; no IO.
 - ``link_states``: states of copies, changed in every lane.
-- ``command``, ``operation``: ``appliance pause``, ``failover`` and ``promote``, and one run of such a command.
-- ``pause``, ``promotion``: what they do.
+- ``command``, ``operation``: ``appliance pause``, ``failover``, ``promote``, ``rm-topic``, ``link``; one run of them.
+- ``pause``, ``promotion``, ``removal``, ``deletion``: what they do.
 - ``source_logs``, ``last_sync``: what a promotion asks of the source, and the last round of its groups.
 - ``group_io``: the groups of one cluster with their offsets, whatever kind they are of.
 - ``group_sync``: rounds in which the offsets of groups are read, translated and committed.

@@ -21,6 +21,8 @@ _PAUSE = 0.5
 _SAY_AGAIN = 10
 """Looks between two lines of progress."""
 
+_NOTHING_TO_LOSE = frozenset({CopyState.FAILING_BACK, CopyState.REMOVED, CopyState.DELETED})
+
 _NAMED = 10
 """Partitions that an error names."""
 
@@ -123,11 +125,11 @@ def _subjects(operation: Operation, logs: SourceLogs | None) -> Subjects:
 
 
 def _losses(operation: Operation, logs: SourceLogs | None) -> list[PartitionLoss]:
-    """The losses in the topics that the command is for; one that fails back has none."""
+    """The losses in the topics that the command is for; one that fails back, or was given up, has none."""
     states = operation.link.states
 
     def takes(topic: str) -> bool:
-        return operation.choice.takes(topic) and effective(states, topic) is not CopyState.FAILING_BACK
+        return operation.choice.takes(topic) and effective(states, topic) not in _NOTHING_TO_LOSE
 
     return losses(operation.link.positions, logs, takes, operation.link.checkpoints[0].starts)
 

@@ -8,7 +8,8 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``acl_follower``, ``acls_command``: the ACLs of copies for the readers of their sources, and ``appliance acls``.
 - ``offsets_build``: maps of offsets for what was copied before there were any.
 - ``failback``, ``failback_link``: ``appliance failback``, and the link in reverse that it runs.
-- ``command``: ``appliance spark``, ``resume``, ``failback`` and ``offsets``.
+- ``reset``: ``appliance reset``.
+- ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.
 - ``read``: from Fetch to buffered batches.
 - ``write``: from batches to committed transactions.

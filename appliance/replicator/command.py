@@ -1,17 +1,19 @@
-"""``appliance spark``, ``resume``, ``failback`` and ``offsets``; ``replicate``, beside its status, is in ``cli``."""
+"""``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``; ``replicate``, beside its status, is in ``cli``."""
 
 import argparse
 import asyncio
+from functools import partial
 
 from appliance.errors import SettingsError
 from appliance.failover import offsets_command, operation
-from appliance.failover.command import add_options, run_of
+from appliance.failover.command import Work, add_options, run_of, run_with
 from appliance.failover.pause import set_paused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyEvent
 from appliance.replicator.failback import failback
+from appliance.replicator.model.position_change import PLACES, Place
 from appliance.replicator.offsets_build import build
-from appliance.replicator.model.position_change import PLACES
+from appliance.replicator.reset import reset
 from appliance.replicator.resume import RETRY, Choice, adopt_positions, resume
 from appliance.replicator.spark.standalone import Part, run_part
 from appliance.runtime.command import Command, with_settings
@@ -110,6 +112,25 @@ RESUME = Command(
     "meanwhile.",
     with_settings(Role.REPLICATOR, _resume),
     _resume_options,
+)
+
+
+def _reset_options(command: argparse.ArgumentParser) -> None:
+    add_options(command, "only these source topics (default: all)")
+    command.add_argument("--partition", type=int, metavar="N", help="only this partition of each topic")
+    command.add_argument("--to", required=True, metavar="WHERE", help=PLACES)
+
+
+def _reset(parsed: argparse.Namespace) -> Work:
+    return partial(reset, place=Place.parse("--to", parsed.to), number=parsed.partition)
+
+
+RESET = Command(
+    "Sets where copying goes on. Forwards, the offsets that are left out go to the gap ledger. Backwards, records are "
+    "copied again, behind those that the copy holds. Both are printed by number first. A topic that is promoted, or on "
+    "its way, is refused. Killed anywhere, the same command again ends it at the same offsets.",
+    run_with(_reset),
+    _reset_options,
 )
 
 

@@ -25,11 +25,11 @@ from appliance.link.model.position import Position
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
 from appliance.replicator.model.position_change import Change, Place, gap, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
-from appliance.replicator.resume import with_ends
-from appliance.replicator.source_offsets import source_offsets
+from appliance.replicator.resume import source_offsets, with_ends
 
 _OPTION = "--to"
 _NAMED = 10
+_GONE = "it is not at the source, or has no copy"
 
 _TO, _PARTITION, _BEFORE, _OFFSETS = "to", "partition", "before", "offsets"
 """Details of the state: the command's options, the state before, and the offset of each partition."""
@@ -84,7 +84,7 @@ class _Run:
             raise LinkRefused(fault)
         found = discover(source, destination, operation.naming)
         known = {topic for topic, _ in operation.link.positions} | {each.source_topic for each in found.replicas}
-        topics = set(operation.choice.subjects(known) or known)
+        topics = self._chosen(found, known)
         self._require_fit(found, topics)
         self._require_resettable(topics)
         replicas = [each for each in found.replicas if each.source_topic in topics]
@@ -99,11 +99,21 @@ class _Run:
             if (offset := self._recorded(replica)) is not None:
                 self.offsets[replica] = offset
 
+    def _chosen(self, found: DiscoveredTopics, known: Collection[str]) -> set[str]:
+        """The topics that the command is for; of all, those that were given up and those that are gone are left out."""
+        chosen = self.operation.choice.subjects(known)
+        if chosen is not None:
+            return set(chosen)
+        left_out = {name for name in known if effective(self.operation.link.states, name) is CopyState.REMOVED}
+        gone = {*known} - _there(found) - left_out
+        for topic in sorted(gone):
+            self.operation.tell(f"{topic}: left as it is: {_GONE}")
+        return {*known} - left_out - gone
+
     def _require_fit(self, found: DiscoveredTopics, topics: Collection[str]) -> None:
         faults = [f"{topic}: {reason}" for topic, reason in found.unfit.items() if topic in topics]
         faults += [too_small(topic, copy) for topic, copy in found.smaller if topic.name in topics]
-        there = {*found.unfit, *(each.source_topic for each in found.replicas), *(t.name for t, _ in found.smaller)}
-        faults += [f"{topic}: it is not at the source, or has no copy" for topic in sorted({*topics} - there)]
+        faults += [f"{topic}: {_GONE}" for topic in sorted({*topics} - _there(found))]
         if faults:
             raise LinkRefused("cannot be reset: " + "; ".join(faults[:_NAMED]))
 
@@ -223,6 +233,11 @@ class _Run:
         topics = sorted({each.replica.source_topic for each in changes})
         paused = [topic for topic in topics if effective(states, topic) is CopyState.PAUSED]
         return ResetReport(self.operation.naming.replicator, self.operation.choice.dry_run, changes, paused)
+
+
+def _there(found: DiscoveredTopics) -> set[str]:
+    """The source topics that are there, with a copy or with a fault."""
+    return {*found.unfit, *(each.source_topic for each in found.replicas), *(each.name for each, _ in found.smaller)}
 
 
 def _change(replica: Replica, to: int, positions: Mapping[Partition, Position]) -> Change | None:

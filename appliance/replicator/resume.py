@@ -7,12 +7,12 @@ A replicator that runs finds its lane fenced by the operator and begins it anew;
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.registry import Registry
@@ -23,13 +23,13 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.replicator.establish import Establishing
-from appliance.replicator.model.position_change import Change, Place, gap, moved
-from appliance.replicator.source_offsets import source_offsets
+from appliance.replicator.model.position_change import Change, Kind, Place, gap, moved
 from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
 RETRY = "retry"
+_BOUNDS = {Kind.EARLIEST: Bound.START, Kind.LATEST: Bound.STABLE_END}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,34 @@ async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choic
         if not choice.take_over:
             raise LinkRefused(belongs_to_another(copy, claim, naming))
     return others
+
+
+async def source_offsets(
+    source: KafkaCluster, replicas: Collection[Replica], place: Place, option: str
+) -> dict[Replica, int]:
+    """The offset at which each partition goes on; past its last record where none is as new as the time.
+
+    Raises:
+        SettingsError: a partition does not hold the offset.
+        Unreachable, BrokerBusy, BrokerRefused: as everywhere.
+    """
+    metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
+    partitions = [replica.source for replica in replicas]
+    if place.kind in _BOUNDS:
+        offsets = await list_offsets(source, metadata, partitions, _BOUNDS[place.kind])
+        return {replica: offsets[replica.source] for replica in replicas}
+    end = await list_offsets(source, metadata, partitions, Bound.STABLE_END)
+    if place.kind is Kind.TIME:
+        at = await offsets_at(source, metadata, partitions, place.number)
+        found = {key: end[key] if offset is None else offset for key, offset in at.items()}
+        return {replica: found[replica.source] for replica in replicas}
+    first = await list_offsets(source, metadata, partitions, Bound.START)
+    for key in partitions:
+        if not first[key] <= place.number <= end[key]:
+            what = f"{key[0]}-{key[1]} holds offsets {first[key]} to {end[key]}"
+            expected = "expected one of these; --partition names one partition"
+            raise SettingsError([f"{option} {place.text}: {what}: {expected}"])
+    return dict.fromkeys(replicas, place.number)
 
 
 def _changes(

@@ -12,6 +12,7 @@ from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import Gap
+from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
@@ -119,6 +120,8 @@ class DestinationFactsCollector:
         held = {lane: name for (_, lane), name in holding.items()}
         heartbeat = await newest_heartbeat(self._cluster, metadata, self._heartbeats)
         states = dict(self._tail.checkpoints[0].states) if owners else {}
+        if deletion := self._registry.deletion:
+            states = {LINK: StateRecord(LINK, CopyState.DELETED, deletion.since, deletion.deleted_by, deletion.why)}
         claims = dict(self._registry.claims)
         return DestinationFacts(metadata, topic, claims, positions, gaps, owners, held, heartbeat, states)
 

@@ -11,6 +11,10 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
+from appliance.link.client.checkpoint_log import NewestStates
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.copy_states import CopyState as State
+from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.verify.compacted import verify_newest_records
@@ -62,7 +66,8 @@ class Verification:
         """
         deadline = time.monotonic() + wait
         source, destination = await self._source.metadata(None), await self._destination.metadata(None)
-        wanted = self._wanted(source, topics)
+        states = await retry_while_busy(NewestStates(self._destination, self._naming).read)
+        wanted = self._wanted(source, topics, states)
         found = discover(source, destination, self._naming)
         verdicts = [self._no_copy(topic.name) for topic in found.missing if topic.name in wanted]
         verdicts += [self._unfit(topic, why) for topic, why in found.unfit.items() if topic in wanted]
@@ -78,14 +83,15 @@ class Verification:
         verdicts += await self._work(jobs, Terms(self._latest, deadline))
         return sorted(verdicts, key=lambda verdict: (verdict.topic, verdict.partition or 0))
 
-    def _wanted(self, source: Metadata, topics: Collection[str]) -> set[str]:
+    def _wanted(self, source: Metadata, topics: Collection[str], states: States) -> set[str]:
+        """The named topics, else all but those that were removed: their copies are topics of their own."""
         copied = {topic.name for topic in source.topics.values() if self._naming.copies(topic.name, topic.internal)}
         faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
         if not copied and not topics:
             faults = [f"REPLICA_TOPICS_SOURCE_REGEX={self._naming.included.pattern} matches no topic of the source"]
         if faults:
             raise SettingsError(faults)
-        return set(topics) or copied
+        return set(topics) or {name for name in copied if effective(states, name) is not State.REMOVED}
 
     def _why_not(self, source: Metadata, topic: str) -> str:
         if topic not in source.topics:

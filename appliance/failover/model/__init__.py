@@ -4,5 +4,6 @@
 - ``newest_groups``: the groups as they were seen last, and their states in sentences.
 - ``failback_plan``: where the link in reverse begins, and where the link goes on after it.
 - ``failback_report``: the outcome of a failback.
+- ``removal_report``: the outcomes of giving up topics, and a link.
 - ``loss``, ``report``: what a promotion loses, and the outcome of a command.
 """

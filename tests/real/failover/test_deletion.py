@@ -1,14 +1,16 @@
 """Links that are given up, between two real clusters: nothing of them stays, and none comes back by itself."""
 
 import asyncio
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover import deletion
+from appliance.failover import deletion, removal
 from appliance.failover.deletion import delete_link
-from appliance.failover.mirror_topics import MirrorTopics
+from appliance.failover.mirror_formats import MirrorTopics
 from appliance.failover.model.removal_report import DeletionReport
 from appliance.failover.operation import Choice
 from appliance.kafka.client.topics import create_topics
@@ -22,6 +24,8 @@ from appliance.replicator.resume import adopt_positions, resume
 from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, failed_over, unheard
 from tests.real.failover.test_removal import claims, copied, kill_after
 from tests.support.administration import topics
+from tests.support.commands import command as process
+from tests.support.commands import settings_file
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -148,9 +152,8 @@ async def test_copies_are_deleted_on_demand_but_for_promoted_ones(pair: Pair) ->
         await failed_over(pair, Choice(topic=promoted, yes=True))
         dry = await deleted(pair, Choice(dry_run=True), delete_copies=True)
         assert f"{pair.naming.destination(promoted)} stays, a topic of its own with 10 copied records" in dry.lines()
-        with pytest.raises(
-            SettingsError, match=r"2 topics of its own and 1 copies are deleted, 1 copies stay: there is"
-        ):
+        asked = "2 topics of its own and 1 copies are deleted, 1 copies stay: there is no terminal"
+        with pytest.raises(SettingsError, match=asked):
             await deleted(pair, Choice(), delete_copies=True)
         await deleted(pair, delete_copies=True)
     assert pair.naming.destination(topic) not in topics(pair.grape)
@@ -180,7 +183,7 @@ async def test_a_deletion_that_is_killed_after_any_write_is_finished_by_the_same
         async with own.engine() as engine:
             await copied(engine, topic, 5, LANES)
             with monkeypatch.context() as patch:
-                kill_after(patch, at, deletion)
+                kill_after(patch, at, deletion, removal)
                 with pytest.raises(Killed):
                     await deleted(own, delete_copies=True)
             await deleted(own, delete_copies=True)
@@ -225,3 +228,28 @@ async def test_what_is_on_its_way_or_was_never_made_is_refused(pair: Pair) -> No
             await running.link.change([topic], CopyEvent.FAIL_OVER)
         with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first$"):
             await deleted(pair)
+
+
+async def test_the_commands_have_the_options_and_exit_codes_of_their_neighbours(pair: Pair, tmp_path: Path) -> None:
+    topic, other = pair.topic("typed"), pair.topic("left")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await copied(engine, other)
+    file = settings_file(pair, tmp_path)
+    dry = await process("reset", file, "--topic", topic, "--to", "4", "--dry-run", "--json")
+    assert (dry.returncode, json.loads(dry.stdout)["copied_again"]) == (0, 6)
+    wrong = await process("reset", file, "--topic", topic, "--to", "soon", "--yes")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("appliance reset: --to soon: expected earliest, latest, a source offset")
+    asked = await process("rm-topic", file, "--topic", topic)
+    assert (asked.returncode, "there is no terminal to ask at: give --yes" in asked.stderr) == (2, True)
+    removed = await process("rm-topic", file, "--topic", topic, "--yes", "--json", "--why", "old")
+    assert (removed.returncode, json.loads(removed.stdout)["removed"][0]["topic"]) == (0, topic)
+    restored = await process("resume", file, "--removed", "--topic", topic)
+    assert (restored.returncode, restored.stdout) == (0, f"{topic}: active\n")
+    unnamed = await process("resume", file, "--removed")
+    assert (unnamed.returncode, "--removed needs --topic" in unnamed.stderr) == (2, True)
+    given_up = await process("link", file, "delete", "--yes", "--json")
+    assert (given_up.returncode, [each["topic"] for each in json.loads(given_up.stdout)["copies"]]) == (0, [other])
+    gone = await process("pause", file, "--yes")
+    assert (gone.returncode, "no replicator of this link has ever run" in gone.stderr) == (1, True)

@@ -16,8 +16,11 @@ from appliance.link.client.offset_maps import OffsetMaps, segment_keys
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.replicator.model import map_growth
+from appliance.replicator.model.position_change import Place
+from appliance.replicator.reset import reset
 from appliance.replicator.resume import Choice as Where
 from appliance.replicator.resume import resume
+from appliance.verify.verification import Verification
 from tests.real.failover.test_promotion import Killed, command, everywhere, failed_over, unheard
 from tests.support.administration import topics
 from tests.support.engine import LANES, Engine, Pair, copying
@@ -183,7 +186,7 @@ async def test_a_look_at_topics_that_was_under_way_claims_no_removed_copy_again(
         assert await claims(engine) == set()
 
 
-def kill_after(patch: pytest.MonkeyPatch, steps: int, module: object) -> None:
+def kill_after(patch: pytest.MonkeyPatch, steps: int, *modules: object) -> None:
     """Have a command end right after so many of its writes, of whatever kind."""
     left = steps
 
@@ -199,15 +202,9 @@ def kill_after(patch: pytest.MonkeyPatch, steps: int, module: object) -> None:
 
         return write
 
-    for owner, name in (
-        (LinkStates, "_write"),
-        (LinkStates, "forget"),
-        (Registry, "give_up"),
-        (module, "delete_topics"),
-    ):
-        original = getattr(owner, name, None)
-        if original is not None:
-            patch.setattr(owner, name, counted(original))
+    writes = [(LinkStates, "_write"), (LinkStates, "forget"), (Registry, "give_up")]
+    for owner, name in [*writes, *((module, "delete_topics") for module in modules)]:
+        patch.setattr(owner, name, counted(getattr(owner, name)))
 
 
 async def test_a_removal_that_is_killed_after_any_write_is_finished_by_the_same_command(
@@ -232,11 +229,21 @@ async def test_a_removal_that_is_killed_after_any_write_is_finished_by_the_same_
                 assert copy not in topics(pair.grape)
 
 
-async def test_of_a_removed_topic_nothing_is_translated(pair: Pair) -> None:
-    topic = pair.topic("unknown")
+async def test_of_a_removed_topic_nothing_is_translated_verified_reset_or_counted_as_lost(pair: Pair) -> None:
+    topic, other = pair.topic("unknown"), pair.topic("known")
     async with pair.engine() as engine:
         await copied(engine, topic)
-        await removed(pair, topic)
+        await copied(engine, other)
+        await removed(pair, topic, delete_copies=True)
         maps = OffsetMaps(engine.destination, pair.naming)
         assert not await maps.refresh()
         assert maps.translate((topic, 0), 3).offset is None
+        verification = Verification(engine.source, engine.destination, pair.naming, False, lambda *_: None)
+        assert {(each.topic, each.state.well) for each in await verification.run((), 0)} == {(other, True)}
+        async with command(pair) as running:
+            assert [
+                each.replica.source_topic for each in (await reset(running, Place.parse("", "0"), None)).changes
+            ] == [other]
+    report = await failed_over(pair)
+    assert {loss.topic for loss in report.losses} == {other}
+    assert report.kept == {topic: CopyState.REMOVED}

@@ -68,3 +68,21 @@ def test_the_same_command_again_changes_nothing(event: CopyEvent) -> None:
         assert not change(after, None, event, STAMP).records
         if made.records:
             assert not change(after, None, event, STAMP).kept
+
+
+def test_what_is_removed_or_deleted_comes_back_by_its_own_word_alone() -> None:
+    assert set(COPY[CopyState.REMOVED]) == {CopyEvent.RESTORE, CopyEvent.DELETE}
+    assert not COPY[CopyState.DELETED]
+    states = {"orders": in_state("orders", CopyState.REMOVED)}
+    assert change(states, None, CopyEvent.RESUME, STAMP).kept == {"orders": CopyState.REMOVED}
+
+
+def test_a_link_on_its_way_is_not_deleted() -> None:
+    kept = {state for state in CopyState if CopyEvent.DELETE not in COPY[state]} - {CopyState.DELETED}
+    assert kept == {CopyState.FAILING_OVER, CopyState.FAILING_BACK}
+
+
+def test_a_state_has_the_details_that_are_asked_for_with_the_state_before() -> None:
+    states = {"orders": in_state("orders", CopyState.PAUSED)}
+    made = change(states, ["orders"], CopyEvent.RESET, STAMP, lambda topic, before: {topic: before})
+    assert made.records == (replace(in_state("orders", CopyState.RESETTING), details={"orders": CopyState.PAUSED}),)

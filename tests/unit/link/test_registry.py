@@ -8,10 +8,11 @@ import pytest
 
 from appliance.errors import PeerError
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
 from appliance.kafka.records.records import Record, body
 from appliance.link.client.registry import Registry
-from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, encode_claim
+from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, deletion_of, encode_claim
+from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.settings.values import TopicNaming
 
@@ -86,4 +87,17 @@ def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:
     assert "--take-over" in text
     assert "another SOURCE_CLUSTER_ID" in belongs_to_another(
         "lime.orders", CLAIM, replace(naming, kind=TopicNaming.PREFIX)
+    )
+
+
+def test_a_link_that_was_deleted_has_that_in_a_record_that_older_releases_take_for_a_claim() -> None:
+    deletion = Claim(LINK, 1_700_000_000_000, deleted_by="me@host", why="moved")
+    registry = Registry(KafkaCluster.__new__(KafkaCluster), LINK)
+    registry._take(encode_claim(deletion_of(LINK), LINK, deletion, 1)._replace(offset=3))
+    assert registry.deletion == replace(deletion, rank=3)
+    positions, other = Topic("replicator-orange.positions", NOWHERE, False, (0,)), Topic(*COPY, False, (0,))
+    registry._take(encode_claim(COPY, LINK, CLAIM, 1)._replace(offset=4))
+    assert registry.own(Metadata("", 0, {}, {topic.name: topic for topic in (positions, other)})) == [COPY]
+    assert was_deleted(LINK, deletion).startswith(
+        "replicator-orange was deleted by me@host at 2023-11-14 22:13:20+00:00 (moved), and copies nothing any more"
     )

@@ -1,0 +1,86 @@
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from appliance.errors import SettingsError
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import LOST, UNKNOWN, CopyEnd, Position
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.position_change import Change, Kind, Place, gap, moved
+from appliance.replicator.model.reset_report import ResetReport
+
+SOURCE, COPY = uuid.UUID(int=1), uuid.UUID(int=2)
+REPLICA = Replica("orders", 3, "orders.copy", SOURCE, COPY)
+END = CopyEnd(40, 2, 7, 1)
+HELD = Position(SOURCE, COPY, 30, records=25, copy_end=END, tail=OffsetTail.begin(20, 33)._replace(copy_to=40))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "number"),
+    [
+        ("earliest", Kind.EARLIEST, -1),
+        ("latest", Kind.LATEST, -1),
+        ("17", Kind.OFFSET, 17),
+        ("1764057600000ms", Kind.TIME, 1764057600000),
+        ("2025-11-25T08:00:00Z", Kind.TIME, 1764057600000),
+        ("2025-11-25T09:00:00+01:00", Kind.TIME, 1764057600000),
+        ("2025-11-25T08:00:00", Kind.TIME, 1764057600000),
+        ("2025-11-25", Kind.TIME, 1764028800000),
+        ("1969-01-01", Kind.TIME, 0),
+    ],
+)
+def test_a_place_is_read_as_it_is_written(text: str, kind: Kind, number: int) -> None:
+    assert Place.parse("--to", text) == Place(text, kind, number)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "ms", "12s", "2025-13-01"])
+def test_what_is_no_place_is_refused_with_what_is_expected(text: str) -> None:
+    with pytest.raises(SettingsError, match=f"--to {text}: expected earliest, latest, a source offset"):
+        Place.parse("--to", text)
+
+
+def test_a_position_that_is_moved_keeps_its_counts_and_the_end_of_its_copy() -> None:
+    change = moved(REPLICA, HELD, 10, keeps_end=True)
+    assert (change.copied_again, change.left_out, change.anew) == (20, 0, False)
+    assert (change.after.next_offset, change.after.records, change.after.copy_end) == (10, 25, END)
+    assert change.after.tail == OffsetTail.begin(10, 40)
+
+
+@pytest.mark.parametrize("held", [None, replace(HELD, stopped=f"the copy {LOST}"), replace(HELD, next_offset=UNKNOWN)])
+def test_what_has_stopped_or_is_unknown_has_its_copys_end_found_out(held: Position | None) -> None:
+    assert moved(REPLICA, held, 10, keeps_end=True).after.copy_end is None
+    assert not moved(REPLICA, held, 10, keeps_end=True).after.stopped
+
+
+def test_what_is_left_out_is_a_gap_and_of_another_topic_nobody_knows_how_much() -> None:
+    forward = moved(REPLICA, HELD, 35, keeps_end=True)
+    found = gap(forward, HELD, 9)
+    assert found is not None
+    assert (found.first, found.next, found.found) == (30, 35, 9)
+    anew = replace(HELD, source_id=uuid.UUID(int=9))
+    change = moved(REPLICA, anew, 35)
+    found = gap(change, anew, 9)
+    assert found is not None
+    assert (found.source_id, found.first, found.next) == (anew.source_id, 30, -1)
+    assert not change.is_known
+    assert gap(moved(REPLICA, None, 35), None, 9) is None
+
+
+def test_a_report_has_the_sums_and_counts_what_is_unknown_apart() -> None:
+    changes: list[Change] = [
+        moved(REPLICA, HELD, 10),
+        moved(REPLICA, HELD, 35),
+        moved(REPLICA, None, 0),
+        moved(REPLICA, replace(HELD, source_id=uuid.UUID(int=9)), 0),
+    ]
+    report = ResetReport("replicator-orange", changes=changes)
+    assert list(report.lines()) == [
+        "orders-3 goes on from offset 10; it had stopped at 30: 20 offsets are copied again",
+        "orders-3 goes on from offset 35; it had stopped at 30: 5 offsets are left out",
+        "orders-3 goes on from offset 0 behind what orders.copy-3 holds",
+        "orders-3 goes on from offset 0; it had stopped at 30 of a topic that was made anew since",
+        "changed: 4 partitions, 20 offsets copied again, 5 offsets left out, unknown for 2 partitions",
+    ]
+    assert (report.document()["copied_again"], report.document()["left_out"]) == (20, 5)
+    assert list(ResetReport("replicator-orange").lines()) == ["nothing is to be done: every partition is there already"]
