@@ -1,4 +1,4 @@
-"""``appliance spark``, ``resume``, ``reset``, ``failback``, ``offsets``; ``replicate``, beside its status, is in ``cli``."""
+"""``spark``, ``resume``, ``reset``, ``failback`` and ``offsets``; ``replicate``, beside its status, is in ``cli``."""
 
 import argparse
 import asyncio

@@ -55,7 +55,9 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
         await link.change((), CopyEvent.POSITIONED)
     fresh = sorted({change.replica.source_topic for change in planned} - run.unfinished())
     if fresh:
-        await operation.consent(f"reset {', '.join(fresh)} to {place.text}: {numbers(planned)}")
+        for line in ResetReport(operation.naming.replicator, True, planned).lines():
+            operation.tell(line)
+        await operation.consent(f"reset {len(fresh)} topics to {place.text}: {numbers(planned)}")
         await link.change(fresh, CopyEvent.RESET, run.details)
     topics = sorted({*fresh, *run.unfinished()})
     made = await run.move(topics) if topics else []

@@ -5,11 +5,11 @@ import threading
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from appliance.errors import ApplianceError, ProcessFailed
+from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver
@@ -315,3 +315,21 @@ def test_a_task_that_has_copied_nothing_says_that_it_lives_and_the_log_does_not(
     caplog.set_level("INFO")
     TaskReports(ProblemLog()).heard(0, Copied.of(Ledger()))
     assert lines(caplog) == []
+
+
+async def test_a_replicator_whose_link_is_deleted_meanwhile_ends_and_says_so() -> None:
+    class Deleted:
+        async def look(self) -> DiscoveredTopics:
+            raise LinkRefused("the link was deleted")
+
+    running, discovery = Driver(1), cast("Any", Deleted())
+    running._stopping = asyncio.Event()
+
+    async def begin() -> None:
+        with pytest.raises(LinkRefused):
+            await running._look(discovery)
+
+    running._begin = begin  # type: ignore[assignment]
+    with pytest.raises(LinkRefused, match="the link was deleted"):
+        await running.run()
+    assert running._reports.fenced.is_set()
