@@ -13,7 +13,7 @@ Killed anywhere the same command again goes on, also after the positions are gon
 import asyncio
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from appliance.errors import ApplianceError, LinkRefused
@@ -51,7 +51,8 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
         await operation.link.read()
         _require_settled(operation)
     giving_up = GivingUp(operation, registry, there, delete_copies)
-    copies = tuple(_kept_if_promoted(giving_up.copy(topic, copy)) for topic, copy in _copies(operation, registry))
+    claimed = _copies(operation, registry)
+    copies = _kept_if_promoted(giving_up.copies(claimed))
     own = _own_topics(operation.naming)
     topics = {name: there.topics[name].id for name in own if name in there.topics}
     source_topics = await _source_topics(operation)
@@ -67,6 +68,7 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
         await operation.consent(f"delete the link {registry.link}: {what}")
     if has_positions:
         await _fence(operation)
+        copies = _kept_if_promoted(giving_up.copies(claimed))  # one may have been promoted meanwhile
     await giving_up.delete(copies)
     stamp = operation.link.stamp
     await registry.give_up((), Claim(registry.link, _now(), deleted_by=stamp.by, why=stamp.why))
@@ -75,7 +77,7 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
     await delete_topics(operation.destination, topics)
     if positions is not None:
         await delete_topics(operation.destination, {operation.naming.positions_topic: positions})
-    return report
+    return replace(report, copies=copies)
 
 
 def _require_settled(operation: Operation) -> None:
@@ -93,9 +95,9 @@ def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
     return [(sources.get(copy, LINK), copy) for copy in claimed if copy != naming.positions_topic]
 
 
-def _kept_if_promoted(copy: GivenUpCopy) -> GivenUpCopy:
+def _kept_if_promoted(copies: Iterable[GivenUpCopy]) -> tuple[GivenUpCopy, ...]:
     """A promoted copy stays in any case: what was written there may be nowhere else."""
-    return replace(copy, deleted=copy.deleted and not copy.promoted)
+    return tuple(replace(copy, deleted=copy.deleted and not copy.promoted) for copy in copies)
 
 
 def _own_topics(naming: Naming) -> list[str]:
@@ -131,8 +133,9 @@ async def _fence(operation: Operation) -> None:
             await link.leave_name(index)
             await _require_left_alone(operation, index)
     await link.change(None, CopyEvent.DELETE, before)
-    if link.states and effective(link.states, LINK) is not CopyState.DELETED:
-        raise LinkRefused("another command has changed the states of this link meanwhile: see `appliance status`")
+    for record in link.states.values():
+        if record.state is not CopyState.DELETED:
+            raise LinkRefused(f"another command has made {record.subject} {record.state} meanwhile: end that first")
 
 
 def _busiest_lane(operation: Operation) -> list[int]:

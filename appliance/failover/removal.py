@@ -8,7 +8,7 @@
 Killed anywhere the same command again goes on.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,9 +46,7 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
     there = await operation.destination.metadata(None)
     giving_up = GivingUp(operation, registry, there, delete_copies)
     copies = {topic: operation.naming.destination(topic) for topic in topics}
-    report = RemovalReport(
-        operation.naming.replicator, choice.dry_run, tuple(giving_up.copy(*each) for each in copies.items())
-    )
+    report = RemovalReport(operation.naming.replicator, choice.dry_run, giving_up.copies(copies.items()))
     giving_up.require_not_promoted(report.removed)
     if choice.dry_run:
         return report
@@ -59,6 +57,9 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
         await operation.consent(f"stop copying {len(planned.records)} topics for good, and delete {deleted} copies")
     await link.change(topics, CopyEvent.REMOVE, before)
     link.require = _still_removed(topics)
+    link.require(link.states)
+    report = replace(report, removed=giving_up.copies(copies.items()))  # one may have been promoted meanwhile
+    giving_up.require_not_promoted(report.removed)
     await giving_up.delete(report.removed)
     for index, checkpoint in enumerate(link.checkpoints):
         if any(topic in copies for topic, _ in checkpoint.positions):
@@ -97,7 +98,11 @@ class GivingUp:
     there: Metadata
     deletes: bool
 
-    def copy(self, topic: str, copy: str) -> GivenUpCopy:
+    def copies(self, copies: Iterable[tuple[str, str]]) -> tuple[GivenUpCopy, ...]:
+        """What becomes of copies, given by source topic, as the states are now."""
+        return tuple(self._copy(topic, copy) for topic, copy in copies)
+
+    def _copy(self, topic: str, copy: str) -> GivenUpCopy:
         """What becomes of a copy; of one that is not this link's nothing."""
         known = self.there.topics.get(copy)
         claim = self.registry.claims.get((copy, known.id)) if known else None

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.errors import LinkRefused, SettingsError
+from appliance.errors import ApplianceError, LinkRefused, SettingsError
 from appliance.failover import deletion, removal
 from appliance.failover.deletion import delete_link
 from appliance.failover.mirror_formats import MirrorTopics
 from appliance.failover.model.removal_report import DeletionReport
-from appliance.failover.operation import Choice
+from appliance.failover.operation import Choice, Operation
 from appliance.kafka.client.topics import create_topics
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent
@@ -22,7 +22,7 @@ from appliance.replicator.establish import Establishing
 from appliance.replicator.resume import Choice as Where
 from appliance.replicator.resume import adopt_positions, resume
 from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, failed_over, unheard
-from tests.real.failover.test_removal import claims, copied, kill_after
+from tests.real.failover.test_removal import claims, copied, kill_after, meanwhile
 from tests.support.administration import topics
 from tests.support.commands import command as process
 from tests.support.commands import settings_file
@@ -158,6 +158,32 @@ async def test_copies_are_deleted_on_demand_but_for_promoted_ones(pair: Pair) ->
         await deleted(pair, delete_copies=True)
     assert pair.naming.destination(topic) not in topics(pair.grape)
     assert pair.naming.destination(promoted) in topics(pair.grape)
+
+
+async def test_what_is_promoted_while_the_operator_is_asked_keeps_its_copy(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("asked")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        async with command(pair) as running:
+            consent = meanwhile(pair, topic, [CopyEvent.FAIL_OVER, CopyEvent.PROMOTED])
+            monkeypatch.setattr(Operation, "consent", consent)
+            (copy,) = (await delete_link(running, delete_copies=True)).copies
+    assert (copy.deleted, copy.promoted) == (False, True)
+    assert pair.naming.destination(topic) in topics(pair.grape)
+
+
+async def test_of_two_deletions_at_once_none_leaves_anything(pair: Pair) -> None:
+    topic = pair.topic("twice", LANES)
+    async with pair.engine() as engine:
+        await copied(engine, topic, 5, LANES)
+        ended = await asyncio.gather(deleted(pair), deleted(pair), return_exceptions=True)
+        unexpected = [error for error in ended if isinstance(error, BaseException)]
+        assert all(isinstance(error, ApplianceError) for error in unexpected), unexpected
+        await deleted(pair)
+        assert await claims(engine) == {pair.naming.positions_topic}
+    assert own_topics(pair) == set()
 
 
 async def test_a_deleted_link_is_made_anew_by_an_explicit_word_and_its_copies_wait(pair: Pair) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -9,7 +10,7 @@ from appliance.errors import LinkRefused, SettingsError
 from appliance.failover import removal
 from appliance.failover.link_states import LinkStates
 from appliance.failover.model.removal_report import RemovalReport
-from appliance.failover.operation import Choice
+from appliance.failover.operation import Choice, Operation
 from appliance.failover.pause import set_paused
 from appliance.failover.removal import remove_topics
 from appliance.link.client.offset_maps import OffsetMaps, segment_keys
@@ -184,6 +185,35 @@ async def test_a_look_at_topics_that_was_under_way_claims_no_removed_copy_again(
             patch.setattr(Registry, "claim", late)
             await engine.discovery().look()
         assert await claims(engine) == set()
+
+
+async def test_a_topic_that_is_promoted_while_the_operator_is_asked_keeps_its_copy(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for others, says in (
+        ([CopyEvent.FAIL_OVER], "another command has made .* failing over meanwhile"),
+        ([CopyEvent.FAIL_OVER, CopyEvent.PROMOTED], "promoted, so what was written there may be nowhere else"),
+    ):
+        topic = pair.topic(f"asked-{len(others)}")
+        async with pair.engine() as engine:
+            await copied(engine, topic)
+            async with command(pair, Choice(topic=topic, yes=True)) as running:
+                monkeypatch.setattr(Operation, "consent", meanwhile(pair, topic, others))
+                with pytest.raises(LinkRefused, match=says):
+                    await remove_topics(running, delete_copies=True)
+        assert pair.naming.destination(topic) in topics(pair.grape)
+
+
+def meanwhile(pair: Pair, topic: str, events: list[CopyEvent]) -> Callable[..., Awaitable[None]]:
+    """A consent that takes so long that another operator changes a topic's state."""
+
+    async def consent(*_: object) -> None:
+        async with command(pair) as other:
+            await other.link.read()
+            for event in events:
+                await other.link.change([topic], event)
+
+    return consent
 
 
 def kill_after(patch: pytest.MonkeyPatch, steps: int, *modules: object) -> None:
