@@ -106,8 +106,9 @@ async def test_what_is_resumed_as_removed_waits_for_the_operators_word_where_its
             assert not (await set_paused(running, CopyEvent.RESUME)).states
         with pytest.raises(LinkRefused, match=f"topic {topic} is removed: its positions are not changed by hand"):
             await resume(pair.settings(), Where(topic, 0, "latest"), unheard)
-        await restored(pair, topic)
-        await engine.assign()
+    await restored(pair, topic)
+    async with pair.engine() as engine:
+        await engine.prepare()
         assert "no position says how far" in await engine.until_all_stopped(topic, 1)
         await resume(pair.settings(), Where(topic, 0, "10"), unheard)
         await copied(engine, topic, 5)

@@ -103,7 +103,7 @@ def _offsets(pair: Pair, partition: tuple[str, int], count: int) -> list[int]:
 
 
 async def test_a_time_is_the_first_record_that_is_not_older_or_the_end(pair: Pair) -> None:
-    topic = pair.topic("timed", 2)
+    topic = pair.topic("timed", 2, **{"retention.ms": "-1"})
     producer = pair.producer()
     for number in range(10):
         producer.produce(topic, b"%d" % number, partition=0, timestamp=1_000_000 + number * 1_000)
