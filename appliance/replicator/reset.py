@@ -58,9 +58,11 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
         for line in ResetReport(operation.naming.replicator, True, planned).lines():
             operation.tell(line)
         await operation.consent(f"reset {len(fresh)} topics to {place.text}: {numbers(planned)}")
-        await link.change(fresh, CopyEvent.RESET, run.details)
     topics = sorted({*fresh, *run.unfinished()})
-    made = await run.move(topics) if topics else []
+    if not topics:
+        return run.report(())
+    await link.change(topics, CopyEvent.RESET, run.details)  # a run that was killed may not have told every lane
+    made = await run.move(topics)
     await run.finish(topics)
     return run.report(made)
 

@@ -2,17 +2,20 @@
 
 import asyncio
 import functools
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover.link_states import LinkStates
+from appliance.failover.link_states import LinkStates, Moves
 from appliance.failover.operation import Choice
 from appliance.failover.pause import set_paused
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent, CopyState
+from appliance.link.model.position import Position
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.model.position_change import Place
 from appliance.replicator.model.reset_report import ResetReport
@@ -167,6 +170,7 @@ async def test_a_reset_that_is_killed_after_any_write_is_ended_by_the_same_comma
         async with copying(engine):
             for at, topic in enumerate(topics, 1):
                 choice = Choice(topic=topic, yes=True)
+                monkeypatch.setattr(LinkStates, "move", _once_told(pair, topic))
                 with monkeypatch.context() as patch:
                     _kill_after(patch, at)
                     with pytest.raises(Killed):
@@ -178,10 +182,24 @@ async def test_a_reset_that_is_killed_after_any_write_is_ended_by_the_same_comma
                 if await everywhere(pair, topic) != {CopyState.ACTIVE}:
                     await positioned(pair, "earliest", choice)
                 assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+    async with pair.engine() as engine:
         await engine.copy_all()
     for topic in topics:
         source, copy = await rows(pair, topic, LANES)
         assert copy == [each + each for each in source]
+
+
+_MOVE = LinkStates.move
+
+
+def _once_told(pair: Pair, topic: str) -> Callable[..., Awaitable[None]]:
+    """The step that moves positions: by then every lane has to know that nothing is copied meanwhile."""
+
+    async def move(self: LinkStates, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
+        assert await everywhere(pair, topic) == {CopyState.RESETTING}
+        await _MOVE(self, index, moves)
+
+    return move
 
 
 def _kill_after(patch: pytest.MonkeyPatch, steps: int) -> None:
