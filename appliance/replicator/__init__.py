@@ -28,4 +28,6 @@ Invariants, as the tests cite them:
 - **I** A copy belongs to one link.
 - **J** A copy that lost what was acknowledged is noticed, and stops.
 - **K** What is new at the source begins at its beginning.
+- **L** Every source offset whose record the copy holds translates exactly, both ways.
+- **M** A state that forbids copying is obeyed by every replicator.
 """

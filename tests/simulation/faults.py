@@ -10,6 +10,7 @@ COMPACTION = "compaction"
 RESUMES = "resumes"
 HANGING = "hanging"
 COORDINATORS = "coordinators"
+STATES = "states"
 LINK = "link"
 TOPICS = "topics"
 REMADE = "remade"
@@ -27,6 +28,7 @@ LIKELY = {
     RESUMES: 0.15,
     HANGING: 0.12,
     COORDINATORS: 0.15,
+    STATES: 0.12,
     LINK: 0.12,
     TOPICS: 0.5,
     REMADE: 0.3,

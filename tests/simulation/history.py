@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
+from appliance.replicator.model import map_growth
 from tests.simulation.client import Fates
 from tests.simulation.coordinator import undecided
 from tests.simulation.faults import COMPACTION, FAULTS, LIKELY, LINK, RESUMES
@@ -23,6 +25,10 @@ _CAUGHT_UP_IN = 300.0
 _EPOCH = 1_800_000_000
 _STEPS_MAX = 200_000
 _TICK = 0.5
+_TAIL_BYTES = (3, 12, 160)
+_SEGMENT_BYTES = 24
+"""So few that the maps of offsets have segments within a history, in most of them."""
+
 _SELDOM = 15
 """It is looked whether all is done at each sixteenth step."""
 
@@ -56,6 +62,7 @@ class History:
         self.faults = by_chance if faults is None else set(faults)
         self.link = Link(chance, self.loop, self.fates, LINK in self.faults, COMPACTION in self.faults)
         self.misfortunes = Misfortunes(self.link, self.faults)
+        self.tail_bytes = chance.choice(_TAIL_BYTES)
 
     def run(self) -> Outcome:
         """Play it."""
@@ -65,7 +72,11 @@ class History:
         logging.disable(logging.CRITICAL)
         gc.disable()
         try:
-            with simulated(self.link.source, self.link.destination, self.fates):
+            sizes = {"TAIL_BYTES": self.tail_bytes, "SEGMENT_BYTES": _SEGMENT_BYTES}
+            with (
+                simulated(self.link.source, self.link.destination, self.fates),
+                mock.patch.multiple(map_growth, **sizes),
+            ):
                 self._play()
         except AssertionError as error:
             failure = f"{type(error).__name__}: {error}"
@@ -97,7 +108,9 @@ class History:
             faults = {p.life.name: {k: str(v) for k, v in p.faults.items()} for p in self.link.processes if p.runs}
             raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {self._unsettled()}; {faults}")
         if not self.link.refused():
-            self.link.invariants.at_the_end()
+            self.link.at_rest.at_the_end()
+            self.misfortunes.operator.translate(at_rest=True)
+            self._run_while(lambda: self.misfortunes.operator.is_busy)
 
     def _tick(self) -> None:
         """Let time go on when every process has ended."""
@@ -130,7 +143,8 @@ class History:
             return False
         transactions = self.link.destination.coordinator.transactions.values()
         alone = sum(process.runs for process in self.link.processes) == 1  # the older of two stops (invariant B)
+        alone = alone or self.link.at_rest.nothing_is_copied()  # and no lane runs by which it would notice the newer
         return alone and not self._unsettled() and not undecided(transactions)
 
     def _unsettled(self) -> list[str]:
-        return self.link.invariants.unsettled(self.link.may_stop)
+        return self.link.at_rest.unsettled(self.link.may_stop)

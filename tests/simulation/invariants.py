@@ -1,4 +1,4 @@
-"""The invariants, checked at each commit before its markers are written, and in all logs at the end.
+"""The invariants, checked at each commit before its markers are written; ``at_rest`` checks all logs at the end.
 
 Letters are those of docs/exactly-once.md.
 """
@@ -10,11 +10,14 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import unpack
 from appliance.link.model.checkpoint import OPERATOR, Gap, LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import decode
+from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.naming import Naming
-from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
+from appliance.link.model.position import LOST, UNKNOWN, Position
 from tests.simulation.brokers import Brokers, Topic
 from tests.simulation.coordinator import Transaction
-from tests.simulation.log import Entry, Log, Record, batch_of, contents, placed
+from tests.simulation.log import Entry, Log, Record, batch_of, contents, placed, seen
+from tests.simulation.obedience import Obedience
+from tests.simulation.translations import Translations
 from tests.simulation.truth import Truth
 
 
@@ -24,10 +27,11 @@ class Violation(AssertionError):
 
 @dataclass(slots=True)
 class _Remembered:
-    """The positions that a transaction writes."""
+    """The positions that a transaction writes, and the states, by lane."""
 
     positions: dict[Partition, Position] = field(default_factory=dict)
     gaps: dict[Partition, Gap] = field(default_factory=dict)
+    states: dict[int, list[StateRecord]] = field(default_factory=dict)
     by_operator: bool = False
 
 
@@ -53,6 +57,8 @@ class Invariants:
         self.is_emptied = self.may_adopt = False
         """The positions topic was deleted, and the operator lets the link go on without what it held."""
         self.commits = 0
+        self.translations = Translations(_violated)
+        self.obedience = Obedience(_violated)
         self._lost: dict[tuple[Log, int, int], list[Record]] = {}
         """Lost records of transactions that may still commit, by copy, producer and epoch."""
 
@@ -64,7 +70,7 @@ class Invariants:
                 self.truths[key] = self.current[key[0]] = Truth(log)
 
     def committed(self, transaction: Transaction) -> None:
-        """A transaction commits: A, D, E, F, G, I, K, and what B and C are for."""
+        """A transaction commits: A, D, E, F, G, I, K, M, and what B and C are for."""
         self.commits += 1
         suffix = f".{self._naming.suffix}"
         new: dict[Partition, tuple[Log, list[tuple[int, Record]]]] = {}
@@ -72,7 +78,7 @@ class Invariants:
         for (topic, number), log in transaction.partitions.items():
             pending = log.pending(transaction.producer)
             if topic == self._naming.positions_topic:
-                self._remember(remembered, pending)
+                self._remember(remembered, pending, number)
             elif topic.endswith(suffix):
                 if pending and not transaction.id.startswith(f"{self._naming.replicator}.lane-"):
                     raise Violation(f"I: {transaction.id} writes to {log}, a copy of {self._naming.replicator}")
@@ -80,17 +86,26 @@ class Invariants:
                 records = [(-1, record) for record in lost]
                 records += [record for entry in pending for record in placed(entry)]
                 new[topic.removesuffix(suffix), number] = log, records
+                self.translations.written(log, pending)
         for partition, (log, records) in new.items():
             if records and partition not in remembered.positions:
                 raise Violation(f"A: {len(records)} records of {partition} commit without a position")
+            if records:
+                self.obedience.copied(int(transaction.id.rpartition("-")[2]), partition[0], transaction.id)
             self.copies.setdefault(log, []).extend(records)
         for partition, position in remembered.positions.items():
             gap = remembered.gaps.get(partition)
-            copied = [record for _, record in new[partition][1]] if partition in new else []
+            copied = new[partition][1] if partition in new else []
+            if gap is not None or remembered.by_operator or position.stopped:
+                self.translations.befell(self.copy_of(partition))
+            if LOST in position.stopped:
+                self.translations.noticed(self.copy_of(partition))
             if remembered.by_operator:
-                self._chosen(partition, position, copied, gap)
+                self._chosen(partition, position, [record for _, record in copied], gap)
             else:
                 self._moved(partition, position, copied, gap)
+        for lane, states in remembered.states.items():
+            self.obedience.took(lane, states)
 
     def losing(self, log: Log, offset: int) -> None:
         """A copy is about to lose everything from there on."""
@@ -98,8 +113,9 @@ class Invariants:
             if entry.outcome is None:
                 key = log, entry.producer, entry.producer_epoch
                 self._lost.setdefault(key, []).extend(contents(entry))
+        self.translations.places(log).lose(offset)
 
-    def _remember(self, remembered: _Remembered, pending: list[Entry]) -> None:
+    def _remember(self, remembered: _Remembered, pending: list[Entry], lane: int) -> None:
         begins: list[StartOffsets] = []
         for entry in pending:
             for record in unpack(batch_of(entry), 0):
@@ -114,6 +130,8 @@ class Invariants:
                         self._made()
                     case StartOffsets() as starts:
                         begins.append(starts)
+                    case StateRecord() as state:
+                        remembered.states.setdefault(lane, []).append(state)
         for starts in begins:  # written in one transaction with the link that is made, and before it
             self._begin(starts)
 
@@ -127,6 +145,7 @@ class Invariants:
         if self.is_emptied:
             self.is_emptied = False
             self.positions.clear()
+            self.obedience.forget()
             for truth in self.truths.values():
                 truth.begin = 0
 
@@ -139,12 +158,15 @@ class Invariants:
                 raise Violation(f"K: {starts.topic}-{number} is to begin at {offset}, and ends at {truth.log.end}")
             truth.begin = max(offset, truth.begin)
 
-    def _moved(self, partition: Partition, position: Position, records: list[Record], gap: Gap | None) -> None:
+    def _moved(
+        self, partition: Partition, position: Position, copied: list[tuple[int, Record]], gap: Gap | None
+    ) -> None:
         if position.next_offset == UNKNOWN:
             self.unknown.add(partition)
             return
         truth, before = self.truths[partition, position.source_id], self.positions.get(partition)
         truth.learn()
+        records = [record for _, record in copied]
         held = truth.begin if before is None else before.next_offset
         count = 0 if before is None else before.records
         if before is not None and _ids(before) != _ids(position):
@@ -159,7 +181,8 @@ class Invariants:
             held = position.next_offset if position.next_offset <= truth.log.start else held  # deleted by retention
         if position.next_offset < held:
             raise Violation(f"D: the position of {partition} moves from {held} to {position.next_offset}")
-        if not truth.is_copied(records, held, position.next_offset):
+        sources = truth.sources(records, held, position.next_offset)
+        if sources is None:
             expected = truth.between(held, position.next_offset)
             raise Violation(
                 f"A, E, F: from {held} to {position.next_offset} {partition} has {expected}, copied are {records}"
@@ -168,6 +191,8 @@ class Invariants:
             raise Violation(
                 f"A: the position of {partition} counts {position.records} records, copied are {count + len(records)}"
             )
+        if copied and (log := self.copy_of(partition)) is not None:
+            self.translations.copied(log, position, copied, sources)
         self.positions[partition] = position
 
     def _begun_again(
@@ -204,62 +229,18 @@ class Invariants:
 
     def _accept(self, partition: Partition) -> None:
         """Take a copy that has lost something as it is now."""
-        log = self._destination.log((self._naming.destination(partition[0]), partition[1]))
+        log = self.copy_of(partition)
         if log in self.lost:
-            self.copies[log] = self._seen(log)
+            self.copies[log] = seen(log)
             self.lost.discard(log)
 
-    def unsettled(self, may_stop: bool) -> list[str]:
-        """Partitions that are neither copied nor reported as stopped; also lost copies that are not reported."""
-        return [
-            f"{partition[0]}-{partition[1]}"
-            for partition, truth in self.current.items()
-            if not self._settled(partition, truth, may_stop)
-        ]
+    def copy_of(self, partition: Partition) -> Log | None:
+        """The log of a source partition's copy."""
+        return self._destination.log((self._naming.destination(partition[0]), partition[1]))
 
-    def _settled(self, partition: Partition, truth: Truth, may_stop: bool) -> bool:
-        position = self.positions.get(partition)
-        if position is None:
-            return may_stop and partition in self.unknown
-        if position.stopped and (may_stop or LOST in position.stopped):
-            return True
-        if UNACCOUNTED in position.stopped and partition[0] in self.remade:
-            return True  # a Produce names a topic, not its id: one transaction may go into the new one unnoticed
-        topic = self._destination.topics.get(self._naming.destination(partition[0]))
-        if topic is None or truth is not self.truths.get((partition, position.source_id)):
-            return False
-        if position.next_offset < truth.log.end or position.destination_id != topic.id:
-            return False
-        return topic.logs[partition[1]] not in self.lost or self._is_whole(topic.logs[partition[1]])
 
-    def _seen(self, log: Log) -> list[tuple[int, Record]]:
-        """The records that a read_committed consumer sees."""
-        entries = [entry for entry in log.entries if entry.outcome and not entry.marker]
-        return [record for entry in entries for record in placed(entry)]
-
-    def _is_whole(self, log: Log) -> bool:
-        """A read_committed consumer sees exactly the committed records, except for compacted ones."""
-        held = self.copies.get(log, [])
-        if log.removed:
-            removed = set(log.removed)
-            held = [each for each in held if each[0] not in removed]
-        decided = all(entry.outcome is not None for entry in log.entries)
-        return decided and [r for _, r in self._seen(log)] == [r for _, r in held]
-
-    def at_the_end(self) -> None:
-        """A read_committed consumer sees in each copy all the records that were committed there."""
-        for partition in self.current:
-            position = self.positions.get(partition)
-            log = self._destination.log((self._naming.destination(partition[0]), partition[1]))
-            if log is None and position is not None and position.stopped:
-                continue  # somebody deleted the copy of a partition that had stopped
-            assert log is not None
-            whole = self._is_whole(log)
-            if log in self.lost and not whole:
-                if position is None or LOST not in position.stopped:
-                    raise Violation(f"J: {log} has lost records, and {partition} does not say so: {position}")
-            elif not whole:
-                raise Violation(f"B: {log} does not hold what was committed to it: {self.copies.get(log, [])}")
+def _violated(what: str) -> None:
+    raise Violation(what)
 
 
 def _ids(position: Position) -> tuple[uuid.UUID, uuid.UUID]:

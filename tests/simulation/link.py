@@ -7,10 +7,11 @@ from typing import Any
 from appliance.errors import LinkRefused
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
-from appliance.settings.values import OnGap, Start
+from appliance.settings.values import OnGap, Side, Start
 from tests.simulation.administration import Administration
+from tests.simulation.at_rest import AtRest
 from tests.simulation.brokers import Brokers
-from tests.simulation.client import Fates
+from tests.simulation.client import Fates, SimulatedCluster
 from tests.simulation.coordinator import Transaction
 from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.loop import SimulatedLoop
@@ -39,6 +40,7 @@ class Link:
         self.settings = settings("orange", self.on_gap, start, self.lanes)
         self.naming = Naming.of(self.settings)
         self.invariants = Invariants(self.naming, self.destination)
+        self.at_rest = AtRest(self.invariants, self.naming, self.destination, self.lanes)
         self.workload = Workload(self.source, chance)
         self.processes: list[Replicator] = []
         self.others: list[Replicator] = []
@@ -72,6 +74,7 @@ class Link:
             self.make_at_source(name, chance.choice((1, 2)))
         if not self.own:
             self.destination.make(self.naming.positions_topic, self.lanes, _COMPACTED)
+            self.destination.make(self.naming.offsets_topic, self.lanes, _COMPACTED)
             self.replicas = tuple(
                 Replica(topic.name, log.number, copy.name, topic.id, copy.id)
                 for topic in self.source.topics.values()
@@ -90,6 +93,10 @@ class Link:
         self.processes.append(process)
         self.fates.note("start of", process.life.name)
         process.start(self.replicas)
+
+    def at_destination(self) -> SimulatedCluster:
+        """The destination, as the process knows it that asks."""
+        return SimulatedCluster(self.destination, Side.DESTINATION, self.loop.life, self.fates)
 
     def refused(self) -> bool:
         """The link was damaged, and the process that started last has said so (invariant H)."""

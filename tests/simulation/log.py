@@ -272,3 +272,9 @@ def placed(entry: Entry) -> list[tuple[int, Record]]:
     """The same, each with its offset."""
     offsets = range(entry.base, entry.last + 1) if entry.offsets is None else entry.offsets
     return list(zip(offsets, contents(entry), strict=True))
+
+
+def seen(log: Log) -> list[tuple[int, Record]]:
+    """The records that a read_committed consumer sees."""
+    entries = [entry for entry in log.entries if entry.outcome and not entry.marker]
+    return [record for entry in entries for record in placed(entry)]

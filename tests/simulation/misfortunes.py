@@ -24,6 +24,7 @@ from tests.simulation.faults import (
     RESUMES,
     RETENTION,
     RIVALS,
+    STATES,
     TOPICS,
 )
 from tests.simulation.hanging import Hanging
@@ -55,6 +56,7 @@ class Misfortunes:
         """Decide when what happens."""
         self._often(4, 12, self._write)
         self._often(2, 6, self._link.workload.decide)
+        self._often(0, self._link.chance.choice((0, 0, 1)), self.operator.translate)
         if REQUESTS in self.faults:
             self._link.fates.rate = self._link.chance.choice((0.01, 0.03, 0.1))
         if CRASHES in self.faults:
@@ -74,6 +76,8 @@ class Misfortunes:
             self._often(0, 2, self._logs.renew)
         if RESUMES in self.faults:
             self._often(1, 3, self.operator.resume)
+        if STATES in self.faults:
+            self._often(1, 3, self.operator.change_state)
         if HANGING in self.faults:
             self._link.destination.be_old()
             self._often(1, 2, self._hanging.leave_one)
@@ -193,6 +197,8 @@ class Misfortunes:
         if RESUMES in self.faults:
             act = self.operator.adopt if self._link.damaged else self.operator.resume_stopped
             self.operator.plan(2 * self._link.chance.random(), act)
+        if STATES in self.faults:
+            self.operator.plan(0.2 * self._link.chance.random(), self.operator.settle_states)
         self._link.at(self._link.loop.time() + _OPERATOR_AFTER, self._operate)
 
     def _supervise(self) -> None:

@@ -11,12 +11,18 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client import writer
+from appliance.link.model.checkpoint import OPERATOR, Owner
+from appliance.link.model.naming import Naming
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import Position
 from appliance.replicator import resume
+from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.read import fetcher
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.resume import Change
-from appliance.replicator.write import copies
+from appliance.replicator.write import copies, lane
 from appliance.replicator.write.lane import Lane
+from appliance.replicator.write.lane_partitions import LanePartitions
 
 
 def open_transaction_overlooked(patch: pytest.MonkeyPatch) -> None:
@@ -75,10 +81,47 @@ def operator_who_decides_before_fencing(patch: pytest.MonkeyPatch) -> None:
 def operator_who_leaves_no_gap(patch: pytest.MonkeyPatch) -> None:
     """The operator's command writes no gap down (invariant F)."""
 
-    async def commit(lane: Lane, changes: Sequence[Change], _: resume.Choice) -> None:
-        await lane.commit([], {change.replica: change.after for change in changes})
+    async def commit(taken: Lane, changes: Sequence[Change], _: resume.Choice) -> None:
+        await taken.commit([], {change.replica: change.after for change in changes})
 
     patch.setattr(resume, "_commit", commit)
+
+
+def map_that_counts_no_aborted_copies(patch: pytest.MonkeyPatch) -> None:
+    """The map of offsets goes on where the copies end, whatever aborted ones lie between (invariant L)."""
+    copied_tail = lane.copied_tail
+
+    def unbroken(before: Position, chunks: Sequence[Chunk], begin: int, end: int) -> OffsetTail:
+        aborted = begin - before.tail.copy_to if before.tail else 0
+        return copied_tail(before, chunks, begin - aborted, end - aborted)
+
+    patch.setattr(lane, "copied_tail", unbroken)
+
+
+def map_that_is_not_cut(patch: pytest.MonkeyPatch) -> None:
+    """What a copy has lost stays in its map of offsets (invariant L)."""
+
+    def stop_shortened(self: Position, reason: str, now: int, _: int) -> Position:
+        return self.stop(reason, now)
+
+    patch.setattr(Position, "stop_shortened", stop_shortened)
+
+
+def state_overlooked(patch: pytest.MonkeyPatch) -> None:
+    """A lane copies whatever its checkpoint says (invariant M)."""
+    patch.setattr(LanePartitions, "_is_active", lambda *_: True)
+
+
+def state_written_unfenced(patch: pytest.MonkeyPatch) -> None:
+    """A command writes states beside the lanes, which go on as they were (invariant M)."""
+    take = Lane.__init__
+
+    def beside(self: Lane, index: int, destination: Cluster, naming: Naming, owner: Owner, timeout: float) -> None:
+        take(self, index, destination, naming, owner, timeout)
+        if owner.run == OPERATOR:
+            self._transactional_id += "-operator"
+
+    patch.setattr(Lane, "__init__", beside)
 
 
 MUTATIONS = {
@@ -87,4 +130,8 @@ MUTATIONS = {
     "a commit done again where another coordinates": commit_done_again_elsewhere,
     "an operator who decides before fencing": operator_who_decides_before_fencing,
     "an operator who leaves no gap": operator_who_leaves_no_gap,
+    "a map that counts no aborted copies": map_that_counts_no_aborted_copies,
+    "a map that is not cut where its copy was": map_that_is_not_cut,
+    "a state overlooked": state_overlooked,
+    "a state written without fencing": state_written_unfenced,
 }

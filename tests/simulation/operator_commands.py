@@ -1,11 +1,18 @@
-"""The operator: runs ``appliance resume``, as a process of its own, and does by hand what log lines ask for."""
+"""The operator: runs commands, each as a process of its own, and does by hand what log lines ask for."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from unittest import mock
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, LinkRefused
+from appliance.failover import operation
+from appliance.failover.operation import Operation
+from appliance.failover.pause import set_paused
+from appliance.failover.promotion import failover, promote
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.copy_states import CopyEvent
 from appliance.replicator import resume
 from appliance.replicator.resume import RETRY, Choice
 from appliance.settings.values import Settings, Side
@@ -17,6 +24,10 @@ from tests.simulation.loop import Life
 
 _AGAIN_AFTER = 1.0
 _STARTED_WITHIN = 4.0
+_PROMOTED_WITHIN = 0.5
+
+_TO_ACTIVE = (CopyEvent.RESUME, CopyEvent.GIVEN_UP, CopyEvent.FAIL_BACK, CopyEvent.RETURNED)
+"""The events by which every state becomes active."""
 
 
 @contextlib.contextmanager
@@ -31,7 +42,8 @@ def simulated(source: Brokers, destination: Brokers, fates: Fates) -> Iterator[N
         return cluster
 
     at_source, at_destination = opened(source, Side.SOURCE), opened(destination, Side.DESTINATION)
-    with mock.patch.multiple(resume, source_cluster=at_source, destination_cluster=at_destination):
+    clusters = {"source_cluster": at_source, "destination_cluster": at_destination}
+    with mock.patch.multiple(resume, **clusters), mock.patch.multiple(operation, **clusters):
         yield
 
 
@@ -116,6 +128,65 @@ class Operator:
         self._link.damaged, self._link.may_stop = False, True
         await asyncio.sleep(_STARTED_WITHIN)
         self.resume_stopped()
+
+    def change_state(self) -> None:
+        """Run a command that changes the states of the link, or of one topic."""
+        link = self._link
+        topic = link.chance.choice(("", *link.source.topics))
+        commands = {
+            "pause": lambda running: set_paused(running, CopyEvent.PAUSE),
+            "resume": lambda running: set_paused(running, CopyEvent.RESUME),
+            "fail over": failover,
+            "promote": promote,
+            **{event.value: functools.partial(self._apply, event) for event in _TO_ACTIVE[1:]},
+        }
+        name = link.chance.choice(list(commands))
+        self._begin(f"{name} {topic}", self._change(commands[name], topic))
+
+    def settle_states(self) -> None:
+        """Have every lane told the same; by chance all is copied again, or nothing is that can be paused."""
+        events = self._link.chance.choice((_TO_ACTIVE, (CopyEvent.PAUSE,)))
+        self._begin(f"settle {[event.value for event in events]}", self._settle(events))
+
+    async def _change(self, command: Callable[[Operation], Awaitable[object]], topic: str) -> None:
+        alone = self._is_alone()
+        allowed = self._link.chance.random() < 0.5
+        choice = operation.Choice(topic, yes=True, allow_loss=allowed, wait=_PROMOTED_WITHIN)
+        async with operation.operation(self._link.settings, choice, self._told) as running:
+            await command(running)
+            if alone and self._is_alone():
+                self._link.invariants.obedience.told(self._link.lanes)
+
+    async def _apply(self, event: CopyEvent, running: Operation) -> None:
+        """The move of a state, without the work that the command does for it."""
+        await running.link.read()
+        subjects = running.choice.subjects({topic for topic, _ in running.link.positions} | running.link.states.keys())
+        await running.link.change(subjects, event)
+
+    async def _settle(self, events: Sequence[CopyEvent]) -> None:
+        for event in events:
+            while True:
+                try:
+                    await self._change(functools.partial(self._apply, event), "")
+                    break
+                except ApplianceError as error:
+                    self._told(str(error))
+                    if isinstance(error, LinkRefused) and self._link.damaged:
+                        return
+                await asyncio.sleep(_AGAIN_AFTER)
+
+    def _is_alone(self) -> bool:
+        """True while one command runs; one that was killed has no effect any more."""
+        return sum(life.alive and not task.done() for life, task in self._running) == 1
+
+    def translate(self, at_rest: bool = False) -> None:
+        """Read the maps of offsets, and hold all that they say against the logs."""
+        self._begin("translate", self._translate(at_rest))
+
+    async def _translate(self, at_rest: bool) -> None:
+        maps = OffsetMaps(self._link.at_destination(), self._link.naming)
+        await maps.refresh()
+        self._link.at_rest.translated(maps, at_rest)
 
     def grow_copies(self) -> None:
         """Give copies that nobody has claimed as many partitions as their topics have."""

@@ -41,6 +41,10 @@ def test_an_engine_made_wrong_is_caught(
         ("a commit done again where another coordinates", ("coordinators",)),
         ("an operator who decides before fencing", ("resumes",)),
         ("an operator who leaves no gap", ("resumes",)),
+        ("a map that counts no aborted copies", ("crashes", "requests")),
+        ("a map that is not cut where its copy was", ("losses",)),
+        ("a state overlooked", ("states",)),
+        ("a state written without fencing", ("states",)),
     ],
 )
 def test_an_engine_made_wrong_against_what_is_played_here_alone_is_caught(

@@ -33,15 +33,19 @@ class Truth:
         """The committed records of these offsets."""
         return self.records[bisect_left(self.offsets, first) : bisect_left(self.offsets, end)]
 
-    def is_copied(self, copied: Sequence[Record], first: int, end: int) -> bool:
-        """True if these are the records of those offsets; some that compaction took before a Fetch may be missing."""
-        expected = self.between(first, end)
+    def sources(self, copied: Sequence[Record], first: int, end: int) -> Sequence[int] | None:
+        """The offsets of these records, if they are those from ``first`` up to ``end``; else None.
+
+        Some that compaction took before a Fetch may be missing.
+        """
+        begin, after = bisect_left(self.offsets, first), bisect_left(self.offsets, end)
+        offsets, expected = self.offsets[begin:after], self.records[begin:after]
         if copied == expected:
-            return True
-        gone, at = self.log.passed_over, 0
-        for offset, record in zip(self.offsets[bisect_left(self.offsets, first) :], expected, strict=False):
-            if at < len(copied) and copied[at] == record:
-                at += 1
+            return offsets
+        gone, found = self.log.passed_over, []
+        for offset, record in zip(offsets, expected, strict=True):
+            if len(found) < len(copied) and copied[len(found)] == record:
+                found.append(offset)
             elif offset not in gone:
-                return False
-        return at == len(copied)
+                return None
+        return found if len(found) == len(copied) else None
