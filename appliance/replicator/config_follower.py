@@ -1,7 +1,7 @@
 """The settings of copies, kept as those of their source topics are."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError
@@ -13,6 +13,9 @@ from appliance.link.model.topic_configs import config_changes, copied_configs, u
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
+
+StillActive = Callable[[Collection[str]], Awaitable[Collection[str]]]
+"""Asks for the topics whose copies the link may change now."""
 
 
 @dataclass(slots=True)
@@ -59,8 +62,10 @@ class ConfigFollower:
                 found.failures[name] = error
         return found
 
-    async def follow(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    async def follow(self, topics: Sequence[str], still_active: StillActive) -> Mapping[str, Mapping[str, str]]:
         """Let the copies of these source topics follow, unless CONFIGS_SYNC=no; what they cannot have, with why.
+
+        Only those are changed that are ``still_active`` once it is known what there is to change.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
@@ -68,6 +73,9 @@ class ConfigFollower:
         if not topics or not self.topics.follows_configs:
             return {}
         found = await self.look(topics)
+        if found.changes:
+            copies = {self.naming.destination(name) for name in await still_active(topics)}
+            found.changes = {copy: change for copy, change in found.changes.items() if copy in copies}
         changed = await self.filter.change(found.changes)
         for name in topics:
             copy = self.naming.destination(name)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import LinkRefused
+from appliance.errors import ApplianceError, LinkRefused
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import set_on, try_describe
 from appliance.kafka.client.interface import Cluster
@@ -14,13 +14,12 @@ from appliance.kafka.client.topics import grow_topics, hidden_topics
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.checkpoint_log import NewestStates, peek_checkpoints
 from appliance.link.client.registry import Registry
-from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.copy_states import States
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import DiscoveredTopics, discover, obeying, too_small
+from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, obeying, too_small, waiting
 from appliance.link.model.topic_configs import missed, new_copies, told, unknown
 from appliance.replicator.acl_follower import AclFollower
 from appliance.replicator.config_follower import ConfigFollower
@@ -29,9 +28,14 @@ from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
 
+_CHANGED = "the state of its copy was changed just now: it is looked at again"
+
 _CONFIGS_FOLLOWED_IN = 5
 _CONFIGS_A_LOOK = 50
 """Most topics whose configuration is read in one look; of few, a fifth of them."""
+
+_STATES_PATIENCE = 2.0
+"""Seconds within which the first lane's partition has to tell the states, or a look does without."""
 
 _SHOWN_PATIENCE = 2.0
 _SHOWN_PAUSE = 0.005
@@ -56,7 +60,9 @@ class TopicDiscovery:
     _registry: Registry = field(init=False)
     _known: tuple[Metadata, Metadata, States] | None = None
     _states: NewestStates = field(init=False)
+    _untold: ApplianceError | None = None
     _found: DiscoveredTopics = field(default_factory=DiscoveredTopics)
+    _copied: tuple[Replica, ...] = ()
 
     def __post_init__(self) -> None:
         self._filter = ConfigFilter(self.destination, self.naming.positions_topic)
@@ -69,7 +75,8 @@ class TopicDiscovery:
     async def look(self) -> DiscoveredTopics:
         """One look; copies that are missing are made, ours that are too small are grown, and the look is repeated.
 
-        Copies of topics that are paused or promoted are left as they are.
+        Copies of topics that are paused or promoted are left as they are. So are all while the states are not told:
+        what was found is copied, since each lane obeys the states that it has read itself (invariant M).
 
         Raises:
             LinkRefused: the link was deleted.
@@ -93,7 +100,9 @@ class TopicDiscovery:
             found = replace(found, unfit={**found.unfit, **unfit})
         found = await self._without_others(found)
         topics = dict.fromkeys(replica.source_topic for replica in found.replicas)
-        self._leave_out(await self._configs.follow(self._round_robin.next(topics)))
+        self._copied = found.replicas
+        if self._untold is None:
+            self._leave_out(await self._configs.follow(self._round_robin.next(topics), self._states.still_active))
         left_out = {name: tuple(sorted(self._left_out[name])) for name in topics if name in self._left_out}
         ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
         await self._registry.note({ids[name]: settings for name, settings in left_out.items()})
@@ -103,13 +112,14 @@ class TopicDiscovery:
 
     async def _discover(self) -> DiscoveredTopics:
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
-        states = await retry_while_busy(self._states.read)  # its leader may just be elected
-        known = self._known
+        known, told = self._known, await self._states.try_read(_STATES_PATIENCE)
+        self._untold = told if isinstance(told, ApplianceError) else None
+        states = (known[2] if known else {}) if isinstance(told, ApplianceError) else told
         if known is None or known[0] is not source or known[1] is not destination or known[2] != states:
             _tell(states, known[2] if known else {})
             self._found = obeying(discover(source, destination, self.naming), states)
             self._known = source, destination, states
-        return self._found
+        return waiting(self._found, self._copied, str(self._untold)) if self._untold else self._found
 
     async def _without_others(self, found: DiscoveredTopics) -> DiscoveredTopics:
         """Claim the copies for this link; what belongs to another one is not copied to (invariant I)."""
@@ -151,8 +161,9 @@ class TopicDiscovery:
             self._said_untold = True
             log.warning("the source does not tell the settings of topics: copies get those of the destination")
         known = await self._filter.known()
+        active = await self._states.still_active(described)
         wanted = new_copies(
-            [topic for topic in missing if topic.name in described],
+            [topic for topic in missing if topic.name in active],
             set_at_source,
             self.naming,
             self.topics.replication_factor,
@@ -164,6 +175,7 @@ class TopicDiscovery:
         kept = {new.name: new.configs for new in made.topics}
         hidden = await hidden_topics(self.destination, made.there)
         left_out, failures = {}, {name: str(error) for name, error in undescribed.items()}
+        failures |= {name: _CHANGED for name in described if name not in active}
         for topic in missing:
             copy = self.naming.destination(topic.name)
             if copy in kept:
@@ -188,15 +200,19 @@ class TopicDiscovery:
 
     async def _grow(self, smaller: Sequence[tuple[Topic, Topic]]) -> dict[str, str]:
         """Grow the copies that are ours, as positions or claims say; why not, by source topic, for the others."""
-        ours = await self._written_by_us() | await self._claimed_by_us()
-        growing = {copy.name: len(topic.leaders) for topic, copy in smaller if copy.id in ours}
+        ours = await self._claimed_by_us()
+        if any(copy.id not in ours for _, copy in smaller):
+            ours |= await self._written_by_us()
+        active = await self._states.still_active([topic.name for topic, _ in smaller])
+        growing = {copy.name: len(topic.leaders) for topic, copy in smaller if copy.id in ours and topic.name in active}
         failures = await grow_topics(self.destination, growing) if growing else {}
         for name, partitions in growing.items():
             if name not in failures:
                 log.info("partitions added", extra={"fields": {"topic": name, "partitions": partitions}})
         foreign = {topic.name: too_small(topic, copy) for topic, copy in smaller if copy.id not in ours}
         failed = {topic.name: str(failures[copy.name]) for topic, copy in smaller if copy.name in failures}
-        return {**foreign, **failed}
+        changed = {topic.name: _CHANGED for topic, _ in smaller if topic.name not in active}
+        return {**changed, **foreign, **failed}
 
     async def _written_by_us(self) -> set[uuid.UUID]:
         name = self.naming.positions_topic

@@ -1,18 +1,20 @@
 """Reading one partition of the positions topic, or of another compacted log of ours: what is committed there."""
 
 import asyncio
+from collections.abc import Collection
 from uuid import UUID
 
-from appliance.errors import BrokerBusy, Fenced, PartitionStopped, Unreachable
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, PartitionStopped, Unreachable
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.partition_reader import committed_records, fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint, Mark
 from appliance.link.model.checkpoint_records import newest
-from appliance.link.model.copy_states import States
+from appliance.link.model.copy_states import CopyState, States, effective
 from appliance.link.model.naming import Naming
 
 _LIMITS = FetchLimits(4 * 1024 * 1024, wait=0.1)
@@ -126,3 +128,31 @@ class NewestStates:
             self._id, self._checkpoint = topic.id, LaneCheckpoint()
         await peek_checkpoint(self._cluster, self._name, 0, self._checkpoint)
         return dict(self._checkpoint.states)
+
+    async def try_read(self, patience: float) -> States | ApplianceError:
+        """The same, or the reason that nobody tells them within so many seconds: the leader may just be elected.
+
+        Raises:
+            BrokerRefused, PeerError: no use trying again.
+        """
+        try:
+            async with asyncio.timeout(patience):
+                return await retry_while_busy(self.read)
+        except TimeoutError:
+            return Unreachable(f"{self._name}-0 of the destination, which holds the states of the link, cannot be read")
+        except ApplianceError as error:
+            if not error.retriable:
+                raise
+            return error
+
+    async def still_active(self, topics: Collection[str]) -> set[str]:
+        """The topics whose copies the link may change now.
+
+        No epoch fences a request that makes, grows or configures a topic: it is sent right after this. A process that
+        stood still since its last look may have slept through a promotion.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as ``read``.
+        """
+        states = await self.read()
+        return {topic for topic in topics if effective(states, topic) is CopyState.ACTIVE}

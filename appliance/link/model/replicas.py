@@ -97,6 +97,15 @@ def obeying(found: DiscoveredTopics, states: States) -> DiscoveredTopics:
     )
 
 
+def waiting(found: DiscoveredTopics, copied: Iterable[Replica], reason: str) -> DiscoveredTopics:
+    """The same while no copy may be made or grown, for a reason: of a topic that grows what was copied is copied on."""
+    ids = {topic.name: (topic.id, copy.id) for topic, copy in found.smaller}
+    kept = [each for each in copied if ids.get(each.source_topic) == (each.source_id, each.destination_id)]
+    unfit = {topic.name: reason for topic in (*found.missing, *(topic for topic, _ in found.smaller))}
+    replicas = tuple(sorted((*found.replicas, *kept)))
+    return replace(found, replicas=replicas, missing=(), smaller=(), unfit={**found.unfit, **unfit})
+
+
 def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
     name = naming.destination(topic.name)
     if topic.error is ErrorCode.topic_authorization_failed:

@@ -16,6 +16,7 @@ from appliance.doctor.step import Verdict
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import configs, try_describe
+from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.model.topic_configs import left_out, positions_topic
 from appliance.replicator.config_follower import ConfigFollower
 from appliance.replicator.discovery import TopicDiscovery
@@ -205,7 +206,7 @@ async def test_a_copy_follows_only_what_is_not_excluded_and_nothing_when_it_is_s
         )
         assert (await follower.look([topic])).changes == {copy: {"retention.ms": "3600000"}}
         assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
-        await follower.follow([topic])
+        await follower.follow([topic], NewestStates(engine.destination, pair.naming).still_active)
         await until_configured(pair, copy, "retention.ms", "3600000")
     assert "segment.bytes" not in configuration(pair.grape, copy)
 
