@@ -15,6 +15,7 @@ from appliance.failover.model.loss import PartitionLoss, SourceLogs, losses, num
 from appliance.failover.model.report import Report
 from appliance.failover.operation import Operation
 from appliance.failover.source_logs import source_logs, try_source_logs
+from appliance.failover.source_transactions import find_torn
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, change, effective
 
 _PAUSE = 0.5
@@ -39,7 +40,7 @@ async def failover(operation: Operation) -> Report:
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     if choice.dry_run:
-        return _report(operation, planned, logs, ())
+        return await _report(operation, planned, logs, ())
     if planned.records:
         behind = number(total(_losses(operation, logs)))
         await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
@@ -63,7 +64,7 @@ async def promote(operation: Operation) -> Report:
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     _require_not_paused(operation, subjects, logs)
     if choice.dry_run:
-        return _report(operation, planned, logs, ())
+        return await _report(operation, planned, logs, ())
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
         await _until_copied(operation)
@@ -101,9 +102,9 @@ async def _promoted(
     """Say of all that has settled that it is promoted."""
     chosen = _failing_over(operation, subjects)
     if not chosen:
-        return _report(operation, kept, logs, ())
+        return await _report(operation, kept, logs, ())
     made = await operation.link.change(chosen, CopyEvent.PROMOTED)
-    return _report(operation, replace(kept, records=made.records), logs, groups)
+    return await _report(operation, replace(kept, records=made.records), logs, groups)
 
 
 def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
@@ -112,10 +113,13 @@ def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
     return [subject for subject in sorted(known) if effective(states, subject) is CopyState.FAILING_OVER]
 
 
-def _report(operation: Operation, made: StateChange, logs: SourceLogs | None, groups: tuple[str, ...] | None) -> Report:
+async def _report(
+    operation: Operation, made: StateChange, logs: SourceLogs | None, groups: tuple[str, ...] | None
+) -> Report:
     choice = operation.choice
     found = tuple(_losses(operation, logs))
-    return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept, found, groups)
+    torn = await find_torn(operation.source, logs, found) if logs else None
+    return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept, found, groups, torn)
 
 
 def _subjects(operation: Operation, logs: SourceLogs | None) -> Subjects:

@@ -106,7 +106,7 @@ class TopicDiscovery:
         left_out = {name: tuple(sorted(self._left_out[name])) for name in topics if name in self._left_out}
         ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
         await self._registry.note({ids[name]: settings for name, settings in left_out.items()})
-        if self.topics.follows_acls:
+        if self.topics.follows_acls and self._untold is None:
             await self._acls.follow({name: copy for name, (copy, _) in ids.items()})
         return replace(found, left_out={name: settings for name, settings in left_out.items() if settings})
 

@@ -5,5 +5,6 @@
 - ``failback_plan``: where the link in reverse begins, and where the link goes on after it.
 - ``failback_report``: the outcome of a failback.
 - ``removal_report``: the outcomes of giving up topics, and a link.
+- ``torn_transactions``: transactions of the source that were copied in part.
 - ``loss``, ``report``: what a promotion loses, and the outcome of a command.
 """

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from appliance.failover.model.loss import PartitionLoss, number, total
+from appliance.failover.model.torn_transactions import NOTHING_TORN, TornTransactions
 from appliance.link.model.copy_states import CopyState, StateRecord
 
 _LINES_MAX = 40
@@ -14,7 +15,7 @@ class Report:
     """The states that a run has made, or with ``dry_run`` would make; and the topics that stay as they are.
 
     ``losses`` are of each partition of the topics that are promoted. ``groups`` are those that are not where they are
-    at the source; None where nobody knows.
+    at the source; None where nobody knows. ``torn`` are the source's transactions that were copied in part; None too.
     """
 
     replicator: str
@@ -23,6 +24,7 @@ class Report:
     kept: Mapping[str, CopyState] = field(default_factory=dict)
     losses: tuple[PartitionLoss, ...] = ()
     groups: tuple[str, ...] | None = ()
+    torn: TornTransactions | None = NOTHING_TORN
 
     def lines(self) -> Iterator[str]:
         """Say it to the operator."""
@@ -35,6 +37,7 @@ class Report:
             yield "nothing is to be done"
         if self.losses:
             yield from self._losses()
+            yield from self._torn()
         if self.groups is None:
             yield "groups: unknown, since the source does not answer: they are where their last sync has put them"
         elif self.groups:
@@ -47,6 +50,18 @@ class Report:
         if len(behind) > _LINES_MAX:
             yield f"... and {len(behind) - _LINES_MAX} partitions more: --json shows all"
 
+    def _torn(self) -> Iterator[str]:
+        if self.torn is None:
+            yield "transactions copied in part: unknown, since the source does not answer"
+            return
+        found, unread = self.torn.found, self.torn.unread
+        if found:
+            yield f"transactions copied in part: {len(found)}"
+            yield from map(str, found[:_LINES_MAX])
+        if unread:
+            some = ", ".join(f"{topic}-{partition}" for topic, partition in unread[:_LINES_MAX])
+            yield f"not searched to the end for transactions copied in part: {len(unread)} partitions: {some}"
+
     def document(self) -> dict[str, object]:
         """The JSON object; null is unknown."""
         return {
@@ -56,5 +71,6 @@ class Report:
             "kept": [{"topic": topic or None, "state": state} for topic, state in self.kept.items()],
             "behind": total(self.losses),
             "partitions": [asdict(loss) for loss in self.losses],
+            "transactions_copied_in_part": self.torn.document() if self.torn else None,
             "groups_not_synced": None if self.groups is None else list(self.groups),
         }

@@ -2,6 +2,7 @@
 
 - ``batch``: the header of a batch of magic 2, its CRC, its new stamp.
 - ``committed``: the batches of a Fetch that a read_committed reader may see.
+- ``ended_transactions``: the committed transactions of a stretch of a log.
 - ``outgoing``, ``rebuild``: each batch raw where possible, rebuilt where not.
 - ``records``, ``varint``: the records in a batch.
 - ``legacy``: messages of magic 0 and 1 turned into a batch.

@@ -12,7 +12,9 @@ from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, Batch, split, split_data
 from appliance.kafka.records.varint import read_varint
 
-_ABORT = 0
+ABORT = 0
+"""The type of the marker of an aborted transaction."""
+
 _CONTROL_KEY = struct.Struct(">hh")
 
 
@@ -36,7 +38,7 @@ def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[
         while waiting and waiting[-1].first_offset <= header.last_offset:
             dropping.add(waiting.pop().producer_id)
         if header.attributes & CONTROL:
-            if _marker(batch) == _ABORT:
+            if marker(batch) == ABORT:
                 dropping.discard(header.producer_id)
         elif not (header.attributes & TRANSACTIONAL and header.producer_id in dropping):
             yield batch
@@ -56,7 +58,7 @@ def visible(records: memoryview, aborted: Sequence[Aborted], position: int) -> t
     return list(committed(batches, aborted)), batches[-1].header.last_offset + 1 if batches else position
 
 
-def _marker(batch: Batch) -> int | None:
+def marker(batch: Batch) -> int | None:
     """The type of a control record, from its key: version i16, type i16; None when compaction has emptied the batch."""
     if batch.header.records == 0:
         return None

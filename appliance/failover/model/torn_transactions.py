@@ -1,0 +1,122 @@
+"""Source transactions of which some partitions were copied and others were not, as far as the source's logs tell.
+
+A log names a transaction by its producer's id and epoch alone. Clients of Kafka 4 have an epoch for each transaction;
+of older ones those of one producer are told apart by time. All records come before any marker, and the markers at once:
+so two partitions have the same transaction where the marker of the one is nearer to the other's marker than to the
+other's first record.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.ended_transactions import EndedTransaction
+
+_TICK = 2
+"""Milliseconds by which two markers of one transaction may differ, however short it was."""
+
+Ended = tuple[Partition, EndedTransaction]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The records of a transaction in one partition: those from offset ``first`` to ``last``."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        """Say it to the operator."""
+        return f"{self.topic}-{self.partition} {self.first} to {self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class TornTransaction:
+    """One that was copied in part; a partition that was copied up to its middle is among both."""
+
+    producer_id: int
+    producer_epoch: int
+    copied: tuple[Share, ...]
+    not_copied: tuple[Share, ...]
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        copied, others = ("; ".join(map(str, shares)) for shares in (self.copied, self.not_copied))
+        name = f"transaction of producer {self.producer_id}, epoch {self.producer_epoch}"
+        return f"{name}: copied offsets {copied}; not copied {others}"
+
+
+@dataclass(frozen=True, slots=True)
+class TornTransactions:
+    """The transactions that were found, and the partitions of which not all was read that may belong to one."""
+
+    found: tuple[TornTransaction, ...] = ()
+    unread: tuple[Partition, ...] = ()
+
+    def document(self) -> Mapping[str, object]:
+        """The JSON object."""
+        unread = [{"topic": topic, "partition": number} for topic, number in self.unread]
+        return {"found": [asdict(each) for each in self.found], "not_read": unread}
+
+
+NOTHING_TORN = TornTransactions()
+
+
+@dataclass(slots=True)
+class _Transaction:
+    """The shares that belong together."""
+
+    shares: dict[Partition, EndedTransaction] = field(default_factory=dict)
+
+    def takes(self, partition: Partition, ended: EndedTransaction, by_epoch: bool) -> bool:
+        """True when that share is one of this transaction's, whose markers are no newer than its own."""
+        if partition in self.shares:
+            return False
+        apart = ended.ended - min(each.ended for each in self.shares.values())
+        return by_epoch or 2 * apart <= ended.ended - ended.began + _TICK
+
+
+def torn_transactions(ended: Iterable[Ended], positions: Mapping[Partition, int]) -> list[TornTransaction]:
+    """The transactions that were copied in part, given how far each partition is copied."""
+    by_producer: dict[int, list[Ended]] = {}
+    for each in ended:
+        by_producer.setdefault(each[1].producer_id, []).append(each)
+    transactions = [found for shares in by_producer.values() for found in _transactions(shares)]
+    return [torn for found in transactions if (torn := _torn(found, positions)) is not None]
+
+
+def uncopied_producers(ended: Iterable[Ended], positions: Mapping[Partition, int]) -> set[int]:
+    """The producers of transactions of which something was not copied."""
+    return {each.producer_id for partition, each in ended if each.last >= positions[partition]}
+
+
+def _transactions(shares: Collection[Ended]) -> Iterator[_Transaction]:
+    """Put together the shares of one producer's transactions."""
+    epochs = {each.producer_epoch for _, each in shares}
+    once = len({(partition, each.producer_epoch) for partition, each in shares}) == len(shares)
+    by_epoch = once and len(epochs) > 1
+    newest: _Transaction | None = None
+    for partition, each in sorted(shares, key=lambda share: (share[1].producer_epoch, share[1].ended)):
+        same_epoch = newest is not None and next(iter(newest.shares.values())).producer_epoch == each.producer_epoch
+        if newest is None or not (same_epoch and newest.takes(partition, each, by_epoch)):
+            if newest is not None:
+                yield newest
+            newest = _Transaction()
+        newest.shares[partition] = each
+    if newest is not None:
+        yield newest
+
+
+def _torn(transaction: _Transaction, positions: Mapping[Partition, int]) -> TornTransaction | None:
+    copied, others = [], []
+    for (topic, number), each in sorted(transaction.shares.items()):
+        position = positions[topic, number]
+        if each.first < position:
+            copied.append(Share(topic, number, each.first, min(each.last, position - 1)))
+        if each.last >= position:
+            others.append(Share(topic, number, max(each.first, position), each.last))
+    if not (copied and others):
+        return None
+    return TornTransaction(each.producer_id, each.producer_epoch, tuple(copied), tuple(others))
