@@ -2,7 +2,7 @@
 
 - ``replicate``, ``backlog``, ``topics``, ``wan``, ``spark``: copies of one topic, of gigabytes, of many topics,
   over a long line, with more tasks.
-- ``groups``, ``offsets``: the offsets of many groups, and their exactness.
+- ``groups``, ``offsets``, ``maps``: the offsets of many groups, their exactness, and the bytes that it costs.
 - ``latency``, ``recovery``, ``start``, ``failover``: times: of a record, after a kill, of a lane's start, of a
   promotion.
 - ``batches``, ``tunnel``: the batches' path without brokers, and the tunnel.

@@ -3,7 +3,7 @@
 - ``clusters``, ``wan_sites``, ``wan_proxy``: the clusters of a benchmark.
 - ``workloads``: the contenders and their loads.
 - ``filling``, ``events``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``,
-  ``numbered_records``, ``group_commits``, ``positions_log``: loads.
+  ``numbered_records``, ``group_commits``, ``positions_log``, ``trickle_maps``: loads.
 - ``copying``, ``our_replicator``, ``mirror_maker``, ``record_by_record``, ``record_program``: contenders.
 - ``raw_batches``, ``limit``: fetching and producing alone, as the limit.
 - ``watching``, ``counting``, ``sampling``, ``footprint``, ``procfs``, ``running``, ``offset_errors``:
