@@ -179,22 +179,39 @@ class _Building:
 
     async def build(self, lane: int, missing: Sequence[Missing]) -> int:
         """Read what is missing in a lane's partitions, and write its segments; how many could not be built."""
-        segments: list[tuple[Partition, Segment]] = []
-        failed = 0
+        read: list[tuple[Missing, list[Segment]]] = []
         for each in missing:
             try:
                 stretches = await self._read(each)
             except ApplianceError as error:
-                failed += 1
                 self._tell(f"{_name(each.partition)}: not built: {error}")
                 continue
             ids = each.position.source_id, each.position.destination_id
-            segments += [(each.partition, Segment(*ids, stretch, fills=True)) for stretch in stretches]
-            found = f"copy offsets {stretches[0].copy_from} to {each.copy.end}"
-            self._tell(f"{_name(each.partition)}: {found} have a map now")
-        if segments:
-            await self._write(await self._take(lane), segments)
-        return failed
+            read.append((each, [Segment(*ids, stretch, fills=True) for stretch in stretches]))
+        if not read:
+            return len(missing)
+        taken = await self._take(lane)
+        unknown = await self._still_unknown([each for each, _ in read])
+        kept = [(each, segments) for each, segments in read if each.partition in unknown]
+        await self._write(taken, [(each.partition, segment) for each, segments in kept for segment in segments])
+        for each, segments in read:
+            found = f"copy offsets {segments[0].stretch.copy_from} to {each.copy.end} have a map now"
+            changed = "not built: its copy was changed, or its map built, meanwhile"
+            self._tell(f"{_name(each.partition)}: {found if each.partition in unknown else changed}")
+        return len(missing) - len(kept)
+
+    async def _still_unknown(self, missing: Sequence[Missing]) -> set[Partition]:
+        """The partitions of which, now that their lane is fenced, no map knows anything more than when they were read.
+
+        Raises:
+            ApplianceError: the maps cannot be read.
+        """
+        maps = OffsetMaps(self._destination, self.naming)
+        for failure in (await maps.refresh({each.partition for each in missing})).values():
+            raise failure
+        found = maps.holes({each.partition for each in missing})
+        changed = {each.partition for each in missing if not each.hole.lies_in(found.get(each.partition, ()))}
+        return {each.partition for each in missing} - changed
 
     async def _write(self, lane: Lane, segments: Sequence[tuple[Partition, Segment]]) -> None:
         """Write the segments, and then the operator's name, by which a replicator that runs takes the lane back."""

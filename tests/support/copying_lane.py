@@ -8,12 +8,14 @@ from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint_records import decode, encode_position
 from appliance.link.model.offset_map import OffsetMap, Segment, drop, overlay
-from appliance.link.model.offset_records import SegmentKey, decode_segment, encode_segment
+from appliance.link.model.offset_records import SegmentKey, decode_segment, encode_dropped, encode_segment
+from appliance.link.model.offset_tail import MapFilling
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.translation import TranslationState
+from appliance.replicator.model import map_growth
 from appliance.replicator.model.chunk import Chunk, advanced
-from appliance.replicator.model.map_growth import MapGrowth, copied_tail, read_tail
+from appliance.replicator.model.map_growth import KnownSegments, MapGrowth, copied_tail, read_tail
 
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 START = Position(REPLICA.source_id, REPLICA.destination_id, 0, copy_end=CopyEnd(0, 0, 1, 0))
@@ -24,7 +26,7 @@ class CopyingLane:
     """Both logs: ``source`` is True at the offset of a committed record, and ``copy`` has the source offset of each
     record.
 
-    ``offsets`` is the log of the map's segments.
+    ``offsets`` is the log of the map's segments. Retention has deleted the copy below ``start``.
     """
 
     chance: random.Random
@@ -33,6 +35,7 @@ class CopyingLane:
     offsets: list[tuple[SegmentKey, Record]] = field(default_factory=list)
     growth: MapGrowth = field(default_factory=MapGrowth)
     held: Position = START
+    start: int = 0
 
     def produce(self) -> None:
         """Add records at the source, with markers, aborted and compacted records between them."""
@@ -91,7 +94,7 @@ class CopyingLane:
         """The copy loses its end, and markers may take the lost offsets. The operator resumes."""
         if self.held.copy_end is None:
             return  # the loss would not be noticed
-        end = self.chance.randint(0, len(self.copy))
+        end = self.chance.randint(self.start, len(self.copy))
         filled = [None] * self.chance.randint(0, 4)
         lost = any(each is not None for each in self.copy[end:])
         self.copy = self.copy[:end] + filled
@@ -113,6 +116,36 @@ class CopyingLane:
     def forget_the_tail(self) -> None:
         """Let an older release write the position once."""
         self.held = replace(self.held, tail=None)
+
+    def expire(self) -> None:
+        """Let retention delete some of the copy, and the lane drop some of the segments below its start."""
+        self.start = self.chance.randint(self.start, len(self.copy))
+        known = KnownSegments()
+        known.take([record for _, record in self.offsets], len(self.offsets))
+        keys = list(known.below({REPLICA.source: self.start}, self.growth.growing))
+        for key in keys[: self.chance.randint(0, len(keys))]:
+            self.offsets.append((key, encode_dropped(key, 1)))
+
+    def build(self) -> None:
+        """Fill the holes of the map by reading both logs, where the n-th record of one is the n-th of the other."""
+        for hole in self.map().holes():
+            source_from = max(hole.source_from, 0)
+            copies = [
+                (at, s) for at, s in enumerate(self.copy) if hole.copy_from <= at < hole.copy_to and s is not None
+            ]
+            sources = [s for s in range(source_from, hole.source_to) if self.source[s]]
+            if (
+                hole.source_to <= source_from
+                or hole.copy_from < self.start
+                or [source for _, source in copies] != sources
+            ):
+                continue
+            filling = MapFilling(source_from, hole.copy_from, map_growth.SEGMENT_BYTES)
+            for at, source in copies:
+                filling.add(source, at, 1)
+            for piece in filling.finished(hole.source_to, hole.copy_to):
+                segment = Segment(REPLICA.source_id, REPLICA.destination_id, piece, fills=True)
+                self.offsets.append(((REPLICA.source, piece.copy_from), encode_segment(REPLICA.source, segment, 1)))
 
     def thin(self) -> None:
         """Compact the log: the newest record of each key remains, and older ones of some keys."""
@@ -148,16 +181,19 @@ def outgoing(offsets: list[int]) -> Outgoing:
 def assert_exact(lane: CopyingLane, complete: bool = False) -> int:
     """Require that each translation is right or unknown; return the number of known ones.
 
-    With ``complete`` none is unknown.
+    With ``complete`` none is unknown whose copy is there.
     """
-    found = lane.map()
+    found, there = lane.map(), [source for source in lane.copy[lane.start :] if source is not None]
+    least = there[0] if there else lane.held.next_offset
+    if lane.start == 0:
+        least = 0
     next_offset, known = lane.held.next_offset, 0
     for offset in range(len(lane.source) + 2):
         translation = found.translate(offset)
         if offset > next_offset:
             assert (translation.state, translation.behind) == (TranslationState.AHEAD, offset - next_offset)
             continue
-        if complete:
+        if complete and offset >= least:
             assert translation.state is TranslationState.EXACT, offset
         if translation.offset is None:
             continue
@@ -170,6 +206,6 @@ def assert_exact(lane: CopyingLane, complete: bool = False) -> int:
         if translation.offset is not None:
             first = next((source for source in lane.copy[at:] if source is not None), None)
             assert translation.offset == (next_offset if first is None else first), (at, translation)
-        elif complete:
+        elif complete and at >= lane.start:
             assert translation.state is TranslationState.AHEAD, at
     return known

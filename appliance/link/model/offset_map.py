@@ -29,8 +29,8 @@ def exact(offset: int) -> Translation:
 class Segment:
     """A stretch of a map, of topics that are known by id (invariant G).
 
-    One that ``fills`` was made by reading both logs, for what was copied before there was a map: it adds to older
-    segments, and never cuts them.
+    One that ``fills`` was made by reading both logs, for what was copied before there was a map: it takes the place of
+    what older segments say of its stretch alone.
     """
 
     source_id: UUID
@@ -88,14 +88,18 @@ def drop(known: list[Segment], begin: int) -> None:
 
 
 def _filled(older: Sequence[Segment], newer: Segment) -> list[Segment]:
-    begin = newer.stretch.copy_from
-    below = [each for each in older if each.stretch.copy_from < begin]
-    above = [each for each in older if each.stretch.copy_from >= begin]
-    if below and below[-1].stretch.copy_to > begin:
-        return list(older)
-    if above and above[0].stretch.copy_from < newer.stretch.copy_to:
-        newer = newer.cut(above[0].stretch.copy_from)
-    return list(older) if newer.stretch.copy_from >= newer.stretch.copy_to else [*below, newer, *above]
+    """Put in a segment where nothing was known when it was made.
+
+    What is there nevertheless was cut then, perhaps by a segment that compaction has taken since for this one's key.
+    """
+    begin, end = newer.stretch.copy_from, newer.stretch.copy_to
+    below = [each if each.stretch.copy_to <= begin else each.cut(begin) for each in older if _begins_below(each, begin)]
+    above = [each for each in older if not _begins_below(each, begin) and each.stretch.copy_from >= end]
+    return [*below, newer, *above] if begin < end else list(older)
+
+
+def _begins_below(each: Segment, begin: int) -> bool:
+    return each.stretch.copy_from < begin or each.stretch.copy_to <= begin
 
 
 class Hole(NamedTuple):
@@ -108,6 +112,11 @@ class Hole(NamedTuple):
     copy_to: int
     source_from: int
     source_to: int
+
+    def lies_in(self, others: Iterable["Hole"]) -> bool:
+        """True when one of these begins where it does, and goes on at least as far."""
+        begins = [each for each in others if each[0::2] == self[0::2]]
+        return any(each.copy_to >= self.copy_to and each.source_to >= self.source_to for each in begins)
 
 
 class OffsetMap:

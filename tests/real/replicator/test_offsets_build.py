@@ -10,10 +10,11 @@ from confluent_kafka import Producer
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.offset_records import encode_dropped
+from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.states import LaneState
 from appliance.link.model.translation import Translation, TranslationState
 from appliance.replicator.model import map_growth
-from appliance.replicator.offsets_build import build, tell_what_is_missing
+from appliance.replicator.offsets_build import Missing, _Building, build, tell_what_is_missing
 from appliance.replicator.resume import Choice, resume
 from tests.support.administration import delete_before
 from tests.support.engine import Engine, Pair
@@ -92,6 +93,31 @@ async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_th
         caplog.clear()
         await tell_what_is_missing(engine.source, engine.destination, pair.naming)
         assert not [record.message for record in caplog.records if "offsets build" in record.message], f"seed {seed}"
+
+
+async def test_case_204_a_map_that_was_read_is_not_written_where_something_is_known_by_now(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What was read stayed as it was, whatever had become of the copy until the lane was fenced.
+    topic = pair.topic("built")
+    produce(pair.producer(), topic, 20)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        grown = await translations(engine, pair, topic)
+        await forget_maps(engine, pair, topic)
+        read, others = _Building._read, list[tuple[int, list[str]]]()
+
+        async def slow(self: _Building, missing: Missing) -> list[OffsetTail]:
+            monkeypatch.setattr(_Building, "_read", read)
+            stretches = await read(self, missing)
+            others.append(await built(pair, topic))
+            return stretches
+
+        monkeypatch.setattr(_Building, "_read", slow)
+        changed = f"{topic}-0: not built: its copy was changed, or its map built, meanwhile"
+        assert await built(pair, topic) == (1, [changed])
+        assert others == [(0, [f"{topic}-0: copy offsets 0 to 21 have a map now"])]
+        assert await translations(engine, pair, topic) == grown
 
 
 async def test_case_112_a_copy_that_differs_from_its_source_gets_no_map(pair: Pair) -> None:

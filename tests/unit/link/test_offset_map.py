@@ -4,10 +4,13 @@ from dataclasses import replace
 import pytest
 
 from appliance.errors import BatchCorrupt
+from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model import offset_tail
+from appliance.link.model.offset_map import OffsetMap, Segment, overlay
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.offset_runs import Group, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
+from appliance.link.model.position import CopyEnd
 from appliance.replicator.model import map_growth
 from appliance.replicator.model.map_growth import MapGrowth
 from tests.support.copying_lane import REPLICA, START, CopyingLane, assert_exact
@@ -26,7 +29,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_of_a_copy_that_nothing_befell_every_offset_is_known(seed: int) -> None:
     lane = CopyingLane(random.Random(seed))
-    events = (lane.produce, lane.copy_some, lane.copy_some, lane.abort_some, lane.restart, lane.thin)
+    events = (lane.produce, lane.copy_some, lane.copy_some, lane.abort_some, lane.restart, lane.thin, lane.expire)
     for _ in range(STEPS):
         lane.chance.choice(events)()
     assert_exact(lane, complete=lane.held.tail is not None)
@@ -38,10 +41,48 @@ def test_whatever_befalls_a_copy_a_translation_is_exact_or_unknown(seed: int) ->
     events = (
         *(lane.produce, lane.copy_some, lane.copy_some, lane.copy_some, lane.abort_some, lane.restart, lane.thin),
         *(lambda: lane.copy_some(strangers=True), lane.lose, lane.go_on_elsewhere, lane.forget_the_tail),
+        *(lane.expire, lane.build),
     )
     for _ in range(STEPS):
         lane.chance.choice(events)()
         assert_exact(lane)
+
+
+def test_case_202_what_a_copy_has_lost_stays_unknown_when_compaction_gives_the_key_of_its_cut_to_a_built_segment() -> (
+    None
+):
+    # A built segment that took the cut's place cut nothing: older segments held again, of copies that were lost.
+    lost = [segment(0, 0, 5), segment(5, 5, 5)]
+    cut = segment(20, 0, 0)
+    built = replace(segment(20, 0, 8), fills=True)
+    newest = segment(28, 8, 4)
+    for written in ([*lost, cut, newest, built], [*lost, newest, built], [lost[1], newest, built]):
+        known: list[Segment] = []
+        for each in written:
+            overlay(known, each)
+        position = replace(START, next_offset=32, tail=OffsetTail.begin(32, 12), copy_end=CopyEnd(12, 0, 1, 0))
+        found = OffsetMap(known, position)
+        assert [found.translate(offset).offset for offset in (0, 4, 5, 9)] == [None] * 4
+        assert [found.translate(offset).offset for offset in (20, 27, 28, 31, 32)] == [0, 7, 8, 11, 12]
+
+
+def test_case_203_a_hole_that_begins_where_a_copy_was_cut_is_filled() -> None:
+    # The cut itself, which says nothing, kept the built segment out: the command built it again and again.
+    known: list[Segment] = []
+    for each in (segment(20, 0, 0), replace(segment(20, 0, 8), fills=True)):
+        overlay(known, each)
+    found = OffsetMap(known, replace(START, next_offset=28, tail=OffsetTail.begin(28, 8)))
+    assert found.holes() == []
+    assert found.translate(23).offset == 3
+
+
+def segment(source: int, copy: int, length: int) -> Segment:
+    """One run of records."""
+    tail = OffsetTail.begin(source, copy)
+    if length:
+        run = Outgoing(b"", length, source, source + length, -1, False)
+        tail = tail.copied([run], copy, source + length, copy + length)
+    return Segment(REPLICA.source_id, REPLICA.destination_id, tail)
 
 
 @pytest.mark.parametrize(
