@@ -118,7 +118,7 @@ def damaged(_: object) -> None:
 def test_case_114_segments_whose_copies_retention_has_taken_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     # They stayed for ever, and were read by everybody who translates.
     monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 1)
-    monkeypatch.setattr("appliance.replicator.write.copy_watch._EVERY", 30.0)
+    monkeypatch.setattr("appliance.replicator.write.copy_watch._STARTS_INTERVAL", 30.0)
     monkeypatch.setattr("appliance.replicator.write.lane._DROPPED_A_COMMIT", 4)
     link = two_lanes()
     (topic,) = link.source.topics
