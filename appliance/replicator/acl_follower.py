@@ -23,7 +23,6 @@ from appliance.kafka.client.interface import Cluster
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.registry import Registry
 from appliance.link.model.copied_acls import AclChanges, CopiedAcls, Entries, acl_changes, copied_acls
-from appliance.link.model.copy_states import CopyState, effective
 
 log = logging.getLogger("appliance.replicator")
 
@@ -90,8 +89,7 @@ class AclFollower:
 
     async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
         """The changes without those of copies that have been paused or promoted since the look began."""
-        states = await self.states.read()
-        active = {copy for topic, copy in copies.items() if effective(states, topic) is CopyState.ACTIVE}
+        active = {copies[topic] for topic in await self.states.still_active(copies)}
         return AclChanges(
             {copy: entries for copy, entries in changes.made.items() if copy in active},
             {copy: entries for copy, entries in changes.removed.items() if copy in active},
