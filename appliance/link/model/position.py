@@ -15,6 +15,12 @@ LOST = "has lost what it had acknowledged"
 UNACCOUNTED = "that no position accounts for"
 """By which a reason to stop says that the copy holds more than is remembered (invariant H)."""
 
+NOBODY = -1
+"""The id of the producer of an end that was found, and not written."""
+
+ANYBODY = -2
+"""The same where nobody but the link may have written past the end: whatever lies there is not accounted for."""
+
 
 @dataclass(frozen=True, slots=True)
 class CopyEnd:

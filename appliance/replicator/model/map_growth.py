@@ -53,11 +53,16 @@ def copied_tail(before: Position, chunks: Sequence[Chunk], begin: int, end: int)
     them, and the map has a hole.
     """
     batches = [batch for chunk in chunks for batch in chunk.batches]
-    strange = end - _MARKER - begin - sum(batch.records for batch in batches)
-    if strange and len(batches) > 1:
+    others = strange(chunks, begin, end)
+    if others and len(batches) > 1:
         return OffsetTail.begin(chunks[-1].next_offset, end)
     tail = _tail(before, begin)
-    return tail.copied(batches, begin + strange, chunks[-1].next_offset, end)
+    return tail.copied(batches, begin + others, chunks[-1].next_offset, end)
+
+
+def strange(chunks: Sequence[Chunk], begin: int, end: int) -> int:
+    """The offsets from ``begin`` to ``end``, past a transaction's marker, that hold nothing of these chunks."""
+    return end - _MARKER - begin - sum(chunk.records for chunk in chunks)
 
 
 def read_tail(before: Position, next_offset: int) -> OffsetTail | None:

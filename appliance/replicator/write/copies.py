@@ -25,13 +25,7 @@ from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
-from appliance.link.model.position import LOST, UNACCOUNTED, CopyEnd
-
-ANYBODY = -2
-"""The id of every producer, in place of one's own."""
-
-NOBODY = -1
-"""The id of the producer of an end that was found, and not written."""
+from appliance.link.model.position import ANYBODY, LOST, NOBODY, UNACCOUNTED, CopyEnd
 
 NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
 """The end of a copy that was made anew: whatever it holds is not what was written to the one before (invariant H)."""
@@ -92,7 +86,9 @@ async def examine_copies(
             elif (
                 unaccounted := await examined.first_past_the_end(frozenset({end.producer_id, producer_id}))
             ) is not None:
-                refused[copy] = _unaccounted(copy, f"holds records from offset {unaccounted} on")
+                what = f"holds records from offset {unaccounted} on"
+                left = end.producer_id == ANYBODY and end != NEVER_WRITTEN
+                refused[copy] = _written_after_failback(copy, what) if left else _unaccounted(copy, what)
         except ApplianceError as error:
             refused[copy] = error
     return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
@@ -118,7 +114,7 @@ class _Examined:
             return False
         if held is not None and held >= self.end.offset:
             return True
-        if self.end.producer_id == NOBODY:
+        if self.end.producer_id in (NOBODY, ANYBODY):
             return held is None  # of the last batch nothing is known
         last = self.end.offset - 2
         return await self._start() > last or is_intact(await self._fetch(last), self.end)
@@ -194,4 +190,12 @@ def _unaccounted(copy: Partition, what: str) -> PartitionStopped:
     return PartitionStopped(
         f"{copy[0]}-{copy[1]} {what} {UNACCOUNTED}: the positions topic lost its end, or somebody else "
         "wrote there; choose by `appliance resume --from` an offset of the source"
+    )
+
+
+def _written_after_failback(copy: Partition, what: str) -> PartitionStopped:
+    return PartitionStopped(
+        f"{copy[0]}-{copy[1]} {what} {UNACCOUNTED}: a producer wrote there after the failback: stop it, and bring that "
+        "back by `appliance failover` and `appliance failback` with --topic, or choose by `appliance resume --from` an "
+        "offset of the source"
     )

@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from appliance.errors import ApplianceError, Fenced, Superseded
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -32,11 +32,11 @@ from appliance.link.model.checkpoint_records import (
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import SegmentKey, encode_dropped, encode_segment
-from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.position import ANYBODY, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
 from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
-from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowth, copied_tail, read_tail
+from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowth, copied_tail, read_tail, strange
 
 log = logging.getLogger("appliance.replicator")
 
@@ -71,6 +71,7 @@ class Lane:
         self._machine = StateMachine(LANE, LaneState.COLD)
         self._writer: Writer | None = None
         self._named = False
+        self._strange: set[Partition] = set()
 
     @property
     def state(self) -> LaneState:
@@ -219,13 +220,19 @@ class Lane:
         """The lane's partition of the topic of the maps of offsets."""
         return self._offsets
 
+    @property
+    def keeps_offsets(self) -> bool:
+        """True when the lane's partition of the maps of offsets is there, and took the last segments."""
+        assert self._writer is not None
+        return self._writer.metadata.leader(*self._offsets) >= 0 and _clock() >= self._segments_after
+
     async def drop_segments(self, known: KnownSegments, starts: Mapping[Partition, int]) -> int:
         """Drop segments that lie below where the copies start, as many as fit one transaction; how many.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
-        if not self._keeps_offsets():
+        if not self.keeps_offsets:
             return 0
         keys = list(itertools.islice(known.below(starts, self._maps.growing), _DROPPED_A_COMMIT))
         records = [encode_dropped(key, _now()) for key in keys]
@@ -269,7 +276,7 @@ class Lane:
         def remembered(ends: Mapping[Partition, int]) -> dict[Partition, list[Record]]:
             nonlocal grown
             ended = self._with_ends(before, advance, taken, ends)
-            grown = self._maps.grown(self.checkpoint.positions, ended, self._keeps_offsets())
+            grown = self._maps.grown(self.checkpoint.positions, ended, self.keeps_offsets)
             positions = [encode_position(replica.source, held, now) for replica, held in grown.positions.items()]
             segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
             return {self._positions: positions + records} | ({self._offsets: segments} if segments else {})
@@ -303,11 +310,6 @@ class Lane:
         await peek_checkpoint(self._cluster, *self._positions, self._seen)
         return self._seen.owner
 
-    def _keeps_offsets(self) -> bool:
-        """True when the lane's partition of the maps of offsets is there, and took the last segments."""
-        assert self._writer is not None
-        return self._writer.metadata.leader(*self._offsets) >= 0 and _clock() >= self._segments_after
-
     def _do_without_segments(self) -> None:
         """Copy without segments for a while: a topic of the maps that cannot be written must not keep a lane."""
         self._segments_pause = min(max(2 * self._segments_pause, _SEGMENTS_PAUSE), _SEGMENTS_PAUSE_MAX)
@@ -329,11 +331,30 @@ class Lane:
             if copy in ends:
                 epoch = metadata.leader_epoch(*copy)
                 end = CopyEnd(ends[copy], epoch, producer.id, producer.epoch)
+                self._require_own(replica, before[replica], chunks, end.offset)
                 tail = copied_tail(before[replica], chunks, self._writer.ends[copy], end.offset)
                 ended[replica] = held.written(end, tail)
             else:
                 ended[replica] = replace(held, tail=read_tail(before[replica], held.next_offset))
         return ended
+
+    def _require_own(self, replica: Replica, before: Position, chunks: Sequence[Chunk], end: int) -> None:
+        """See that nobody has written to a copy since a failback has ended there, or tell of others that write to it.
+
+        Raises:
+            BrokerBusy: somebody has; the lane begins anew, and looks at what was written.
+        """
+        assert self._writer is not None
+        begin = self._writer.ends[replica.copy]
+        others = strange(chunks, begin, end)
+        if not others or replica.copy in self._strange:
+            return
+        name = f"{replica.destination_topic}-{replica.partition}"
+        if before.copy_end is not None and before.copy_end.producer_id == ANYBODY:
+            raise BrokerBusy(f"{name} ends elsewhere than it did when it was looked at", "CONCURRENT_TRANSACTIONS")
+        self._strange.add(replica.copy)
+        fields = {"partition": name, "from": begin, "offsets": others}
+        log.warning("somebody else writes to a copy; no failback brings that back", extra={"fields": fields})
 
     async def _read_checkpoint(self, producer: Producer) -> LaneCheckpoint:
         """Commit a mark, and read until it comes: nothing that was committed before can be missed then."""
