@@ -34,6 +34,7 @@ from appliance.link.model.copy_states import (
 )
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.naming import Naming
+from appliance.link.model.offset_map import Segment
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.write.lane import Lane
@@ -44,8 +45,16 @@ _SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED, CopyEvent.POSITIO
 Subjects = Collection[str] | None
 """Topics, or the link by its empty name; None: the link with each topic that has a state of its own."""
 
-Moves = tuple[Mapping[Replica, Position], Sequence[Gap]]
-"""Positions that take the place of a lane's, and the gaps that they leave behind."""
+_SEGMENTS_A_COMMIT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Positions that take the place of a lane's, the gaps that they leave behind, and segments of their maps."""
+
+    positions: Mapping[Replica, Position]
+    gaps: Sequence[Gap] = ()
+    segments: Sequence[tuple[Partition, Segment]] = ()
 
 
 def _any(_: States) -> None:
@@ -176,6 +185,9 @@ class LinkStates:
     async def move(self, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
         """Change positions of a lane, given those that it remembers, with the operator's name.
 
+        The segments come afterwards, as of two that overlap the later one is the truth; a lane whose maps are not kept
+        does without.
+
         Raises:
             Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``moves``.
         """
@@ -184,7 +196,11 @@ class LinkStates:
             lane = await self.take(index)
             await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
             self.require(self.states)
-            await lane.commit([], *moves(lane.checkpoint.positions))
+            found = moves(lane.checkpoint.positions)
+            await lane.commit([], found.positions, found.gaps)
+            some = found.segments if lane.keeps_offsets else ()
+            for at in range(0, len(some), _SEGMENTS_A_COMMIT):
+                await lane.remember_segments(some[at : at + _SEGMENTS_A_COMMIT])
 
         await retry_while_busy(write, _may_pass)
 

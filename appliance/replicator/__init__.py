@@ -7,7 +7,9 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``config_follower``, ``configs_command``: the settings of copies as those of their sources, and ``appliance configs``.
 - ``acl_follower``, ``acls_command``: the ACLs of copies for the readers of their sources, and ``appliance acls``.
 - ``offsets_build``: maps of offsets for what was copied before there were any.
-- ``failback``, ``failback_link``: ``appliance failback``, and the link in reverse that it runs.
+- ``failback``: ``appliance failback``.
+- ``failback_link``, ``failback_beginning``: the link in reverse that it runs, and where that begins.
+- ``failback_positions``: the positions of the link after a failback.
 - ``reset``: ``appliance reset``.
 - ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.

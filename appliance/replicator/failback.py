@@ -1,9 +1,11 @@
 """A failback: what promoted copies took goes back to their sources, exactly once; then the link copies as before.
 
 1. ``failing back`` in every lane; each run leaves its name in the first one, so that of two the later one goes on.
-2. The link in reverse begins, and copies until nothing is left, and the copies take no more.
-3. Its lanes are fenced. Then every position of the link moves past what was copied back, while nothing is copied yet.
-4. Are the copies still where they ended? Then ``active`` in every lane, else copying back goes on.
+2. The link in reverse begins. What the sources held and never came over is kept elsewhere, if the operator wants that.
+3. It copies until nothing is left, and the copies take no more. Then its lanes are fenced, and copy no more.
+4. Every position of the link moves past what was copied back, with its map, while nothing is copied yet.
+5. Are the copies still where they ended? Then the groups return, else copying back goes on.
+6. ``active`` in every lane.
 
 Killed anywhere, the same command again goes on: a position that has moved is moved again.
 """
@@ -13,19 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import LinkRefused
-from appliance.failover.link_states import Moves
-from appliance.failover.model.failback_plan import Refusal, Seed, returned
+from appliance.failover.model.failback_plan import Seed
 from appliance.failover.model.failback_report import FailbackReport, ReturnedPartition
 from appliance.failover.operation import Operation
-from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.retry import retry_while_busy
-from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, States, change, effective
-from appliance.link.model.position import Position
-from appliance.link.model.replicas import Replica, discover, lanes_of, too_small
-from appliance.replicator.failback_link import ReverseLink
-from appliance.replicator.write.copies import as_found
+from appliance.link.model.replicas import Replica, discover
+from appliance.replicator.failback_beginning import begin, plan
+from appliance.replicator.failback_link import BEGUN, ReverseLink
+from appliance.replicator.failback_positions import CopyEnds, Return, move, returns
 
 _PAUSE = 0.5
 _STILL = 4
@@ -58,10 +56,10 @@ async def failback(operation: Operation) -> FailbackReport:
     planned = change(link.states, subjects, CopyEvent.FAIL_BACK, link.stamp)
     replicas = await run.replicas()
     await run.reverse.read()
-    seeds = await run.reverse.plan(replicas, run.failback_of) if replicas else {}
+    seeds = await plan(run.reverse, replicas)
     if choice.dry_run:
         would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))
-        partitions = tuple(ReturnedPartition(r.source_topic, r.partition, each.diverged) for r, each in seeds.items())
+        partitions = tuple(_planned(replica, each) for replica, each in seeds.items())
         return FailbackReport(operation.naming.replicator, True, would, planned.kept, partitions)
     if planned.records:
         _tell_diverged(operation, seeds)
@@ -79,26 +77,12 @@ async def failback(operation: Operation) -> FailbackReport:
 
 def _tell_diverged(operation: Operation, seeds: Mapping[Replica, Seed]) -> None:
     for replica, each in seeds.items():
-        for line in ReturnedPartition(replica.source_topic, replica.partition, each.diverged).lines():
+        for line in _planned(replica, each).lines():
             operation.tell(line)
 
 
-@dataclass(frozen=True, slots=True)
-class _Return:
-    """A partition with what is needed to move its position."""
-
-    reverse: Position | None
-    ends: "_Ends"
-    gaps: tuple[Gap, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """The ends and the stable ends of copies, by metadata."""
-
-    metadata: Metadata
-    ends: Mapping[Partition, int]
-    stable: Mapping[Partition, int]
+def _planned(replica: Replica, planned: Seed) -> ReturnedPartition:
+    return ReturnedPartition(replica.source_topic, replica.partition, planned.diverged, deleted=planned.deleted)
 
 
 @dataclass(slots=True)
@@ -114,12 +98,6 @@ class _Run:
     @property
     def id(self) -> str:
         return self.operation.link.stamp.change
-
-    def failback_of(self, topic: str) -> str:
-        """The id of the failback that a topic is in; of one that has not begun, this run's."""
-        states = self.operation.link.states
-        record = states.get(topic) or states.get(LINK)
-        return record.change if record and record.state is CopyState.FAILING_BACK else self.id
 
     def failing(self, subjects: object) -> list[str]:
         """The subjects of the command that fail back now."""
@@ -144,18 +122,21 @@ class _Run:
         source, destination = await operation.source.metadata(None), await operation.destination.metadata(None)
         found = discover(source, destination, naming)
         faults = [f"{topic}: {reason}" for topic, reason in found.unfit.items() if takes(topic)]
-        faults += [too_small(topic, copy) for topic, copy in found.smaller if takes(topic.name)]
-        for topic in sorted({topic for topic, _ in operation.link.positions if takes(topic)}):
-            original, copy = source.topics.get(topic), destination.topics.get(naming.destination(topic))
-            if copy is not None and original is None:
-                faults.append(f"{topic} is not at the source any more, and {copy.name} is there")
-            elif copy is None and original is not None:
-                faults.append(f"{naming.destination(topic)} is not at the destination any more")
-            elif copy is not None and original is not None and len(copy.leaders) > len(original.leaders):
-                counts = f"{len(copy.leaders)} partitions, and {topic} has {len(original.leaders)}"
-                faults.append(f"{copy.name} has {counts}: give {topic} as many")
-            elif original is not None and not naming.copies(topic, original.internal):
-                faults.append(f"{topic} is not chosen by REPLICA_TOPICS_SOURCE_REGEX any more")
+        for topic, copy in found.smaller:
+            if takes(topic.name):
+                counts = f"{len(copy.leaders)} partitions and {topic.name} has {len(topic.leaders)}"
+                faults.append(f"{copy.name} has {counts}: give {copy.name} {len(topic.leaders)} partitions")
+        for name in sorted({topic for topic, _ in operation.link.positions if takes(topic)}):
+            original, promoted = source.topics.get(name), destination.topics.get(naming.destination(name))
+            if promoted is not None and original is None:
+                faults.append(f"{name} is not at the source any more, and {promoted.name} is there")
+            elif promoted is None and original is not None:
+                faults.append(f"{naming.destination(name)} is not at the destination any more")
+            elif promoted is not None and original is not None and len(promoted.leaders) > len(original.leaders):
+                counts = f"{len(promoted.leaders)} partitions, and {name} has {len(original.leaders)}"
+                faults.append(f"{promoted.name} has {counts}: give {name} as many")
+            elif original is not None and not naming.copies(name, original.internal):
+                faults.append(f"{name} is not chosen by REPLICA_TOPICS_SOURCE_REGEX any more")
         if faults:
             raise LinkRefused("cannot be failed back: " + "; ".join(faults[:_NAMED]))
         return [replica for replica in found.replicas if takes(replica.source_topic)]
@@ -174,10 +155,10 @@ class _Run:
                 record = states.get(subject) or states.get(LINK)
                 if record is None or record.state is not CopyState.FAILING_BACK:
                     raise LinkRefused("another failback of this link has finished meanwhile: see `appliance status`")
-                self.reverse.generation = max(self.reverse.generation, record.details.get(_GENERATION, 0) + 1)
+                self.reverse.be_newer_than(record.details.get(_GENERATION, 0))
                 records.append(replace(record, topic=subject))
-            details = {_RUN: self.id, _GENERATION: self.reverse.generation}
-            return [replace(record, details=details) for record in records]
+            ours = {_RUN: self.id, _GENERATION: self.reverse.generation}
+            return [replace(record, details={**record.details, **ours}) for record in records]
 
         def require(states: States) -> None:
             held = [states.get(subject) for subject in failing]
@@ -196,21 +177,30 @@ class _Run:
 
     async def copy_back(self) -> tuple[ReturnedPartition, ...]:
         """Copy back until nothing is left, and move the link's positions past that; what was done by partition."""
-        replicas = await self.replicas()
         await self.reverse.make()
-        await self.reverse.begin(replicas, self.failback_of)
         while True:
+            replicas = await self.replicas()
+            await begin(self.reverse, replicas)
+            await self._note_begun()
             async with self.reverse.copying(replicas) as running:
                 await self._until_still(replicas, running)
             await self.reverse.fence(replicas)
-            found = await self._returns(replicas)
+            found = await returns(self.reverse, replicas)
             if await self._left(replicas):
                 continue
-            await self._move(replicas, found)
+            await move(self.reverse, found)
             if not await self._left(replicas) and set(await self.replicas()) == set(replicas):
-                return tuple(self._partition(replica, each) for replica, each in found.items())
-            replicas = await self.replicas()
-            await self.reverse.begin(replicas, self.failback_of)
+                return tuple(_partition(replica, each) for replica, each in found.items())
+
+    async def _note_begun(self) -> None:
+        """Remember that there are positions of the way back: where they are lost, nothing is begun anew."""
+
+        def begun(states: States) -> list[StateRecord]:
+            self.operation.link.require(states)
+            ours = [record for record in states.values() if record.details.get(_RUN) == self.id]
+            return [replace(record, details={**record.details, BEGUN: True}) for record in ours]
+
+        await self.operation.link.note(begun)
 
     async def _until_still(self, replicas: Sequence[Replica], running: "asyncio.Task[None]") -> None:
         """Returns when all is copied back, and was so for some looks.
@@ -238,75 +228,11 @@ class _Run:
 
     async def _left(self, replicas: Sequence[Replica]) -> list[str]:
         """The copies that hold what was not copied back yet, or an open transaction."""
-        found = await self._ends(replicas)
-        left = []
-        for replica in replicas:
-            held = self.reverse.position(replica)
-            ends = {found.ends[replica.copy], found.stable[replica.copy]}
-            if held is None or ends != {held.next_offset}:
-                left.append(f"{replica.destination_topic}-{replica.partition}")
-        return left
+        ends = await CopyEnds.of(self.operation.destination, replicas)
+        left = [replica for replica in replicas if ends.left(replica, self.reverse.position(replica))]
+        return [f"{replica.destination_topic}-{replica.partition}" for replica in left]
 
-    async def _ends(self, replicas: Sequence[Replica]) -> _Ends:
-        destination = self.operation.destination
-        metadata = await destination.metadata(sorted({replica.destination_topic for replica in replicas}))
-        copies = [replica.copy for replica in replicas]
-        ends = await list_offsets(destination, metadata, copies, Bound.END)
-        return _Ends(metadata, ends, await list_offsets(destination, metadata, copies, Bound.STABLE_END))
 
-    async def _returns(self, replicas: Sequence[Replica]) -> dict[Replica, _Return]:
-        """The moves of the positions, once the link in reverse is fenced.
-
-        Raises:
-            LinkRefused: somebody else has written between what was copied back; unless losses are allowed.
-        """
-        ends = await self._ends(replicas)
-        found, foreign = {}, []
-        for replica in replicas:
-            begun = self.reverse.begun(replica, self.failback_of(replica.source_topic))
-            assert begun is not None
-            gaps = [replace(begun, partition=replica.source, cause="it was never copied before a failback")]
-            if written := await self.reverse.written_there(replica, begun):
-                foreign.append(f"{replica.name} offsets {written[0]} to {written[1] - 1}")
-                cause = "a producer wrote between what was copied back"
-                gaps.append(Gap(replica.source, replica.source_id, *written, cause, begun.found))
-            real = tuple(gap for gap in gaps if gap.first < gap.next)
-            found[replica] = _Return(self.reverse.position(replica), ends, real)
-        if foreign and not self.operation.choice.allow_loss:
-            raise LinkRefused(
-                f"a producer wrote to the source among what was copied back: {', '.join(foreign[:_NAMED])}: these "
-                "records would not be copied: stop it, and give --allow-loss to leave them in the source alone"
-            )
-        return found
-
-    async def _move(self, replicas: Sequence[Replica], found: Mapping[Replica, _Return]) -> None:
-        """Move the positions past what was copied back, in every lane; the states still forbid to copy."""
-        link = self.operation.link
-        for index, owned in lanes_of(replicas, len(link.checkpoints)).items():
-
-            def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
-                moved: dict[Replica, Position] = {}
-                gaps: list[Gap] = []
-                for replica in owned:
-                    each = found[replica]
-                    end = as_found(each.ends.ends[replica.copy], each.ends.metadata, replica.copy)
-                    open_from = each.ends.stable[replica.copy]
-                    position = returned(replica, positions[replica.source], each.reverse, end, open_from)
-                    if isinstance(position, Refusal):
-                        raise LinkRefused(f"cannot be failed back: {position}")
-                    moved[replica] = position
-                    gaps += each.gaps
-                return moved, gaps
-
-            await link.move(index, moves)
-
-    def _partition(self, replica: Replica, found: _Return) -> ReturnedPartition:
-        spans = [(gap.first, gap.next) for gap in found.gaps]
-        begun = self.reverse.begun(replica, self.failback_of(replica.source_topic))
-        assert begun is not None
-        diverged = begun.first, begun.next
-        others = [span for span in spans if span != diverged]
-        records = found.reverse.records if found.reverse else 0
-        return ReturnedPartition(
-            replica.source_topic, replica.partition, diverged, records, others[0] if others else None
-        )
+def _partition(replica: Replica, found: Return) -> ReturnedPartition:
+    topic, diverged = (replica.source_topic, replica.partition), (found.begun.first, found.begun.next)
+    return ReturnedPartition(*topic, diverged, found.records, found.written_there, found.deleted)

@@ -1,7 +1,9 @@
 """The link in reverse of a failback: from the copies to their sources, with its positions at the source cluster.
 
-It has the link's names, but for ``.failback`` behind the replicator's. A lane's first position of a partition commits
-with a gap, which says by its cause in which failback it was made, and what the source held that was never copied.
+A lane's first position of a partition commits with a gap, which says by its cause in which failback it was made, and
+what the source held that was never copied. A lane copies only while its own checkpoint says ``active``, which a run
+writes after it has fenced the lane and has seen that the failback is still its own, and which is over before the
+positions of the link move: a run that stood still, and wakes up later, copies nothing.
 """
 
 import asyncio
@@ -12,34 +14,32 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import BrokerBusy, Fenced, LinkRefused
-from appliance.failover.model.failback_plan import Refusal, Seed, seed
 from appliance.failover.operation import Operation
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.client.fetch import FetchLimits
-from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import NOBODY
-from appliance.kafka.records import batch
-from appliance.kafka.records.committed import committed
 from appliance.link.client.checkpoint_log import peek_checkpoint
+from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner
+from appliance.link.model.checkpoint_records import encode_state
+from appliance.link.model.copy_states import LINK, CopyState, StateRecord, effective
 from appliance.link.model.naming import Naming
-from appliance.link.model.position import UNACCOUNTED, CopyEnd, Position
+from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lane_of, lanes_of
-from appliance.link.model.topic_configs import positions_topic
+from appliance.link.model.topic_configs import offsets_topic, positions_topic
 from appliance.replicator.spark.assignment import Assignment, Notice, Report
 from appliance.replicator.spark.task_runner import TaskRunner
-from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import OnGap
 
-_LIMITS = FetchLimits(1024 * 1024, wait=0)
 _STOPS = frozenset({"PartitionStopped", "GapFound", "CopyShortened"})
 _TAKEN = frozenset({"Fenced", "Superseded"})
 
-Failback = Callable[[str], str]
-"""The id of the failback that a source topic is in."""
+BEGUN = "begun"
+"""A detail of the state: the link in reverse has its first positions."""
+
+InLane = Callable[[Lane, Sequence[Replica]], Awaitable[None]]
+"""Writes in a lane that was fenced, given the partitions on their way back that the lane owns."""
 
 
 def reversed_replica(replica: Replica) -> Replica:
@@ -69,14 +69,43 @@ class ReverseLink:
 
     def position(self, replica: Replica) -> Position | None:
         """The position of a partition on its way back, as it was read last."""
-        return self._checkpoint(replica).positions.get(replica.copy) if self.checkpoints else None
+        return self._checkpoint(replica).positions.get(replica.copy)
 
-    def begun(self, replica: Replica, failback: str) -> Gap | None:
+    def begun(self, replica: Replica) -> Gap | None:
         """The source offsets of a partition that were never copied, when this failback began; None before that."""
-        return _begun(self._checkpoint(replica), replica, failback) if self.checkpoints else None
+        gaps, failback = self._checkpoint(replica).gaps.values(), self.failback(replica.source_topic)
+        found = [gap for gap in gaps if gap.partition == replica.copy and gap.cause == failback]
+        return max(found, key=lambda gap: gap.found, default=None)
+
+    def deleted(self, replica: Replica) -> tuple[int, int] | None:
+        """The offsets of a copy that were deleted before they were brought back in this failback; None: there are none.
+
+        From the first up to but without the second.
+        """
+        begun, gaps = self.begun(replica), self._checkpoint(replica).gaps.values()
+        found = [gap for gap in gaps if gap.partition == replica.copy and begun and begun is not gap]
+        found = [gap for gap in found if begun and gap.found >= begun.found]
+        return (min(gap.first for gap in found), max(gap.next for gap in found)) if found else None
+
+    def producer_ids(self, replica: Replica) -> set[int]:
+        """The ids by which the lane of a partition has written."""
+        held, mark = self.position(replica), self._checkpoint(replica).mark
+        return {end.producer_id for end in (held.copy_end if held else None, mark) if end}
 
     def _checkpoint(self, replica: Replica) -> LaneCheckpoint:
-        return self.checkpoints[lane_of(*replica.copy, len(self.checkpoints))]
+        known = self.checkpoints
+        return known[lane_of(*replica.copy, len(known))] if known else LaneCheckpoint()
+
+    def failing(self, topic: str) -> StateRecord | None:
+        """The state by which a topic fails back; None where it does not."""
+        states = self.operation.link.states
+        record = states.get(topic) or states.get(LINK)
+        return record if record and record.state is CopyState.FAILING_BACK else None
+
+    def failback(self, topic: str) -> str:
+        """The id of the failback that a topic is in; of one that has not begun, this run's."""
+        record = self.failing(topic)
+        return record.change if record else self.run
 
     async def read(self) -> None:
         """Read what it remembers; nothing where no failback has ever begun."""
@@ -88,94 +117,61 @@ class ReverseLink:
         for lane, checkpoint in enumerate(self.checkpoints):
             await peek_checkpoint(source, name, lane, checkpoint)
 
+    def be_newer_than(self, generation: int) -> None:
+        """Be of a later generation than that one, and than whoever has left a name here, however long ago."""
+        owners = [checkpoint.owner.generation for checkpoint in self.checkpoints if checkpoint.owner]
+        self.generation = max([self.generation - 1, generation, *owners]) + 1
+
     async def make(self) -> None:
-        """Make its positions topic, if there is none, and read it."""
-        name, source = self.naming.positions_topic, self.operation.source
-        if name not in (await source.metadata([name])).topics:
-            lanes = len(self.operation.link.checkpoints)
-            made = await ConfigFilter(source).make([positions_topic(self.naming, lanes, -1)])
-            for error in made.failures.values():
-                raise error
-        await retry_while_busy(self._require_leaders)
+        """Make the topics of its positions and maps, if they are not there, and read the positions."""
+        naming, source, lanes = self.naming, self.operation.source, len(self.operation.link.checkpoints)
+        for topic in (positions_topic(naming, lanes, -1), offsets_topic(naming, lanes, -1)):
+            if topic.name not in (await source.metadata([topic.name])).topics:
+                made = await ConfigFilter(source).make([topic])
+                for error in made.failures.values():
+                    raise error
+            await retry_while_busy(lambda name=topic.name: self._require_leaders(name))  # type: ignore[misc]
         await retry_while_busy(self.read)
 
-    async def _require_leaders(self) -> None:
-        name = self.naming.positions_topic
+    async def _require_leaders(self, name: str) -> None:
         known = (await self.operation.source.metadata([name])).topics.get(name)
         if not known or not known.leaders or NOBODY in known.leaders:
             raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
 
-    async def plan(self, replicas: Iterable[Replica], failback: Failback) -> dict[Replica, Seed]:
-        """Plan where the partitions begin that have not begun yet.
+    async def fence(self, replicas: Sequence[Replica]) -> None:
+        """Fence the lanes of these partitions, let nobody copy there, and read what they remember."""
 
-        Raises:
-            LinkRefused: some cannot be failed back.
-        """
-        fresh = [r for r in replicas if self._has_to_begin(self._checkpoint_or_none(r), r, failback)]
-        ends = await self._source_ends(fresh)
-        positions = self.operation.link.positions
-        planned = {replica: seed(replica, positions.get(replica.source), ends[replica]) for replica in fresh}
-        refusals = [each for each in planned.values() if isinstance(each, Refusal)]
-        if refusals:
-            raise LinkRefused("cannot be failed back: " + "; ".join(map(str, refusals)))
-        return {replica: each for replica, each in planned.items() if isinstance(each, Seed)}
+        async def write(lane: Lane, _: Sequence[Replica]) -> None:
+            await self.let(lane, CopyState.PAUSED)
 
-    def _checkpoint_or_none(self, replica: Replica) -> LaneCheckpoint:
-        return self._checkpoint(replica) if self.checkpoints else LaneCheckpoint()
+        await self.in_lanes(replicas, write)
 
-    @staticmethod
-    def _has_to_begin(checkpoint: LaneCheckpoint, replica: Replica, failback: Failback) -> bool:
-        """True of what has not begun, or has copied nothing yet and found that somebody writes to its source."""
-        if _begun(checkpoint, replica, failback(replica.source_topic)) is None:
-            return True
-        held = checkpoint.positions[replica.copy]
-        return not held.records and UNACCOUNTED in held.stopped
+    async def let(self, lane: Lane, state: CopyState) -> None:
+        """Have a lane that was fenced copy while the state is active, and not while it is paused."""
+        if effective(lane.checkpoint.states, LINK) is not state or LINK not in lane.checkpoint.states:
+            stamp = replace(self.operation.link.stamp, topic=LINK, state=state, since=_now())
+            await lane.remember([encode_state(stamp, stamp.since)])
 
-    async def begin(self, replicas: Sequence[Replica], failback: Failback) -> None:
-        """Write the first position of each partition that has none in this failback, lane by lane.
-
-        Raises:
-            ApplianceError: as ``Lane.commit``; run again, it goes on.
-        """
-        planned = await self.plan(replicas, failback)
-        back = {reversed_replica(replica): replica for replica in planned}
-
-        async def write(lane: Lane, owned: Sequence[Replica]) -> None:
-            missing = [back[r] for r in owned if self._has_to_begin(lane.checkpoint, back[r], failback)]
-            seeds = {reversed_replica(replica): planned[replica].position for replica in missing}
-            gaps = [_gap(replica, planned[replica], failback(replica.source_topic)) for replica in missing]
-            await lane.commit([], seeds, gaps)
-
-        await self._in_lanes(planned, write)
-
-    async def fence(self, replicas: Iterable[Replica]) -> None:
-        """Fence the lanes of these partitions, and read what they remember: nothing of it is under way any more."""
-
-        async def nothing(*_: object) -> None:
-            """Write nothing."""
-
-        await self._in_lanes(replicas, nothing)
-
-    async def _in_lanes(
-        self, replicas: Iterable[Replica], write: Callable[[Lane, Sequence[Replica]], Awaitable[None]]
-    ) -> None:
+    async def in_lanes(self, replicas: Iterable[Replica], write: InLane) -> None:
         """Fence the lanes of these partitions, and write there. A run that was taken over may fence us once more.
 
         Raises:
-            LinkRefused: it is this run that was taken over.
+            LinkRefused: it is this run that was taken over, which is looked at once the lane is fenced.
         """
         link = self.operation.link
         for index, owned in self._lanes(replicas).items():
 
             async def attempt(index: int = index, owned: Sequence[Replica] = owned) -> None:
-                await link.read()
                 link.require(link.states)
                 lane = self._lane(index)
                 await lane.start()
-                await write(lane, owned)
                 self.checkpoints[index] = lane.checkpoint
+                await link.read()
+                link.require(link.states)
+                await write(lane, owned)
 
             await retry_while_busy(attempt, lambda error: error.retriable or isinstance(error, Fenced))
+        await self.read()
 
     def _lanes(self, replicas: Iterable[Replica]) -> Mapping[int, tuple[Replica, ...]]:
         return lanes_of(map(reversed_replica, replicas), len(self.checkpoints))
@@ -190,7 +186,8 @@ class ReverseLink:
     @asynccontextmanager
     async def copying(self, replicas: Sequence[Replica]) -> AsyncIterator["asyncio.Task[None]"]:
         """Copy these partitions back meanwhile; a transaction that has begun is finished."""
-        engine = replace(self.operation.settings.engine, on_gap=OnGap.STOP)
+        on_gap = OnGap.RECORD if self.operation.choice.allow_loss else OnGap.STOP
+        engine = replace(self.operation.settings.engine, on_gap=on_gap)
         assignment = Assignment(self._lanes(replicas), {}, engine.max_bytes_per_second)
         stopping = asyncio.Event()
         self.faults.clear()
@@ -230,45 +227,11 @@ class ReverseLink:
             if fault.kind in _STOPS:
                 raise LinkRefused(f"{fault.subject} is not copied back any further: {fault.fault}")
 
-    async def written_there(self, replica: Replica, begun: Gap) -> tuple[int, int] | None:
-        """The records that somebody else wrote to a source among those that were copied back, as first and next offset.
-
-        Raises:
-            ApplianceError: the source cannot be read.
-        """
-        held = self.position(replica)
-        assert held is not None
-        assert held.copy_end is not None
-        mark = self._checkpoint(replica).mark
-        ours = {held.copy_end.producer_id} | ({mark.producer_id} if mark else set())
-        source = self.operation.source
-        metadata = await source.metadata([replica.source_topic])
-        at = max(begun.next, (await list_offsets(source, metadata, [replica.source], Bound.START))[replica.source])
-        first = following = -1
-        while at < held.copy_end.offset:
-            fetched = await fetch_partition(source, metadata, replica.source, at, "failback", _LIMITS)
-            batches = list(batch.split(fetched.records))
-            for each in committed(batches, fetched.aborted):
-                if at <= each.header.base_offset < held.copy_end.offset and each.header.producer_id not in ours:
-                    first = each.header.base_offset if first < 0 else first
-                    following = each.header.last_offset + 1
-            at = batches[-1].header.last_offset + 1 if batches else held.copy_end.offset
-        return (first, following) if first >= 0 else None
-
-    async def _source_ends(self, replicas: Sequence[Replica]) -> dict[Replica, CopyEnd]:
-        source = self.operation.source
-        metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
-        ends = await list_offsets(source, metadata, [replica.source for replica in replicas], Bound.END)
-        return {replica: as_found(ends[replica.source], metadata, replica.source) for replica in replicas}
-
-
-def _begun(checkpoint: LaneCheckpoint, replica: Replica, failback: str) -> Gap | None:
-    gaps = [gap for gap in checkpoint.gaps.values() if gap.partition == replica.copy and gap.cause == failback]
-    return max(gaps, key=lambda gap: gap.found, default=None)
-
-
-def _gap(replica: Replica, planned: Seed, failback: str) -> Gap:
-    return Gap(replica.copy, replica.source_id, *planned.diverged, failback, _now())
+    async def maps(self, replicas: Iterable[Replica]) -> OffsetMaps:
+        """The maps of what was copied back, from the copies to their sources."""
+        maps = OffsetMaps(self.operation.source, self.naming)
+        await retry_while_busy(lambda: maps.refresh({replica.copy for replica in replicas}))
+        return maps
 
 
 def _now() -> int:

@@ -100,10 +100,12 @@ class Pair:
     tag: str
     kind: TopicNaming = TopicNaming.SUFFIX
     formats: bool = False
+    everything: bool = False
+    """True of a link whose regex takes whatever has its tag in its name, also where a replicator would write it."""
 
     @property
     def naming(self) -> Naming:
-        included = re.compile(f".*{self.tag}")
+        included = re.compile(f".*{self.tag}.*" if self.everything else f".*{self.tag}")
         names = self.kind, ".", "grape", self.formats
         return Naming(f"replicator-{self.tag}", "copy", included, re.compile(""), *names)
 
@@ -137,15 +139,15 @@ class Pair:
 
     def delete(self, topic: str) -> None:
         """Delete a source topic, and wait until it is deleted."""
-        _delete(self.orange, topic)
+        delete_topic(self.orange, topic)
 
     def delete_copy(self, topic: str) -> None:
         """Delete a copy's topic, and wait until it is deleted."""
-        _delete(self.grape, self.naming.destination(topic))
+        delete_topic(self.grape, self.naming.destination(topic))
 
     def delete_positions(self) -> None:
         """Delete the positions topic, and wait until it is deleted."""
-        _delete(self.grape, self.naming.positions_topic)
+        delete_topic(self.grape, self.naming.positions_topic)
 
     def make_copy(self, topic: str, partitions: int, **configs: str) -> None:
         """Create a copy's topic before the replicator does."""
@@ -202,7 +204,8 @@ class OtherLink(Pair):
         return Naming(f"replicator-other-{self.tag}", "copy", re.compile(f".*{self.tag}"), re.compile(""))
 
 
-def _delete(cluster: Cluster, topic: str) -> None:
+def delete_topic(cluster: Cluster, topic: str) -> None:
+    """Delete a topic, and wait until it is gone."""
     admin = AdminClient(cluster.client_configuration())
     admin.delete_topics([topic])[topic].result(PATIENCE)
     while topic in admin.list_topics(timeout=PATIENCE).topics:

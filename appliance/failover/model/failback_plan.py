@@ -5,11 +5,13 @@ that it copies nothing back that came from ``T``. The link goes on where the rev
 the log's end: what a producer has written to ``T`` since then is copied.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from appliance.kafka.protocol.metadata import is_another
+from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 
 
@@ -26,40 +28,81 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """Both logs of a promoted partition, as a failback finds them.
+
+    ``held_to`` is the offset up to which the source holds what was written up to the leader epoch of the last record
+    that was copied, None where nobody knows. ``copy_start`` is where the copy's log starts.
+    """
+
+    source_end: CopyEnd
+    held_to: int | None = None
+    copy_start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Seed:
     """A partition's first position of the link in reverse.
 
     ``diverged`` are the offsets that the source holds, markers included, and that were never copied: from the first up
-    to but without the second. They stay in the source's log, as Kafka cannot cut them out.
+    to but without the second. They stay in the source's log, as Kafka cannot cut them out. ``deleted`` are offsets of
+    the copy likewise, which retention took before they were brought back.
     """
 
     position: Position
     diverged: tuple[int, int]
+    deleted: tuple[int, int]
 
 
-def seed(replica: Replica, forward: Position | None, source_end: CopyEnd) -> Seed | Refusal:
-    """Plan the beginning of a promoted partition's way back, given the end of its source's log as it was found.
+def parts_at(forward: Position, found: Found) -> int:
+    """The source offset at which the logs part: below it, the source holds what was copied.
 
-    ``replica`` is the partition as both clusters have it now, and ``forward`` is the link's position of it.
+    A source that lost its newest records in an unclean election may have written others in their place since.
     """
+    held_to = found.held_to if found.held_to is not None and found.held_to >= 0 else forward.next_offset
+    return min(forward.next_offset, found.source_end.offset, held_to)
+
+
+def seed(
+    replica: Replica, forward: Position | None, found: Found, begin: int | None = None, *, grown: bool = False
+) -> Seed | Refusal:
+    """Plan the beginning of a promoted partition's way back.
+
+    ``replica`` is the partition as both clusters have it now, and ``forward`` is the link's position of it; with
+    ``grown`` it may have none, as the topic got the partition after the link had stopped. ``begin`` is the copy's
+    offset at which the logs part, where that is not where the link's last transaction ended: what the source has
+    lost is brought back with the rest.
+    """
+    if forward is None and grown:
+        return _seed(replica, 0, found, 0)
     if reason := _unusable(replica, forward):
         return Refusal(replica.name, reason)
     assert forward is not None
     assert forward.copy_end is not None
-    if source_end.offset < forward.next_offset:
+    parted = parts_at(forward, found)
+    if parted == forward.next_offset:
+        return _seed(replica, forward.copy_end.offset, found, parted)
+    if begin is None:
         return Refusal(
             replica.name,
-            f"the source ends at offset {source_end.offset}, and was copied up to {forward.next_offset}: it has lost "
-            "records, which only the copy has",
+            f"from offset {parted} on the source does not hold what was copied up to {forward.next_offset}: it has "
+            "lost records, which only the copy has, and the map of offsets does not say where they are there",
         )
-    begin = forward.copy_end.offset
-    tail = OffsetTail.begin(begin, source_end.offset)
-    position = Position(replica.destination_id, replica.source_id, begin, copy_end=source_end, tail=tail)
-    return Seed(position, (forward.next_offset, source_end.offset))
+    return _seed(replica, begin, found, parted)
+
+
+def _seed(replica: Replica, copy_from: int, found: Found, parted: int) -> Seed:
+    begin = max(copy_from, found.copy_start)
+    tail = OffsetTail.begin(begin, found.source_end.offset)
+    position = Position(replica.destination_id, replica.source_id, begin, copy_end=found.source_end, tail=tail)
+    return Seed(position, (parted, found.source_end.offset), (copy_from, begin))
 
 
 def _unusable(replica: Replica, forward: Position | None) -> str:
-    """The reason that nobody knows where the copy's own records begin; empty when it is known."""
+    """The reason that nobody knows where the copy's own records begin; empty when it is known.
+
+    After a failback the link has written nothing: whatever lies past the end that it left is the copy's own.
+    """
     copy = f"{replica.destination_topic}-{replica.partition}"
     if forward is None or forward.next_offset == UNKNOWN:
         return f"no position says how far it was copied, so what {copy} holds of its own is not known"
@@ -67,17 +110,27 @@ def _unusable(replica: Replica, forward: Position | None) -> str:
         return f"topic {replica.source_topic} was deleted and made anew since it was copied"
     if is_another(forward.destination_id, replica.destination_id):
         return f"topic {replica.destination_topic} was deleted and made anew since it was written to"
-    if LOST in forward.stopped or UNACCOUNTED in forward.stopped:
-        return forward.stopped
     if forward.copy_end is None:
         return f"its position does not say where the link's last transaction in {copy} ended"
+    own = forward.copy_end.producer_id == ANYBODY
+    if LOST in forward.stopped or (UNACCOUNTED in forward.stopped and not own):
+        return forward.stopped
+    return ""
+
+
+def has_moved(replica: Replica, reverse: Position) -> str:
+    """The reason that what was copied back already is not of these topics; empty when it is."""
+    if is_another(reverse.source_id, replica.destination_id) or is_another(reverse.destination_id, replica.source_id):
+        return "its topic or the copy's was deleted and made anew since it was copied back"
     return ""
 
 
 def returned(
-    replica: Replica, forward: Position, reverse: Position | None, copy_end: CopyEnd, open_from: int
+    replica: Replica, forward: Position | None, reverse: Position | None, copy_end: CopyEnd, open_from: int
 ) -> Position | Refusal:
     """Plan the link's position after the way back, given the copy's end and stable end as found after fencing.
+
+    Whoever writes to the copy after that end is not the link.
 
     The stable end, ``open_from``, lies before the end while a transaction is open in the copy. Records of the copy that
     are not in the source yet are refused: the position's end of the copy would hide them for ever.
@@ -85,8 +138,8 @@ def returned(
     copy = f"{replica.destination_topic}-{replica.partition}"
     if reverse is None or reverse.copy_end is None:
         return Refusal(replica.name, f"nothing says how much of {copy} was copied back")
-    if is_another(reverse.source_id, replica.destination_id) or is_another(reverse.destination_id, replica.source_id):
-        return Refusal(replica.name, "its topic or the copy's was deleted and made anew since it was copied back")
+    if reason := has_moved(replica, reverse):
+        return Refusal(replica.name, reason)
     if reverse.stopped:
         return Refusal(replica.name, f"it is not copied back any further: {reverse.stopped}")
     if open_from < copy_end.offset:
@@ -94,5 +147,16 @@ def returned(
     if reverse.next_offset != copy_end.offset:
         behind = f"{copy} ends at offset {copy_end.offset}, and is copied back up to {reverse.next_offset}"
         return Refusal(replica.name, f"{behind}: stop the producers there")
-    moved = forward.go_on().begin_again(replica.source_id, replica.destination_id, reverse.copy_end.offset)
-    return replace(moved, copy_end=copy_end, tail=OffsetTail.begin(moved.next_offset, copy_end.offset))
+    held = forward or Position(replica.source_id, replica.destination_id, reverse.copy_end.offset)
+    moved = held.go_on().begin_again(replica.source_id, replica.destination_id, reverse.copy_end.offset)
+    end = replace(copy_end, producer_id=ANYBODY)
+    return replace(moved, copy_end=end, tail=OffsetTail.begin(moved.next_offset, end.offset))
+
+
+def given_back(reverse: Iterable[Segment], begin: int) -> list[Segment]:
+    """The map of what was copied back, as the link's: of the source from offset ``begin`` on."""
+    return [
+        Segment(each.destination_id, each.source_id, each.stretch.swapped())
+        for each in reverse
+        if each.stretch.copy_to > begin
+    ]

@@ -7,7 +7,7 @@ anybody had written to them by then. A lane that cannot be read keeps no other f
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from appliance.errors import ApplianceError, BrokerBusy, PeerError, Unreachable
@@ -20,7 +20,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
-from appliance.link.model.offset_map import Hole, OffsetMap
+from appliance.link.model.offset_map import Hole, OffsetMap, Segment
 from appliance.link.model.offset_records import SegmentKey, segment_key
 from appliance.link.model.position import Position
 from appliance.link.model.segment_log import SegmentLog
@@ -113,6 +113,10 @@ class OffsetMaps:
         if source and (failure := self.failure(source)):
             return not_known(str(failure))
         return self._map(source).reverse(offset) if source else NOT_KNOWN
+
+    def segments(self, partition: Partition) -> Sequence[Segment]:
+        """The map of a source partition; empty where it cannot be read now."""
+        return () if self.failure(partition) else self._map(partition).segments
 
     def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[Hole]]:
         """The stretches of each copy of which no map knows anything, by source partition; only where there are any."""

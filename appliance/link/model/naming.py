@@ -8,6 +8,7 @@ from appliance.settings.values import Settings, TopicNaming
 
 _POSITIONS = ".positions"
 _OFFSETS = ".offsets"
+_DIVERGED = ".diverged"
 _REPLICATOR = "replicator-"
 
 HEARTBEATS = "heartbeats"
@@ -90,8 +91,16 @@ class Naming:
 
     @property
     def failback(self) -> "Naming":
-        """The names of the link in reverse of a failback, whose positions lie at the source."""
-        return replace(self, replicator=f"{self.replicator}.failback")
+        """The names of the link in reverse of a failback, at the source: no other link from there has the same."""
+        return replace(self, replicator=f"{self._failback}{self.target}")
+
+    @property
+    def _failback(self) -> str:
+        return f"{self.replicator}.failback-"
+
+    def diverged(self, topic: str) -> str:
+        """The topic of the source cluster that keeps what a source topic held when it was lost; no link copies it."""
+        return f"{self.replicator}.{topic}{_DIVERGED}"
 
     @property
     def doctors_id(self) -> str:
@@ -124,6 +133,8 @@ class Naming:
         """
         if not _is_named_like_a_replicators(topic) or self.included.fullmatch(topic) is None:
             return False
+        if topic.startswith(self._failback) or topic.endswith(_DIVERGED):
+            return False
         positions = topic.removesuffix(_OFFSETS) + _POSITIONS if topic.endswith(_OFFSETS) else topic
         return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)
 
@@ -155,4 +166,4 @@ class Naming:
 
 
 def _is_named_like_a_replicators(topic: str) -> bool:
-    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS))
+    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _DIVERGED))

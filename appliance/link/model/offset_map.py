@@ -135,6 +135,11 @@ class OffsetMap:
         self._next_source = position.next_offset
         self._next_copy = tail.copy_to if tail else end.offset if end else UNKNOWN
 
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """All that is known, in the order of the copy."""
+        return self._known
+
     def translate(self, offset: int) -> Translation:
         """The offset at which the copy of the first copied record at or after a source offset lies."""
         if self._next_source == UNKNOWN:

@@ -100,6 +100,14 @@ class OffsetTail(NamedTuple):
         packed = b"".join(map(pack_group, merged(kept)))
         return unpack_tail(self.source_from, self.copy_from, source_to, copy_to, packed)
 
+    def swapped(self) -> "OffsetTail":
+        """The same stretch with source and copy in each other's place."""
+        groups = (
+            group._replace(source_gap=group.copy_gap, copy_gap=group.source_gap) for group in unpack_groups(self.packed)
+        )
+        packed = b"".join(map(pack_group, groups))
+        return unpack_tail(self.copy_from, self.source_from, self.copy_to, self.source_to, packed)
+
     def pieces(self, size: int) -> Iterator["OffsetTail"]:
         """The same as several that continue each other, each with groups of about ``size`` bytes."""
         if len(self.settled) + _GROUP_BYTES <= size:

@@ -1,115 +1,35 @@
 """Failbacks between two real clusters: what a promoted copy took is brought back exactly once."""
 
 import asyncio
-import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.link_states import LinkStates
-from appliance.failover.model.failback_report import FailbackReport
-from appliance.failover.operation import Choice, Operation, operation
-from appliance.failover.promotion import failover
-from appliance.link.model.copy_states import CopyState, effective
-from appliance.replicator import failback as module
-from appliance.replicator.failback import failback
+from appliance.failover.operation import Choice
+from appliance.link.model.copy_states import CopyState
 from appliance.replicator.write.lane import Lane
-from tests.support.engine import Engine, Pair
+from tests.support.engine import Pair
+from tests.support.failing_back import (
+    Killed,
+    Logs,
+    copied,
+    failed_back,
+    promoted,
+    states,
+    transact_there,
+    write_here,
+    write_there,
+)
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import Row, end, read_rows
+from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-YES = Choice(yes=True)
-
-
-@pytest.fixture(autouse=True)
-def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command of the tests looks often."""
-    monkeypatch.setattr(module, "_PAUSE", 0.05)
-
-
-@contextlib.asynccontextmanager
-async def command(pair: Pair, choice: Choice = YES) -> AsyncIterator[Operation]:
-    async with operation(pair.settings(), choice, lambda _: None) as running:
-        yield running
-
-
-async def failed_back(pair: Pair, choice: Choice = YES) -> FailbackReport:
-    async with asyncio.timeout(PATIENCE), command(pair, choice) as running:
-        return await failback(running)
-
-
-async def promoted(pair: Pair, choice: Choice = YES) -> None:
-    async with command(pair, choice) as running:
-        await failover(running)
-
-
-async def states(pair: Pair, topic: str) -> set[CopyState]:
-    async with command(pair) as running:
-        await running.link.read()
-        return {effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints}
-
-
-@dataclass
-class Logs:
-    """A topic of one partition and its copy, with what either has to hold."""
-
-    pair: Pair
-    topic: str
-    here: list[Row] = field(default_factory=list)
-    there: list[Row] = field(default_factory=list)
-
-    @property
-    def copy(self) -> str:
-        return self.pair.naming.destination(self.topic)
-
-    def at_source(self) -> list[Row]:
-        return read_rows(self.pair.orange, self.topic, 0)
-
-    def at_copy(self) -> list[Row]:
-        return read_rows(self.pair.grape, self.copy, 0)
-
-    def check(self, source: Sequence[Row], copy: Sequence[Row]) -> None:
-        assert self.at_source() == list(source)
-        assert self.at_copy() == list(copy)
-
-
-def write_here(pair: Pair, topic: str, count: int) -> None:
-    produce(pair.producer(), topic, count)
-
-
-def write_there(pair: Pair, topic: str, count: int, **configuration: str) -> None:
-    produce(
-        Producer({**pair.grape.client_configuration(), "linger.ms": 5, **configuration}),
-        pair.naming.destination(topic),
-        count,
-    )
-
-
-def transact_there(pair: Pair, topic: str, count: int, *, commit: bool) -> None:
-    """One transaction of an application in the copy."""
-    name = f"application-{pair.tag}-{topic}-{commit}"
-    producer = Producer({**pair.grape.client_configuration(), "transactional.id": name})
-    producer.init_transactions(PATIENCE)
-    producer.begin_transaction()
-    produce(producer, pair.naming.destination(topic), count)
-    if commit:
-        producer.commit_transaction(PATIENCE)
-    else:
-        producer.abort_transaction(PATIENCE)
-
-
-async def copied(engine: Engine) -> None:
-    """What the sources hold is copied, by lanes that begin anew."""
-    engine.runners.clear()
-    await engine.copy_all()
 
 
 async def test_what_a_promoted_copy_took_is_brought_back_once_and_the_link_goes_on(pair: Pair) -> None:
@@ -168,10 +88,6 @@ async def test_failing_over_and_back_again_brings_back_only_what_is_new(pair: Pa
             logs.check(held, held)
         await copied(engine)
         logs.check(held, held)
-
-
-class Killed(Exception):
-    """Stands for a kill -9."""
 
 
 async def test_case_95_a_failback_that_is_killed_at_any_write_is_finished_by_the_same_command(

@@ -5,15 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.failover.model.failback_plan import Refusal, Seed, returned, seed
+from appliance.failover.model.failback_plan import Found, Refusal, Seed, parts_at, returned, seed
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 
 SOURCE, COPY = uuid.uuid4(), uuid.uuid4()
 REPLICA = Replica("T", 0, "T.copy", SOURCE, COPY)
 FORWARD = Position(SOURCE, COPY, 10, records=10, copy_end=CopyEnd(12, 3, 7, 1), tail=OffsetTail.begin(10, 12))
 SOURCE_END = CopyEnd(14, 5, -1, -1)
+FOUND = Found(SOURCE_END, held_to=14)
 REVERSE = Position(COPY, SOURCE, 20, records=7, copy_end=CopyEnd(23, 5, 9, 0))
 COPY_END = CopyEnd(20, 4, -1, -1)
 
@@ -25,7 +26,7 @@ def refused(plan: object) -> str:
 
 
 def test_the_way_back_begins_past_the_links_last_transaction_and_names_what_never_came_over() -> None:
-    planned = seed(REPLICA, FORWARD, SOURCE_END)
+    planned = seed(REPLICA, FORWARD, FOUND)
     assert isinstance(planned, Seed)
     held = planned.position
     assert (held.source_id, held.destination_id, held.next_offset) == (COPY, SOURCE, 12)
@@ -48,20 +49,59 @@ def test_the_way_back_begins_past_the_links_last_transaction_and_names_what_neve
 def test_a_partition_of_which_the_beginning_is_not_known_is_refused_by_name(
     forward: Position | None, reason: str
 ) -> None:
-    text = refused(seed(REPLICA, forward, SOURCE_END))
+    text = refused(seed(REPLICA, forward, FOUND))
     assert text.startswith("T-0: ")
     assert reason in text
 
 
-def test_a_source_that_has_lost_copied_records_is_refused() -> None:
-    assert "has lost records" in refused(seed(REPLICA, FORWARD, replace(SOURCE_END, offset=9)))
+@pytest.mark.parametrize(
+    ("found", "parted"),
+    [
+        (Found(replace(SOURCE_END, offset=9)), 9),
+        (Found(SOURCE_END, held_to=8), 8),
+        (Found(SOURCE_END, held_to=-1), 10),
+        (Found(SOURCE_END, held_to=12), 10),
+    ],
+    ids=["shorter", "other records in the place of lost ones", "of no such epoch", "whole"],
+)
+def test_case_165_the_logs_part_where_the_source_has_lost_what_was_copied(found: Found, parted: int) -> None:
+    # The lost records were in the copy alone, and what came in their place was said to be all that had parted.
+    assert parts_at(FORWARD, found) == parted
+    if parted == FORWARD.next_offset:
+        return
+    assert f"from offset {parted} on the source does not hold" in refused(seed(REPLICA, FORWARD, found))
+    planned = seed(REPLICA, FORWARD, found, 11)
+    assert isinstance(planned, Seed)
+    assert (planned.position.next_offset, planned.diverged) == (11, (parted, found.source_end.offset))
+
+
+def test_what_retention_took_from_the_copy_is_told_and_a_new_partition_begins_at_its_beginning() -> None:
+    planned = seed(REPLICA, FORWARD, replace(FOUND, copy_start=17))
+    assert isinstance(planned, Seed)
+    assert (planned.position.next_offset, planned.deleted) == (17, (12, 17))
+    new = seed(REPLICA, None, Found(replace(SOURCE_END, offset=3)), grown=True)
+    assert isinstance(new, Seed)
+    assert (new.position.next_offset, new.diverged, new.deleted) == (0, (0, 3), (0, 0))
+
+
+def test_what_others_wrote_to_the_copy_after_a_failback_can_be_brought_back_by_the_next_one() -> None:
+    stopped = FORWARD.stop(f"T.copy-0 holds records from offset 14 on {UNACCOUNTED}", 1)
+    assert UNACCOUNTED in refused(seed(REPLICA, stopped, FOUND))
+    left = replace(stopped, copy_end=CopyEnd(12, 3, ANYBODY, -1))
+    planned = seed(REPLICA, left, FOUND)
+    assert isinstance(planned, Seed)
+    assert planned.position.next_offset == 12
 
 
 def test_the_link_goes_on_where_the_way_back_has_ended_and_not_at_the_logs_end() -> None:
     stopped = FORWARD.stop("any reason", 1)
     after = returned(REPLICA, stopped, REVERSE, COPY_END, 20)
     assert isinstance(after, Position)
-    assert (after.next_offset, after.copy_end, after.tail) == (23, COPY_END, OffsetTail.begin(23, 20))
+    assert (after.next_offset, after.copy_end, after.tail) == (
+        23,
+        replace(COPY_END, producer_id=ANYBODY),
+        OffsetTail.begin(23, 20),
+    )
     assert (after.stopped, after.records, after.leader_epoch) == ("", 10, -1)
 
 

@@ -1,0 +1,140 @@
+"""The beginning of a failback: where the link in reverse begins in each partition, and where the logs part."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from appliance.errors import LinkRefused
+from appliance.failover.model.failback_plan import Found, Refusal, Seed, has_moved, parts_at, seed
+from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.checkpoint import Gap
+from appliance.link.model.copy_states import CopyState
+from appliance.link.model.position import UNACCOUNTED
+from appliance.link.model.replicas import Replica
+from appliance.replicator.failback_link import BEGUN, ReverseLink, reversed_replica
+from appliance.replicator.write.copies import as_found
+from appliance.replicator.write.lane import Lane
+
+
+async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
+    """Plan where the partitions begin that have not begun yet.
+
+    Raises:
+        LinkRefused: some cannot be failed back.
+    """
+    positions = link.operation.link.positions
+    topics = {topic for topic, _ in positions}
+    fresh = [replica for replica in replicas if _has_to_begin(link, replica)]
+    refusals = [refusal for replica in replicas if (refusal := _broken(link, replica, fresh))]
+    found = await _found(link, fresh)
+    begins = await _where_logs_part(link, found)
+    planned: dict[Replica, Seed] = {}
+    for replica in fresh:
+        held, begin = positions.get(replica.source), begins.get(replica)
+        made = seed(replica, held, found[replica], begin, grown=replica.source_topic in topics)
+        if isinstance(made, Refusal):
+            refusals.append(made)
+        else:
+            planned[replica] = made
+            refusals += _deleted(link, replica, made)
+    if refusals:
+        raise LinkRefused("cannot be failed back: " + "; ".join(map(str, refusals)))
+    return planned
+
+
+def _deleted(link: ReverseLink, replica: Replica, planned: Seed) -> list[Refusal]:
+    first, following = planned.deleted
+    if first == following or link.operation.choice.allow_loss:
+        return []
+    what = f"offsets {first} to {following - 1} of its copy are deleted, and can never be brought back"
+    return [Refusal(replica.name, f"{what}: give --allow-loss to go on after them")]
+
+
+def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Refusal | None:
+    """The reason that a failback which has begun must not go on."""
+    record, held = link.failing(replica.source_topic), link.position(replica)
+    known = replica.source in link.operation.link.positions
+    if replica in fresh and record and record.details.get(BEGUN) and known and link.begun(replica) is None:
+        what = f"{link.naming.positions_topic} does not say how much was copied back, and it was begun"
+        return Refusal(replica.name, f"{what}: has the source lost that topic, or its end?")
+    if replica not in fresh and held and (reason := has_moved(replica, held)):
+        return Refusal(replica.name, reason)
+    return None
+
+
+def _has_to_begin(link: ReverseLink, replica: Replica) -> bool:
+    """True of what has not begun, or has copied nothing yet and found that somebody writes to its source."""
+    held = link.position(replica)
+    unused = held is not None and not held.records and UNACCOUNTED in held.stopped
+    return link.begun(replica) is None or unused
+
+
+async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:
+    """Both logs of partitions, as they are now."""
+    source, destination, positions = (
+        link.operation.source,
+        link.operation.destination,
+        link.operation.link.positions,
+    )
+    at_source = await source.metadata(sorted({replica.source_topic for replica in replicas}))
+    at_destination = await destination.metadata(sorted({replica.destination_topic for replica in replicas}))
+    ends = await list_offsets(source, at_source, [replica.source for replica in replicas], Bound.END)
+    starts = await list_offsets(destination, at_destination, [replica.copy for replica in replicas], Bound.START)
+    epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
+    asked = {partition: epoch for partition, epoch in epochs.items() if epoch >= 0}
+    held_to, failures = await epoch_ends(source, at_source, asked)
+    for error in failures.values():
+        raise error
+    return {
+        replica: Found(
+            as_found(ends[replica.source], at_source, replica.source),
+            held_to.get(replica.source),
+            starts[replica.copy],
+        )
+        for replica in replicas
+    }
+
+
+async def _where_logs_part(link: ReverseLink, found: Mapping[Replica, Found]) -> dict[Replica, int]:
+    """The copy's offset at which the logs part, of those whose source has lost what was copied; as far as known."""
+    positions = link.operation.link.positions
+    lost = {
+        replica: parted
+        for replica, each in found.items()
+        if (held := positions.get(replica.source)) and (parted := parts_at(held, each)) < held.next_offset
+    }
+    if not lost:
+        return {}
+    maps = OffsetMaps(link.operation.destination, link.operation.naming)
+    await maps.refresh({replica.source for replica in lost})
+    begins = {r: maps.translate(r.source, parted, r.source_id).offset for r, parted in lost.items()}
+    return {replica: begin for replica, begin in begins.items() if begin is not None}
+
+
+async def begin(link: ReverseLink, replicas: Sequence[Replica]) -> None:
+    """Write the first position of each partition that has none in this failback, and let the lanes copy.
+
+    Raises:
+        ApplianceError: as ``Lane.commit``; run again, it goes on.
+    """
+    planned = await plan(link, replicas)
+    back = {reversed_replica(replica): replica for replica in replicas}
+
+    async def write(lane: Lane, owned: Sequence[Replica]) -> None:
+        missing = [back[each] for each in owned if back[each] in planned and _has_to_begin(link, back[each])]
+        seeds = {reversed_replica(replica): planned[replica].position for replica in missing}
+        await lane.commit([], seeds, [gap for replica in missing for gap in _gaps(link, replica, planned[replica])])
+        await link.let(lane, CopyState.ACTIVE)
+
+    await link.in_lanes(replicas, write)
+
+
+def _gaps(link: ReverseLink, replica: Replica, planned: Seed) -> list[Gap]:
+    now, (first, following) = _now(), planned.deleted
+    begun = Gap(replica.copy, replica.source_id, *planned.diverged, link.failback(replica.source_topic), now)
+    deleted = Gap(replica.copy, replica.destination_id, first, following, "deleted before it was brought back", now + 1)
+    return [begun, deleted] if first < following else [begun]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

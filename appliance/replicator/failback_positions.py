@@ -1,0 +1,158 @@
+"""The end of a failback: the positions of the link move past what was copied back, with the maps of that."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from appliance.errors import LinkRefused
+from appliance.failover.link_states import Moves
+from appliance.failover.model.failback_plan import Refusal, given_back, returned
+from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets, undecided
+from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.records import batch
+from appliance.kafka.records.committed import committed
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.checkpoint import Gap
+from appliance.link.model.offset_map import Segment
+from appliance.link.model.position import Position
+from appliance.link.model.replicas import Replica, lanes_of
+from appliance.replicator.failback_link import ReverseLink
+from appliance.replicator.write.copies import as_found
+
+_LIMITS = FetchLimits(1024 * 1024, wait=0.5)
+_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CopyEnds:
+    """The ends and the stable ends of copies, by metadata."""
+
+    metadata: Metadata
+    ends: Mapping[Partition, int]
+    stable: Mapping[Partition, int]
+
+    @classmethod
+    async def of(cls, cluster: Cluster, replicas: Sequence[Replica]) -> "CopyEnds":
+        """Those of these partitions' copies now."""
+        metadata = await cluster.metadata(sorted({replica.destination_topic for replica in replicas}))
+        copies = [replica.copy for replica in replicas]
+        ends = await list_offsets(cluster, metadata, copies, Bound.END)
+        return cls(metadata, ends, await list_offsets(cluster, metadata, copies, Bound.STABLE_END))
+
+    def left(self, replica: Replica, copied_back: Position | None) -> bool:
+        """True when a copy holds what was not copied back yet, or an open transaction."""
+        ends = {self.ends[replica.copy], self.stable[replica.copy]}
+        return copied_back is None or ends != {copied_back.next_offset}
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A partition that is copied back, with the gaps that the link's position leaves behind.
+
+    ``written_there`` is the first record and the offset after the last one that somebody else wrote to its source among
+    what was copied back, and ``deleted`` are offsets of the copy likewise; None where there is none.
+    """
+
+    reverse: Position | None
+    begun: Gap
+    gaps: tuple[Gap, ...]
+    written_there: tuple[int, int] | None = None
+    deleted: tuple[int, int] | None = None
+
+    @property
+    def records(self) -> int:
+        """Records that were copied back."""
+        return self.reverse.records if self.reverse else 0
+
+
+async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Return]:
+    """The partitions once the link in reverse is fenced.
+
+    Raises:
+        LinkRefused: somebody else has written between what was copied back; unless losses are allowed.
+    """
+    found, foreign = {}, []
+    for replica in replicas:
+        begun = link.begun(replica)
+        assert begun is not None
+        gaps = [replace(begun, partition=replica.source, cause="it was never copied before a failback")]
+        if written := await _written_there(link, replica, begun):
+            foreign.append(f"{replica.name} offsets {written[0]} to {written[1] - 1}")
+            cause = "a producer wrote between what was copied back"
+            gaps.append(Gap(replica.source, replica.source_id, *written, cause, begun.found))
+        real = tuple(gap for gap in gaps if gap.first < gap.next)
+        found[replica] = Return(link.position(replica), begun, real, written, link.deleted(replica))
+    if foreign and not link.operation.choice.allow_loss:
+        raise LinkRefused(
+            f"a producer wrote to the source among what was copied back: {', '.join(foreign[:_NAMED])}: these "
+            "records would not be copied: stop it, and give --allow-loss to leave them in the source alone"
+        )
+    return found
+
+
+async def _written_there(link: ReverseLink, replica: Replica, begun: Gap) -> tuple[int, int] | None:
+    """The records that somebody else wrote to a source among those that were copied back, as first and next offset.
+
+    A transaction that is open there is waited for.
+
+    Raises:
+        ApplianceError: the source cannot be read.
+    """
+    held, ours, source = link.position(replica), link.producer_ids(replica), link.operation.source
+    assert held is not None
+    assert held.copy_end is not None
+    metadata, end = await source.metadata([replica.source_topic]), held.copy_end.offset
+    start = (await list_offsets(source, metadata, [replica.source], Bound.START))[replica.source]
+    first = following = -1
+
+    async def read(at: int) -> tuple[list[batch.Batch], int]:
+        fetched = await fetch_partition(source, metadata, replica.source, at, "failback", _LIMITS)
+        batches = list(batch.split(fetched.records))
+        if not batches and fetched.stable_end <= at:
+            raise undecided(replica.source, end)
+        return list(committed(batches, fetched.aborted)), batches[-1].header.last_offset + 1 if batches else end
+
+    at = max(begun.next, start)
+    while at < end:
+        some, following_at = await retry_while_busy(lambda at=at: read(at))  # type: ignore[misc]
+        for each in some:
+            if at <= each.header.base_offset < end and each.header.producer_id not in ours:
+                first = each.header.base_offset if first < 0 else first
+                following = each.header.last_offset + 1
+        at = following_at
+    return (first, following) if first >= 0 else None
+
+
+async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
+    """Move the link's positions past what was copied back, in every lane; the states still forbid to copy.
+
+    Raises:
+        LinkRefused: a copy takes records, or has another fault.
+        ApplianceError: run again, it moves all of them again.
+    """
+    forward = link.operation.link
+    ends = await CopyEnds.of(link.operation.destination, list(found))
+    maps = await link.maps(found)
+    for index, owned in lanes_of(found, len(forward.checkpoints)).items():
+
+        def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
+            moved: dict[Replica, Position] = {}
+            for replica in owned:
+                copy_end, stable = as_found(ends.ends[replica.copy], ends.metadata, replica.copy), ends.stable
+                held, reverse = positions.get(replica.source), found[replica].reverse
+                position = returned(replica, held, reverse, copy_end, stable[replica.copy])
+                if isinstance(position, Refusal):
+                    raise LinkRefused(f"cannot be failed back: {position}")
+                moved[replica] = position
+            gaps = [gap for replica in owned for gap in found[replica].gaps]
+            return Moves(moved, gaps, [pair for replica in owned for pair in _segments(replica, found[replica], maps)])
+
+        await forward.move(index, moves)
+
+
+def _segments(replica: Replica, found: Return, maps: OffsetMaps) -> list[tuple[Partition, Segment]]:
+    """The map of what was copied back of a partition in this failback."""
+    return [(replica.source, each) for each in given_back(maps.segments(replica.copy), found.begun.next)]

@@ -1,0 +1,47 @@
+"""Failbacks to a source whose brokers have died: what it has lost since it was copied comes back from the copy."""
+
+import asyncio
+
+import pytest
+
+from testbed.cluster import Cluster
+from tests.support.administration import wait_for_leader
+from tests.support.engine import Pair
+from tests.support.failing_back import Logs, copied, failed_back, promoted, write_here, write_there
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.mark.parametrize("later", [14, 0], ids=["that was written to since", "that was not"])
+async def test_case_165_a_source_that_lost_copied_records_gets_them_back_with_what_the_copy_took(
+    pair: Pair, three_brokers: Cluster, later: int
+) -> None:
+    # The lost records were in the copy alone, and what came in their place was said to be all that had parted.
+    lossy = Pair(three_brokers, pair.grape, pair.tag)
+    topic = lossy.topic_on("lossy", 1, 2)
+    logs = Logs(lossy, topic)
+    write_here(lossy, topic, 10)
+    async with lossy.engine() as engine:
+        await engine.copy_all()
+        common = logs.at_source()
+        await three_brokers.kill(2)
+        write_here(lossy, topic, 10)
+        await engine.copy_all()
+        await promoted(lossy)
+        await three_brokers.kill(1)
+        await three_brokers.broker(2).launch()
+        await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
+        await three_brokers.restart(1)
+        write_here(lossy, topic, later)
+        assert logs.at_source()[:10] == common
+        instead = logs.at_source()[10:]
+        write_there(lossy, topic, 5)
+        held = logs.at_copy()
+        assert len(held) == 25
+        report = await failed_back(lossy)
+        assert [(each.diverged, each.copied_back) for each in report.partitions] == [((10, 10 + later), 15)]
+        logs.check([*common, *instead, *held[10:]], held)
+        write_here(lossy, topic, 4)
+        await copied(engine)
+        new = logs.at_source()[25 + later :]
+        logs.check([*common, *instead, *held[10:], *new], [*held, *new])
