@@ -62,7 +62,8 @@ def _promote_options(command: argparse.ArgumentParser) -> None:
 def choice(parsed: argparse.Namespace) -> Choice:
     """The options as they were given."""
     allow_loss, wait = getattr(parsed, "allow_loss", False), getattr(parsed, "wait", WAIT_SECONDS)
-    return Choice(getattr(parsed, "topic", ""), parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait)
+    keeps = getattr(parsed, "keep_diverged", False)
+    return Choice(getattr(parsed, "topic", ""), parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait, keeps)
 
 
 async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event, work: Work) -> int:

@@ -25,7 +25,10 @@ WAIT_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds."""
+    """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds.
+
+    With ``keep_diverged`` a failback keeps what the sources had and never came over.
+    """
 
     topic: str = ""
     why: str = ""
@@ -33,6 +36,7 @@ class Choice:
     yes: bool = False
     allow_loss: bool = False
     wait: float = WAIT_SECONDS
+    keep_diverged: bool = False
 
     def takes(self, topic: str) -> bool:
         """True when the command is for this source topic."""

@@ -9,7 +9,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``offsets_build``: maps of offsets for what was copied before there were any.
 - ``failback``: ``appliance failback``.
 - ``failback_link``, ``failback_beginning``: the link in reverse that it runs, and where that begins.
-- ``failback_positions``: the positions of the link after a failback.
+- ``failback_diverged``, ``failback_positions``: what never came over, kept; and the positions of the link afterwards.
 - ``reset``: ``appliance reset``.
 - ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.

@@ -22,6 +22,7 @@ from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, States, change, effective
 from appliance.link.model.replicas import Replica, discover
 from appliance.replicator.failback_beginning import begin, plan
+from appliance.replicator.failback_diverged import keep, require_names
 from appliance.replicator.failback_link import BEGUN, ReverseLink
 from appliance.replicator.failback_positions import CopyEnds, Return, move, returns
 
@@ -57,6 +58,8 @@ async def failback(operation: Operation) -> FailbackReport:
     replicas = await run.replicas()
     await run.reverse.read()
     seeds = await plan(run.reverse, replicas)
+    if choice.keep_diverged:
+        require_names(run.reverse, {replica.source_topic for replica in replicas})
     if choice.dry_run:
         would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))
         partitions = tuple(_planned(replica, each) for replica, each in seeds.items())
@@ -182,6 +185,8 @@ class _Run:
             replicas = await self.replicas()
             await begin(self.reverse, replicas)
             await self._note_begun()
+            if self.operation.choice.keep_diverged:
+                await keep(self.reverse, replicas)
             async with self.reverse.copying(replicas) as running:
                 await self._until_still(replicas, running)
             await self.reverse.fence(replicas)
@@ -234,5 +239,6 @@ class _Run:
 
 
 def _partition(replica: Replica, found: Return) -> ReturnedPartition:
-    topic, diverged = (replica.source_topic, replica.partition), (found.begun.first, found.begun.next)
-    return ReturnedPartition(*topic, diverged, found.records, found.written_there, found.deleted)
+    spans = (found.begun.first, found.begun.next), found.records, found.written_there, found.deleted
+    kept_in = found.kept_in if found.kept is not None else ""
+    return ReturnedPartition(replica.source_topic, replica.partition, *spans, found.kept, kept_in)

@@ -71,6 +71,10 @@ class ReverseLink:
         """The position of a partition on its way back, as it was read last."""
         return self._checkpoint(replica).positions.get(replica.copy)
 
+    def kept(self, replica: Replica) -> Position | None:
+        """The position up to which it is kept elsewhere what its source had and was never copied."""
+        return self._checkpoint(replica).positions.get(replica.source)
+
     def begun(self, replica: Replica) -> Gap | None:
         """The source offsets of a partition that were never copied, when this failback began; None before that."""
         gaps, failback = self._checkpoint(replica).gaps.values(), self.failback(replica.source_topic)

@@ -19,6 +19,7 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
+from appliance.replicator.failback_diverged import kept
 from appliance.replicator.failback_link import ReverseLink
 from appliance.replicator.write.copies import as_found
 
@@ -53,7 +54,8 @@ class Return:
     """A partition that is copied back, with the gaps that the link's position leaves behind.
 
     ``written_there`` is the first record and the offset after the last one that somebody else wrote to its source among
-    what was copied back, and ``deleted`` are offsets of the copy likewise; None where there is none.
+    what was copied back, and ``deleted`` are offsets of the copy likewise; None where there is none. ``kept``
+    are records that were never copied, and were kept in topic ``kept_in``; None where they were not to be.
     """
 
     reverse: Position | None
@@ -61,6 +63,8 @@ class Return:
     gaps: tuple[Gap, ...]
     written_there: tuple[int, int] | None = None
     deleted: tuple[int, int] | None = None
+    kept: int | None = None
+    kept_in: str = ""
 
     @property
     def records(self) -> int:
@@ -84,7 +88,8 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
             cause = "a producer wrote between what was copied back"
             gaps.append(Gap(replica.source, replica.source_id, *written, cause, begun.found))
         real = tuple(gap for gap in gaps if gap.first < gap.next)
-        found[replica] = Return(link.position(replica), begun, real, written, link.deleted(replica))
+        others = link.deleted(replica), kept(link, replica), link.operation.naming.diverged(replica.source_topic)
+        found[replica] = Return(link.position(replica), begun, real, written, *others)
     if foreign and not link.operation.choice.allow_loss:
         raise LinkRefused(
             f"a producer wrote to the source among what was copied back: {', '.join(foreign[:_NAMED])}: these "

@@ -13,8 +13,9 @@ class ReturnedPartition:
     """One partition: source offsets that were never copied, up to but without the second, and what the copy took.
 
     ``copied_back`` are records; None in a dry run. ``written_there`` is the first record and the offset after the last
-    one that somebody else wrote to the source meanwhile, None where there are none. ``deleted`` are offsets of the copy
-    that retention took before they were brought back, and so are the first and the one after the last.
+    one that somebody else wrote to the source meanwhile, None where there are none. ``deleted`` are likewise offsets of
+    the copy that retention took before they were brought back. ``kept`` are records that were never copied, and were
+    kept in topic ``kept_in``; None where they were not.
     """
 
     topic: str
@@ -23,6 +24,8 @@ class ReturnedPartition:
     copied_back: int | None = None
     written_there: tuple[int, int] | None = None
     deleted: tuple[int, int] | None = None
+    kept: int | None = None
+    kept_in: str = ""
 
     def lines(self) -> Iterator[str]:
         """Say what is left out."""
@@ -30,6 +33,8 @@ class ReturnedPartition:
         for what, span in (("", self.diverged), (", of a producer there", self.written_there)):
             if span and span[0] < span[1]:
                 yield f"{self.topic}-{self.partition}: source offsets {span[0]} to {span[1] - 1}{what}: {stays}"
+        if self.kept is not None:
+            yield f"{self.topic}-{self.partition}: {self.kept} of these records are kept in {self.kept_in}"
         if self.deleted and self.deleted[0] < self.deleted[1]:
             gone = f"offsets {self.deleted[0]} to {self.deleted[1] - 1} of its copy are deleted"
             yield f"{self.topic}-{self.partition}: {gone}, and can never be brought back"

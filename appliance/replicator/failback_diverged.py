@@ -1,0 +1,160 @@
+"""The records that a source had when it was lost and that never came over, kept in a topic of their own.
+
+They are copied within the source cluster, by the lanes of the way back, each with its partition, before anything is
+copied back. A lane remembers how far it is as it does of any partition, in the transaction that writes the records: so
+each is kept once, whoever is killed. The next failback adds to the same topic.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from appliance.errors import BrokerBusy, LinkRefused
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.configs import LARGEST_BATCH, configs, write_limits
+from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.offsets import Bound, list_offsets, undecided
+from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.topics import NewTopic
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Topic, is_another
+from appliance.kafka.records import batch
+from appliance.kafka.records.committed import committed
+from appliance.kafka.records.legacy import convert
+from appliance.kafka.records.outgoing import outgoing
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.checkpoint import Gap
+from appliance.link.model.position import Position
+from appliance.link.model.replicas import Replica
+from appliance.link.model.topic_configs import copied_configs
+from appliance.replicator.failback_link import ReverseLink, reversed_replica
+from appliance.replicator.model.chunk import Chunk
+from appliance.replicator.write.copies import examine_copies
+from appliance.replicator.write.lane import Lane
+from appliance.settings.parsers import TOPIC_NAME_MAX
+
+_LIMITS = FetchLimits(1024 * 1024, wait=0.5)
+_FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
+
+
+def require_names(link: ReverseLink, topics: Collection[str]) -> None:
+    """See that the topics can be made in which these topics' records are kept.
+
+    Raises:
+        LinkRefused: a name is too long.
+    """
+    for topic in topics:
+        if len(name := link.operation.naming.diverged(topic)) > TOPIC_NAME_MAX:
+            raise LinkRefused(f"{name} is longer than a topic's name may be: {topic} cannot be kept: leave it there")
+
+
+async def keep(link: ReverseLink, replicas: Sequence[Replica]) -> None:
+    """Keep what these partitions' sources had and was never copied, as far as it was not kept yet.
+
+    Raises:
+        ApplianceError: run again, it goes on.
+    """
+    parted = {r: begun for r in replicas if (begun := link.begun(r)) and begun.first < begun.next}
+    if not parted:
+        return
+    made = await _made(link, sorted({replica.source_topic for replica in parted}))
+    back = {reversed_replica(replica): replica for replica in parted}
+
+    async def write(lane: Lane, owned: Sequence[Replica]) -> None:
+        for replica in map(back.__getitem__, owned):
+            topic = made.topics[link.operation.naming.diverged(replica.source_topic)]
+            kept = Replica(*replica.source, topic.name, replica.source_id, topic.id)
+            await _Keeping(link, lane, kept, parted[replica]).keep()
+
+    await link.in_lanes(parted, write)
+
+
+def kept(link: ReverseLink, replica: Replica) -> int | None:
+    """The records of a partition that were kept in this failback; None where none were to be."""
+    begun, held = link.begun(replica), link.kept(replica)
+    return held.records if held and begun and begun.first < begun.next <= held.next_offset else None
+
+
+async def _made(link: ReverseLink, topics: Sequence[str]) -> Metadata:
+    """Make the topics that are not there yet, with as many partitions as their sources have."""
+    source, naming = link.operation.source, link.operation.naming
+    known = (await source.metadata([*topics, *map(naming.diverged, topics)])).topics
+    new = [known[topic] for topic in topics if naming.diverged(topic) not in known]
+    settings = await configs(source, [topic.name for topic in new])
+    wanted = [_new(naming.diverged(topic.name), topic, settings.get(topic.name, {})) for topic in new]
+    for error in (await ConfigFilter(source).make(wanted)).failures.values():
+        raise error
+    return await retry_while_busy(lambda: _led(link, topics))
+
+
+def _new(name: str, topic: Topic, settings: Mapping[str, str]) -> NewTopic:
+    limits = {LARGEST_BATCH: settings[LARGEST_BATCH]} if LARGEST_BATCH in settings else {}
+    return NewTopic(name, len(topic.leaders), -1, {**copied_configs({}), **_FOR_EVER, **limits})
+
+
+async def _led(link: ReverseLink, topics: Sequence[str]) -> Metadata:
+    names = {topic: link.operation.naming.diverged(topic) for topic in topics}
+    found = await link.operation.source.metadata([*topics, *names.values()])
+    for topic, name in names.items():
+        there = found.topics.get(name)
+        if there is None or not there.leaders or NOBODY in there.leaders:
+            raise BrokerBusy(f"{name} has no leaders now", "LEADER_NOT_AVAILABLE")
+        if len(there.leaders) < len(found.topics[topic].leaders):
+            raise LinkRefused(f"{name} has fewer partitions than {topic}: give it {len(found.topics[topic].leaders)}")
+    return found
+
+
+@dataclass(slots=True)
+class _Keeping:
+    """One partition, in a lane that was fenced."""
+
+    link: ReverseLink
+    lane: Lane
+    replica: Replica
+    begun: Gap
+
+    async def keep(self) -> None:
+        """Copy up to where the failback began, one transaction after the other."""
+        source, replica = self.link.operation.source, self.replica
+        held = self.lane.checkpoint.positions.get(replica.source)
+        if held and not _is_of(held, replica):
+            held = None
+        metadata = await self.lane.learn({replica.source_topic, replica.destination_topic})
+        ends = await examine_copies(
+            source, metadata, {replica.copy: held.copy_end if held else None}, self.lane.producer.id, {}
+        )
+        for error in ends.refused.values():
+            raise error
+        self.lane.expect_ends(ends.ends, metadata)
+        limits, failures = await write_limits(source, {replica.destination_topic})
+        for error in failures.values():
+            raise error
+        base, at = await self._beginning(metadata, held)
+        while at < self.begun.next:
+            chunk = await self._chunk(metadata, at, limits[replica.destination_topic].batch_bytes)
+            await self.lane.commit([chunk], base)
+            base, at = {}, chunk.next_offset
+
+    async def _beginning(self, metadata: Metadata, held: Position | None) -> tuple[dict[Replica, Position], int]:
+        """The first position in this failback, where it is to be written yet, and the offset to go on from."""
+        replica = self.replica
+        if held is not None and held.next_offset > self.begun.first:
+            return {}, held.next_offset
+        starts = await list_offsets(self.link.operation.source, metadata, [replica.source], Bound.START)
+        at, end = max(self.begun.first, starts[replica.source]), held.copy_end if held else None
+        return {replica: Position(replica.source_id, replica.destination_id, at, copy_end=end)}, at
+
+    async def _chunk(self, metadata: Metadata, at: int, limit: int) -> Chunk:
+        """What one Fetch brings, but nothing of what was copied back since."""
+        source, end = self.link.operation.source, self.begun.next
+        fetched = await fetch_partition(source, metadata, self.replica.source, at, "failback", _LIMITS)
+        batches = list(batch.split(fetched.records, convert))
+        if not batches and fetched.stable_end < end:
+            raise undecided(self.replica.source, end)
+        old = [each for each in committed(batches, fetched.aborted) if each.header.base_offset < end]
+        following = batches[-1].header.last_offset + 1 if batches else end
+        epoch = batches[-1].header.leader_epoch if batches else -1
+        return Chunk(self.replica, tuple(outgoing(old, at, limit)), min(following, end), epoch)
+
+
+def _is_of(held: Position, replica: Replica) -> bool:
+    another = is_another(held.source_id, replica.source_id), is_another(held.destination_id, replica.destination_id)
+    return not any(another)

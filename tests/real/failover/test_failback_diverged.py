@@ -1,0 +1,145 @@
+"""What a source had when it was lost, and never came over, is kept in a topic of its own if the operator wants that."""
+
+import re
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from appliance.errors import LinkRefused
+from appliance.failover.operation import Choice
+from appliance.replicator.write.lane import Lane
+from tests.support.engine import Pair, delete_topic
+from tests.support.failing_back import Killed, Logs, copied, failed_back, promoted, write_here, write_there
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+from tests.support.rows import Row, read_rows
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+KEEP = Choice(yes=True, keep_diverged=True)
+
+
+def kept(pair: Pair, topic: str, partition: int = 0) -> list[Row]:
+    return read_rows(pair.orange, pair.naming.diverged(topic), partition)
+
+
+async def test_what_never_came_over_is_kept_with_its_partitions_and_added_to_by_the_next_failback(pair: Pair) -> None:
+    named = Pair(pair.orange, pair.grape, pair.tag, everything=True)
+    topic, other = named.topic("kept", 2), named.topic("nothing")
+    async with named.engine() as engine:
+        for partition in range(2):
+            produce(named.producer(), topic, 10, partition)
+        write_here(named, other, 3)
+        await engine.copy_all()
+        produce(named.producer(), topic, 4, 0)
+        transactional = named.producer(**{"transactional.id": f"lost-{named.tag}"})
+        transactional.init_transactions(PATIENCE)
+        for commits in (False, True):
+            transactional.begin_transaction()
+            produce(transactional, topic, 5 + commits, 1)
+            if commits:
+                transactional.commit_transaction(PATIENCE)
+            else:
+                transactional.abort_transaction(PATIENCE)
+        diverged = [read_rows(named.orange, topic, partition)[10:] for partition in range(2)]
+        assert [len(rows) for rows in diverged] == [4, 6]
+        await promoted(named)
+        write_there(named, topic, 50)
+        report = await failed_back(named, KEEP)
+        assert [(each.topic, each.partition, each.kept) for each in report.partitions if each.kept is not None] == [
+            (topic, 0, 4),
+            (topic, 1, 6),
+        ]
+        assert f"{topic}-1: 6 of these records are kept in {named.naming.diverged(topic)}" in list(report.lines())
+        assert [kept(named, topic, partition) for partition in range(2)] == diverged
+        await copied(engine)
+        write_here(named, topic, 3)
+        lost = read_rows(named.orange, topic, 0)[-3:]
+        await promoted(named)
+        report = await failed_back(named, KEEP)
+        assert [each.kept for each in report.partitions] == [3, None, None]
+        assert kept(named, topic) == [*diverged[0], *lost]
+        await copied(engine)
+    names = AdminClient(named.grape.client_configuration()).list_topics(timeout=PATIENCE).topics
+    assert not [name for name in names if "diverged" in name]
+    made = AdminClient(named.orange.client_configuration()).list_topics(timeout=PATIENCE).topics
+    assert named.naming.diverged(other) not in made
+
+
+async def test_case_170_what_is_kept_is_kept_once_whoever_is_killed(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [pair.topic(f"killed-{at}") for at in range(60)]
+    write, finished = Lane._write, False
+    async with pair.engine() as engine:
+        for topic in topics:
+            write_here(pair, topic, 5)
+        await engine.copy_all()
+        for at, topic in enumerate(topics):
+            choice, left = Choice(topic=re.escape(topic), yes=True, keep_diverged=True), at // 2
+            write_here(pair, topic, 3)
+            here = Logs(pair, topic).at_source()
+            await promoted(pair, choice)
+            write_there(pair, topic, 20)
+            there = Logs(pair, topic).at_copy()
+
+            async def counted(self: Lane, *arguments: object, before: bool = at % 2 == 0) -> None:
+                nonlocal left
+                if "failback" in self._transactional_id:
+                    left -= 1
+                    if before and left == -1:
+                        raise Killed
+                await write(self, *arguments)  # type: ignore[arg-type]
+                if left == -1 and "failback" in self._transactional_id:
+                    raise Killed
+
+            with monkeypatch.context() as patch:
+                patch.setattr(Lane, "_write", counted)
+                try:
+                    await failed_back(pair, choice)
+                    finished = True
+                except Killed:
+                    pass
+            report = await failed_back(pair, choice)
+            assert finished or [each.kept for each in report.partitions] == [3]
+            assert kept(pair, topic) == here[5:]
+            Logs(pair, topic).check([*here, *there[5:]], there)
+            if finished:
+                break
+        assert finished
+
+
+async def test_case_171_what_was_to_be_kept_can_still_be_kept_while_it_is_copied_back(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A batch that was made of what was never copied and of what was copied back held both.
+    topic = pair.topic("late")
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        write_here(pair, topic, 3)
+        here = Logs(pair, topic).at_source()
+        await promoted(pair)
+        write_there(pair, topic, 4)
+        with monkeypatch.context() as patch:
+            patch.setattr("appliance.replicator.failback.returns", _killed)
+            with pytest.raises(Killed):
+                await failed_back(pair)
+        assert len(Logs(pair, topic).at_source()) == 12
+        await failed_back(pair, KEEP)
+        assert kept(pair, topic) == here[5:]
+
+
+async def _killed(*_: object) -> None:
+    raise Killed
+
+
+async def test_a_topic_that_cannot_be_kept_is_refused_before_anything_changes(pair: Pair) -> None:
+    topic = pair.topic("l" * 225)
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        with pytest.raises(LinkRefused, match="is longer than a topic's name may be"):
+            await failed_back(pair, KEEP)
+    delete_topic(pair.orange, topic)
