@@ -31,7 +31,6 @@ from appliance.kafka.client.groups import ListedGroups, list_groups
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
-from appliance.link.model.naming import Naming
 from appliance.link.model.translation import Translation
 from appliance.settings.values import GroupSettings
 
@@ -62,6 +61,18 @@ class Translator(Protocol):
         ...
 
 
+class TopicNames(Protocol):
+    """The topics that groups follow from, and what those are called to which they follow."""
+
+    def copies(self, topic: str, internal: bool) -> bool:
+        """True when a topic is copied."""
+        ...
+
+    def destination(self, topic: str) -> str:
+        """The name of a topic's copy."""
+        ...
+
+
 Follows = Callable[[str], bool]
 """True of a source topic to whose copy groups follow."""
 
@@ -75,17 +86,20 @@ class GroupSync:
 
     ``stale`` are those of the failures by which any group may be elsewhere than its plan says; by the others some
     translations are unknown, as their plans say themselves. ``follows`` reads of which topics they follow now: groups
-    of a promoted copy are its consumers' own.
+    of a promoted copy are its consumers' own. With ``takes_over`` what consumers have committed themselves at the
+    destination is taken for the link's own.
     """
 
     def __init__(
         self,
         source: Cluster,
         destination: Cluster,
-        naming: Naming,
+        naming: TopicNames,
         settings: GroupSettings,
         translator: Translator,
         follows: Callable[[], Awaitable[Follows]] = _always,
+        *,
+        takes_over: bool = False,
     ) -> None:
         self.plans: Mapping[str, GroupPlan] = {}
         self.failures: Mapping[str, ApplianceError] = {}
@@ -96,6 +110,7 @@ class GroupSync:
         self._takes = settings.takes
         self._translator = translator
         self._follows = follows
+        self._takes_over = takes_over
         self._offsets: Mapping[str, Commits] = {}
         self._read = ReadGroups()
         self._ids: dict[str, Mapping[str, UUID]] = {}
@@ -121,6 +136,25 @@ class GroupSync:
             self._committed.clear()
         self._rounds += 1
         return await self._round(commits=True)
+
+    async def make_ours(self) -> Mapping[str, ApplianceError]:
+        """Commit anew at the source, as the link's own, what consumers of groups without members committed there.
+
+        A sync the other way may overwrite it then. Returns the reasons why not, by group.
+
+        Raises:
+            ApplianceError: the source does not tell.
+        """
+        failures: dict[str, ApplianceError] = {}
+        names = [name for name, made in self.plans.items() if made.lag == 0 and not made.here]
+        for some in pieces(((name, 1) for name in names), _AT_ONCE):
+            began, groups = _now(), {name: self._read.groups[name] for name in some}
+            held, unreadable = await read_offsets(self._source, groups.values())
+            theirs = {name: {at: held[name][at] for at in self._offsets[name] if at in held[name]} for name in held}
+            anew = {groups[name]: _ours(commits) for name, commits in theirs.items() if _ours(commits) != commits}
+            failures |= unreadable
+            failures |= await set_offsets(self._source, anew, functools.partial(_is_fresh, began))
+        return failures
 
     async def _round(self, *, commits: bool) -> Mapping[str, GroupPlan]:
         """Plan for all groups; while a broker at the destination does not tell its own, for those that are told."""
@@ -196,6 +230,7 @@ class GroupSync:
             if number % _PLANS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             committed = self._committed.get(name, {})
+            committed = _ours(committed) if self._takes_over else committed
             source, offsets = self._read.groups[name], self._offsets[name]
             made[name] = plan(source, offsets, there.groups.get(name), committed, copy_of, self._translate_by(name))
         return made
@@ -213,10 +248,15 @@ class GroupSync:
         for name in due:
             del self._committed[name]
         commits = {groups[name]: made.commits for name, made in due.items() if name in groups}
-        failures |= await set_offsets(self._destination, commits, lambda: _now() - read <= _FRESH)
+        failures |= await set_offsets(self._destination, commits, functools.partial(_is_fresh, read))
         not_now = {f"group {name}": error for name, error in failures.items() if error.retriable}
         self.failures, self.stale = {**self.failures, **not_now}, {**self.stale, **not_now}
         return {name: _settled(made, failures.get(name)) for name, made in due.items()}
+
+
+def _ours(commits: Commits) -> Commits:
+    """The same commits as the link makes them, which never knows the leader epoch of a record that was read."""
+    return {partition: commit._replace(leader_epoch=-1) for partition, commit in commits.items()}
 
 
 def _settled(made: GroupPlan, error: ApplianceError | None) -> GroupPlan:
@@ -224,6 +264,10 @@ def _settled(made: GroupPlan, error: ApplianceError | None) -> GroupPlan:
     if error is None or error.retriable:
         return made if error else made.done()
     return replace(made, there=True) if has_members(error) else replace(made, refused=str(error))
+
+
+def _is_fresh(read: float) -> bool:
+    return _now() - read <= _FRESH
 
 
 def _now() -> float:

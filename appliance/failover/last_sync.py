@@ -24,16 +24,21 @@ async def last_sync(operation: Operation, source_answers: bool = True) -> tuple[
     if not source_answers:
         return None
     sync = group_sync(settings, operation.source, operation.destination, {CopyState.FAILING_OVER})
+    if not await settled(sync):
+        return None
+    return tuple(plan.name for plan in sync.plans.values() if plan.lag != 0)
+
+
+async def settled(sync: GroupSync) -> bool:
+    """Have rounds until nothing is due, or for half a minute; False when nothing was told."""
     try:
         async with asyncio.timeout(_SECONDS):
             while True:
                 if await _is_settled(sync):
-                    break
+                    return True
                 await asyncio.sleep(_PAUSE)
     except (ApplianceError, TimeoutError):
-        if not sync.plans:
-            return None
-    return tuple(plan.name for plan in sync.plans.values() if plan.lag != 0)
+        return bool(sync.plans)
 
 
 async def _is_settled(sync: GroupSync) -> bool:

@@ -11,13 +11,14 @@ Killed anywhere, the same command again goes on: a position that has moved is mo
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import LinkRefused
 from appliance.failover.model.failback_plan import Seed
 from appliance.failover.model.failback_report import FailbackReport, ReturnedPartition
 from appliance.failover.operation import Operation
+from appliance.failover.returning_groups import return_groups
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, States, change, effective
 from appliance.link.model.replicas import Replica, discover
@@ -74,8 +75,22 @@ async def failback(operation: Operation) -> FailbackReport:
         return FailbackReport(operation.naming.replicator, kept=planned.kept)
     await run.take_over(failing)
     partitions = await run.copy_back()
+    groups = await _return_groups(operation, {each.topic for each in partitions})
     await link.change(failing, CopyEvent.RETURNED)
-    return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept, partitions)
+    return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept, partitions, groups)
+
+
+async def _return_groups(operation: Operation, topics: Collection[str]) -> tuple[str, ...] | None:
+    """The groups that are not where they are at the copies.
+
+    Raises:
+        LinkRefused: the clusters do not tell the groups; unless losses are allowed.
+    """
+    groups = await return_groups(operation, topics)
+    if groups is None and not operation.choice.allow_loss:
+        what = "the groups' offsets are not told, and would stay where they were at the source before"
+        raise LinkRefused(f"{what}: run it again, or with --allow-loss; all records are copied back")
+    return groups
 
 
 def _tell_diverged(operation: Operation, seeds: Mapping[Replica, Seed]) -> None:

@@ -42,13 +42,17 @@ class ReturnedPartition:
 
 @dataclass(frozen=True, slots=True)
 class FailbackReport:
-    """The topics that a run has returned, or with ``dry_run`` would, and those that stay as they are."""
+    """The topics that a run has returned, or with ``dry_run`` would, and those that stay as they are.
+
+    ``groups`` are those that are not where they are at the copies; None where nobody knows.
+    """
 
     replicator: str
     dry_run: bool = False
     returned: tuple[str, ...] = ()
     kept: Mapping[str, CopyState] = field(default_factory=dict)
     partitions: tuple[ReturnedPartition, ...] = ()
+    groups: tuple[str, ...] | None = ()
 
     def lines(self) -> Iterator[str]:
         """Say it to the operator."""
@@ -65,6 +69,10 @@ class FailbackReport:
         if self.partitions and not self.dry_run:
             copied = sum(each.copied_back or 0 for each in self.partitions)
             yield f"records copied back in {len(self.partitions)} partitions: {copied}"
+        if self.groups is None:
+            yield "groups: unknown: they are where they were at the source before"
+        elif self.groups:
+            yield f"groups that are not where they are at the copies: {', '.join(self.groups)}"
 
     def document(self) -> dict[str, object]:
         """The JSON object."""
@@ -74,4 +82,5 @@ class FailbackReport:
             "returned": [topic or None for topic in self.returned],
             "kept": [{"topic": topic or None, "state": state} for topic, state in self.kept.items()],
             "partitions": [asdict(each) for each in self.partitions],
+            "groups_not_returned": None if self.groups is None else list(self.groups),
         }

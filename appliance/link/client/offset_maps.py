@@ -7,6 +7,7 @@ anybody had written to them by then. A lane that cannot be read keeps no other f
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
@@ -45,6 +46,7 @@ class OffsetMaps:
         self._logs: tuple[SegmentLog, ...] = ()
         self._lanes: dict[Partition, int] = {}
         self._maps: dict[Partition, OffsetMap] = {}
+        self._copies: dict[Partition, Partition] | None = None
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
         """Read what has been committed since; cut off at any await, it goes on from there the next time.
@@ -66,7 +68,7 @@ class OffsetMaps:
         if ids != self._ids or (lanes, parts) != (len(self._checkpoints), len(self._logs)):
             self._ids, self._checkpoints = ids, tuple(LaneCheckpoint() for _ in range(lanes))
             self._logs = tuple(SegmentLog() for _ in range(parts))
-            self.failures, self._lanes, self._maps = {}, {}, {}
+            self.failures, self._lanes, self._maps, self._copies = {}, {}, {}, None
         await asyncio.gather(*(self._read_lane(metadata, lane, wanted) for lane in range(lanes)))
         return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
 
@@ -92,7 +94,10 @@ class OffsetMaps:
 
     def copies(self) -> Mapping[Partition, Partition]:
         """The source partition of each copy."""
-        return {(self._naming.destination(topic), number): (topic, number) for (topic, number), _ in self.positions()}
+        if self._copies is None:
+            named = functools.cache(self._naming.destination)
+            self._copies = {(named(topic), number): (topic, number) for topic, number in self._lanes}
+        return self._copies
 
     def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
         """The offset of the copy at which a consumer continues that has read a source partition up to ``offset``.
@@ -140,7 +145,7 @@ class OffsetMaps:
                 lambda: peek_checkpoint(self._cluster, topic, lane, checkpoint), lambda: checkpoint.read_to
             )
             held = {partition: number for partition, number in self._lanes.items() if number != lane}
-            self._lanes = held | dict.fromkeys(checkpoint.positions, lane)
+            self._lanes, self._copies = held | dict.fromkeys(checkpoint.positions, lane), None
             if lane < len(self._logs):
                 log = self._logs[lane]
                 await _while_progressing(lambda: self._read_segments(metadata, lane, wanted), lambda: log.read_to)

@@ -1,0 +1,165 @@
+"""Groups return with a failback: what they read at the copies they do not read again, and they miss nothing."""
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from appliance.errors import LinkRefused
+from appliance.failover.group_service import group_sync
+from appliance.failover.model.failback_report import FailbackReport
+from appliance.failover.model.group_plan import GroupState
+from appliance.failover.operation import Choice, operation
+from appliance.failover.promotion import failover
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.copy_states import CopyState
+from appliance.link.model.translation import TranslationState
+from appliance.replicator import failback as module
+from appliance.replicator.failback import failback
+from appliance.replicator.offsets_build import missing_maps
+from appliance.settings.values import Settings
+from testbed.cluster import Cluster
+from tests.support.engine import Pair
+from tests.support.failing_back import YES, Killed, copied, promoted, states, transact_there, write_here, write_there
+from tests.support.groups import CLASSIC, CONSUMER, commit, committed, consume, consumer, member, produce_numbered
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def settings_of(pair: Pair) -> Settings:
+    return pair.settings(REPLICA_GROUPS_REGEX=f".*{pair.tag}")
+
+
+async def failed_over(pair: Pair) -> None:
+    async with operation(settings_of(pair), YES, lambda _: None) as running:
+        await failover(running)
+
+
+async def failed_back(pair: Pair, choice: Choice = YES) -> FailbackReport:
+    async with operation(settings_of(pair), choice, lambda _: None) as running:
+        return await failback(running)
+
+
+def there(pair: Pair) -> Producer:
+    return Producer(pair.grape.client_configuration())
+
+
+def offsets_of(cluster: Cluster, topic: str, count: int) -> list[tuple[int, bytes | None]]:
+    """The first records of a partition, by offset and value."""
+    reader = consumer(cluster, "reader")
+    try:
+        reader.assign([TopicPartition(topic, 0, 0)])
+        found = [reader.poll(PATIENCE) for _ in range(count)]
+        return [(message.offset() or 0, message.value()) for message in found if message]
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER])
+async def test_a_group_that_moves_over_and_back_reads_each_record_once_and_follows_again(
+    pair: Pair, protocol: str
+) -> None:
+    topic, group = pair.topic("moving"), f"g-{pair.tag}"
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        values = produce_numbered(pair.producer(), topic, 40)
+        read = consume(pair.orange, group, topic, 30, protocol, note="noon")
+        await engine.copy_all()
+        produce_numbered(pair.producer(), topic, 3, first=500)
+        await failed_over(pair)
+        values += produce_numbered(there(pair), copy, 20, first=100)
+        read += consume(pair.grape, group, copy, 15, protocol, note="one")
+        report = await failed_back(pair)
+        assert report.groups == ()
+        assert {note for _, note in committed(pair.orange, group).values()} == {"one"}
+        await copied(engine)
+        values += produce_numbered(pair.producer(), topic, 5, first=200)
+        rest = consume(pair.orange, group, topic, 20, protocol)
+        assert read + rest == values
+        await copied(engine)
+        sync = group_sync(settings_of(pair), engine.source, engine.destination)
+        await sync.round()
+        (made,) = (await sync.round()).values()
+        assert (made.state, made.lag) == (GroupState.SYNCED, 0)
+
+
+async def test_a_group_is_not_moved_backwards_and_not_while_it_has_a_member_at_the_source(pair: Pair) -> None:
+    topic, ahead, busy = pair.topic("held"), f"ahead-{pair.tag}", f"busy-{pair.tag}"
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        produce_numbered(pair.producer(), topic, 10)
+        await engine.copy_all()
+        for group in (ahead, busy):
+            commit(pair.orange, group, {(topic, 0): 4})
+        await failed_over(pair)
+        produce_numbered(there(pair), copy, 5, first=100)
+        consume(pair.grape, busy, copy, 8)
+        commit(pair.orange, ahead, {(topic, 0): 9})
+        with member(pair.orange, busy, topic):
+            report = await failed_back(pair)
+    assert report.groups == (busy,)
+    assert f"groups that are not where they are at the copies: {busy}" in list(report.lines())
+    assert report.document()["groups_not_returned"] == [busy]
+    assert {at: offset for at, (offset, _) in committed(pair.orange, ahead).items()} == {(topic, 0): 9}
+    assert {at: offset for at, (offset, _) in committed(pair.orange, busy).items()} == {(topic, 0): 4}
+
+
+async def test_case_172_a_failback_that_is_killed_before_its_groups_return_has_them_return_by_the_same_command(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, group = pair.topic("killed"), f"g-{pair.tag}"
+    copy = pair.naming.destination(topic)
+
+    async def killed(*_: object) -> None:
+        raise Killed
+
+    async def untold(*_: object) -> None:
+        return None
+
+    async with pair.engine() as engine:
+        produce_numbered(pair.producer(), topic, 10)
+        await engine.copy_all()
+        await failed_over(pair)
+        produce_numbered(there(pair), copy, 5, first=100)
+        consume(pair.grape, group, copy, 13)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "return_groups", killed)
+            with pytest.raises(Killed):
+                await failed_back(pair)
+            patch.setattr(module, "return_groups", untold)
+            with pytest.raises(LinkRefused, match="the groups' offsets are not told"):
+                await failed_back(pair)
+        assert await states(pair, topic) == {CopyState.FAILING_BACK}
+        assert (await failed_back(pair)).groups == ()
+        assert {at: offset for at, (offset, _) in committed(pair.orange, group).items()} == {(topic, 0): 13}
+
+
+async def test_case_173_what_was_copied_back_translates_exactly_in_both_directions(pair: Pair) -> None:
+    # Nothing was known of it until `offsets build` had read both logs, which it could not where something had parted.
+    topic = pair.topic("map")
+    async with pair.engine() as engine:
+        for turn in range(2):
+            write_here(pair, topic, 10)
+            await copied(engine)
+            write_here(pair, topic, 3 * turn)
+            await promoted(pair)
+            transact_there(pair, topic, 4, commit=True)
+            transact_there(pair, topic, 2, commit=False)
+            write_there(pair, topic, 5)
+            await failed_back(pair)
+        write_here(pair, topic, 6)
+        await copied(engine)
+        assert not await missing_maps(engine.source, engine.destination, pair.naming)
+        maps = OffsetMaps(engine.destination, pair.naming)
+        await maps.refresh()
+        gaps = {offset for gap in await engine.gaps() for offset in range(gap.first, gap.next)}
+        copy, pairs = pair.naming.destination(topic), []
+        for offset, value in offsets_of(pair.orange, topic, 47):
+            found = maps.translate((topic, 0), offset)
+            if offset in gaps:
+                assert found.state is TranslationState.UNKNOWN
+                continue
+            assert found.state is TranslationState.EXACT
+            assert found.offset is not None
+            assert maps.reverse((copy, 0), found.offset).offset == offset
+            pairs.append((found.offset, value))
+        assert pairs == offsets_of(pair.grape, copy, 44)
