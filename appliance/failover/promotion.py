@@ -5,7 +5,7 @@ the same command again goes on from there.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from appliance.errors import ApplianceError, LinkRefused
@@ -16,13 +16,16 @@ from appliance.failover.model.report import Report
 from appliance.failover.operation import Operation
 from appliance.failover.source_logs import source_logs, try_source_logs
 from appliance.failover.source_transactions import find_torn
-from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, change, effective
+from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, States, change, effective
 
 _PAUSE = 0.5
 _SAY_AGAIN = 10
 """Looks between two lines of progress."""
 
 _NOTHING_TO_LOSE = frozenset({CopyState.FAILING_BACK, CopyState.REMOVED, CopyState.DELETED})
+
+_PLANNED = {"planned": True}
+"""Details of a state that a promotion has made, and no failover."""
 
 _NAMED = 10
 """Partitions that an error names."""
@@ -45,6 +48,7 @@ async def failover(operation: Operation) -> Report:
         behind = number(total(_losses(operation, logs)))
         await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
     await link.change(subjects, CopyEvent.FAIL_OVER)
+    await _take_over(operation, subjects)
     logs = await _logs_if_told(operation)
     groups = await last_sync(operation, logs is not None)
     return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
@@ -63,20 +67,69 @@ async def promote(operation: Operation) -> Report:
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     _require_not_paused(operation, subjects, logs)
+    _require_no_failover(operation, subjects)
     if choice.dry_run:
         return await _report(operation, planned, logs, ())
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
-        await _until_copied(operation)
-    await link.change(subjects, CopyEvent.FAIL_OVER)
+        subjects = _subjects(operation, await _until_copied(operation))
+    await _fail_over_as_planned(operation, subjects)
     try:
-        logs = await _logs(operation)
+        subjects, logs = await _with_what_came(operation, subjects)
         _require_nothing_behind(operation, logs)
         groups = await _last_sync(operation)
     except ApplianceError:
-        await link.change(_failing_over(operation, subjects), CopyEvent.GIVEN_UP)
+        await link.change(_given_up(operation), CopyEvent.GIVEN_UP)
         raise
     return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
+
+
+async def _fail_over_as_planned(operation: Operation, subjects: Subjects) -> None:
+    """Fence the lanes of these, and note that it is a promotion that does so, which may be given up."""
+    await operation.link.change(subjects, CopyEvent.FAIL_OVER, lambda *_: _PLANNED)
+
+
+async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Subjects, SourceLogs]:
+    """The subjects with the topics that came to the source meanwhile, fenced as well, and the logs after that."""
+    while True:
+        logs = await _logs(operation)
+        now = _subjects(operation, logs)
+        if subjects is None or now is None or set(now) <= set(subjects):
+            return subjects, logs
+        subjects = now
+        await _fail_over_as_planned(operation, subjects)
+
+
+async def _take_over(operation: Operation, subjects: Subjects) -> None:
+    """Make a promotion that has not ended a failover, which no promotion gives up any more."""
+    link = operation.link
+    if _planned(link.states, _failing_over(operation, subjects)):
+        chosen = _failing_over(operation, subjects)
+        await link.note(lambda states: [replace(states[name], details={}) for name in _planned(states, chosen)])
+        await link.read()
+
+
+def _planned(states: States, subjects: Iterable[str]) -> list[str]:
+    """Those of these that have a state of their own, by which a promotion is to end."""
+    records = [record for subject in subjects if (record := states.get(subject))]
+    failing = [record for record in records if record.state is CopyState.FAILING_OVER]
+    return [record.topic for record in failing if record.details == _PLANNED]
+
+
+def _given_up(operation: Operation) -> list[str]:
+    """What the command is for, and a promotion has fenced: a failover is never undone."""
+    states, choice = operation.link.states, operation.choice
+    return [name for name in _planned(states, sorted(states)) if not choice.topic or (name and choice.takes(name))]
+
+
+def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
+    """Refuse what a failover has begun: a promotion that has to be given up would undo it."""
+    states = operation.link.states
+    begun = [states.get(subject) or states[LINK] for subject in _failing_over(operation, subjects)]
+    names = sorted({record.subject for record in begun if record.details != _PLANNED})
+    if names:
+        text = "a failover has begun, and has not ended: run `appliance failover` again"
+        raise LinkRefused(f"{', '.join(names[:_NAMED])}: {text}")
 
 
 async def _last_sync(operation: Operation) -> tuple[str, ...] | None:
@@ -160,18 +213,22 @@ def _require_not_paused(operation: Operation, subjects: Subjects, logs: SourceLo
         raise LinkRefused(f"{', '.join(paused[:_NAMED])}: paused, so never copied to the end: `appliance resume` first")
 
 
-async def _until_copied(operation: Operation) -> None:
-    """Wait until nothing is behind in the topics that are copied now.
+async def _until_copied(operation: Operation) -> SourceLogs:
+    """Wait until nothing is behind in the topics that are copied now; the source's logs by then.
 
     Raises:
         LinkRefused: a partition cannot be copied to its end, or is not in time; unless losses are allowed.
     """
     loop, choice, looks = asyncio.get_running_loop(), operation.choice, 0
     deadline = loop.time() + choice.wait
-    while behind := await _behind(operation):
+    while True:
+        await operation.link.read()
+        logs = await _logs(operation)
+        if not (behind := _behind(operation, logs)):
+            return logs
         if loop.time() >= deadline:
             if choice.allow_loss:
-                return
+                return logs
             raise LinkRefused(f"not copied within {choice.wait:g} s: {_some(behind)}; or promote with --allow-loss")
         if looks % _SAY_AGAIN == 0:
             operation.tell(f"waiting for {len(behind)} partitions, records behind: {number(total(behind))}")
@@ -179,15 +236,14 @@ async def _until_copied(operation: Operation) -> None:
         await asyncio.sleep(_PAUSE)
 
 
-async def _behind(operation: Operation) -> list[PartitionLoss]:
+def _behind(operation: Operation, logs: SourceLogs) -> list[PartitionLoss]:
     """The partitions that are being copied and are not at their ends.
 
     Raises:
         LinkRefused: some cannot be copied to their ends; unless losses are allowed.
     """
-    await operation.link.read()
     states = operation.link.states
-    found = _losses(operation, await _logs(operation))
+    found = _losses(operation, logs)
     active = [loss for loss in found if effective(states, loss.topic) is CopyState.ACTIVE]
     faults = [loss for loss in active if loss.fault]
     if faults and not operation.choice.allow_loss:

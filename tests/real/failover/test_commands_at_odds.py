@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 
 from appliance.errors import LinkRefused
 from appliance.failover import promotion
+from appliance.failover.link_states import LinkStates
 from appliance.failover.operation import Choice
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
@@ -83,7 +84,7 @@ async def test_case_122_a_promotion_that_is_finished_after_a_kill_refuses_stoppe
                 await runner.lane.commit([], {replica: held[replica.source].stop("its copy was shortened", 1)})
     async with command(pair) as killed:
         await killed.link.read()
-        await killed.link.change(None, CopyEvent.FAIL_OVER)
+        await promotion._fail_over_as_planned(killed, None)
     with pytest.raises(LinkRefused, match=f"cannot be copied to the end: {topic}-0: .*its copy was shortened"):
         await promoted(pair)
     assert await everywhere(pair, topic) == {CopyState.ACTIVE}
@@ -126,3 +127,70 @@ async def test_case_125_a_promotion_names_a_topic_that_the_source_has_no_more_an
     with pytest.raises(LinkRefused, match=f"cannot be copied to the end: .*the source has no topic {topic}"):
         await promoted(pair)
     assert (await failed_over(pair)).document()["behind"] is None
+
+
+@pytest.mark.parametrize("chosen", ["", ".*"])
+async def test_case_174_a_promotion_does_not_undo_a_failover_that_has_not_ended(pair: Pair, chosen: str) -> None:
+    topic = pair.topic("begun")
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+    async with command(pair, Choice(topic=chosen, yes=True)) as killed:
+        await killed.link.read()
+        await killed.link.change([topic] if chosen else None, CopyEvent.FAIL_OVER)
+    produce(pair.producer(), topic, 3)
+    with pytest.raises(LinkRefused, match="a failover has begun, and has not ended: run `appliance failover` again"):
+        await promoted(pair, Choice(topic=chosen, yes=True))
+    assert await everywhere(pair, topic) == {CopyState.FAILING_OVER}
+    report = await failed_over(pair, Choice(topic=chosen, yes=True))
+    assert [record.state for record in report.states] == [CopyState.PROMOTED]
+
+
+async def test_case_175_a_failover_that_goes_on_with_a_promotion_is_not_undone_by_the_promotion(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("taken-over")
+
+    async def killed(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+    async with command(pair) as first:
+        await first.link.read()
+        await promotion._fail_over_as_planned(first, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(promotion, "last_sync", killed)
+        with pytest.raises(asyncio.CancelledError):
+            await failed_over(pair)
+    produce(pair.producer(), topic, 3)
+    with pytest.raises(LinkRefused, match="a failover has begun"):
+        await promoted(pair)
+    assert await everywhere(pair, topic) == {CopyState.FAILING_OVER}
+
+
+async def test_case_176_a_promotion_of_some_topics_takes_those_that_come_while_it_waits(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [pair.topic("some-0")]
+    ask, change = promotion.source_logs, LinkStates.change
+    async with pair.engine() as engine:
+        await copied(engine, topics[0])
+
+        async def and_make(*clusters: object) -> object:
+            logs = await ask(*clusters)  # type: ignore[arg-type]
+            if len(topics) == 1:
+                topics.append(await asyncio.to_thread(pair.topic, "some-1"))
+            return logs
+
+        async def and_make_another(self: LinkStates, subjects: object, event: CopyEvent, *details: object) -> object:
+            if event is CopyEvent.FAIL_OVER and len(topics) == 2:
+                topics.append(await asyncio.to_thread(pair.topic, "some-2"))
+            return await change(self, subjects, event, *details)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(promotion, "source_logs", and_make)
+        monkeypatch.setattr(LinkStates, "change", and_make_another)
+        await promoted(pair, Choice(topic="some-.*", yes=True))
+    assert len(topics) == 3
+    for topic in topics:
+        assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+    assert await everywhere(pair, "to-come") == {CopyState.ACTIVE}

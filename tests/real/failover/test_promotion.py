@@ -117,8 +117,8 @@ async def test_a_promotion_is_refused_while_the_source_takes_writes_and_copying_
         async with copying(engine), command(pair) as running:
             change = running.link.change
 
-            async def written_to_meanwhile(subjects: object, event: CopyEvent) -> object:
-                made = await change(subjects, event)  # type: ignore[arg-type]
+            async def written_to_meanwhile(subjects: object, event: CopyEvent, *details: object) -> object:
+                made = await change(subjects, event, *details)  # type: ignore[arg-type]
                 if event is CopyEvent.FAIL_OVER:
                     produce(pair.producer(), topic, 5)
                 return made
