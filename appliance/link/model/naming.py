@@ -129,11 +129,12 @@ class Naming:
     def takes_for_a_replicators(self, topic: str, others: Container[str]) -> bool:
         """True for a topic that is left out by its name alone, as the ``others`` of its cluster show.
 
-        Where replicators write there is their registry, and beside each one's maps of offsets are its positions.
+        Where replicators write there is their registry, and beside each one's maps of offsets are its positions. What
+        this link's failbacks have made is none of that.
         """
         if not _is_named_like_a_replicators(topic) or self.included.fullmatch(topic) is None:
             return False
-        if topic.startswith(self._failback) or topic.endswith(_DIVERGED):
+        if topic.startswith(self._failback) or (topic.startswith(f"{self.replicator}.") and topic.endswith(_DIVERGED)):
             return False
         positions = topic.removesuffix(_OFFSETS) + _POSITIONS if topic.endswith(_OFFSETS) else topic
         return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)

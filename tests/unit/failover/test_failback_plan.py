@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.failover.model.failback_plan import Found, Refusal, Seed, parts_at, returned, seed
-from appliance.link.model.offset_tail import OffsetTail
+from appliance.failover.model.failback_plan import Found, Refusal, Seed, given_back, parts_at, returned, seed
+from appliance.link.model.offset_map import Segment
+from appliance.link.model.offset_runs import Group, RunIndex, pack_group
+from appliance.link.model.offset_tail import OffsetTail, unpack_tail
 from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 
@@ -120,3 +122,18 @@ def test_a_failback_does_not_end_while_the_copy_may_hold_more_than_the_source(
     reverse: Position | None, end: int, open_from: int, reason: str
 ) -> None:
     assert reason in refused(returned(REPLICA, FORWARD, reverse, replace(COPY_END, offset=end), open_from))
+
+
+def test_the_map_of_what_was_copied_back_is_the_links_the_other_way() -> None:
+    runs = Group(2, 0, 5, 3), Group(0, 1, 4)
+    stretch = unpack_tail(12, 14, 37, 34, b"".join(map(pack_group, runs)))
+    older = Segment(COPY, SOURCE, OffsetTail.begin(3, 4)._replace(source_to=8, copy_to=9))
+    (segment,) = given_back([older, Segment(COPY, SOURCE, stretch)], 14)
+    assert (segment.source_id, segment.destination_id) == (SOURCE, COPY)
+    back, forth = RunIndex(stretch.packed, 12, 14), segment.index
+    for offset in range(12, 37):
+        found = back.at_source(offset)
+        assert forth.at_copy(offset) == (found and found[::-1])
+    for offset in range(14, 34):
+        found = back.at_copy(offset)
+        assert forth.at_source(offset) == (found and found[::-1])

@@ -66,6 +66,16 @@ def test_case_107_a_topic_that_is_named_like_a_replicators_own_is_unfit_where_no
     assert not discover(cluster(*own), cluster(), NAMING).unfit
 
 
+def test_case_160_what_failbacks_of_the_link_have_made_is_neither_copied_nor_unfit() -> None:
+    naming = replace(NAMING, included=re.compile(".*"), target="grape")
+    back = naming.failback
+    found = discover(
+        cluster(*map(topic, (back.positions_topic, back.offsets_topic, naming.diverged("T")))), cluster(), naming
+    )
+    assert not (found.unfit or found.missing or found.replicas)
+    assert discover(cluster(topic("replicator-another.T.diverged")), cluster(), naming).unfit
+
+
 def test_a_name_that_is_too_long_with_the_suffix_is_unfit() -> None:
     found = discover(cluster(topic("x" * 245)), cluster(), NAMING)
     assert "REPLICA_TOPICS_DEST_SUFFIX" in found.unfit["x" * 245]
