@@ -12,7 +12,7 @@ from appliance.link.model.copy_states import CopyState
 from appliance.link.model.position import UNACCOUNTED
 from appliance.link.model.replicas import Replica
 from appliance.replicator.failback_link import BEGUN, ReverseLink, reversed_replica
-from appliance.replicator.write.copies import as_found
+from appliance.replicator.write.copies import as_found, lost_from
 from appliance.replicator.write.lane import Lane
 
 
@@ -36,18 +36,23 @@ async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, 
             refusals.append(made)
         else:
             planned[replica] = made
-            refusals += _deleted(link, replica, made)
+            refusals += _lacking(link, replica, made)
     if refusals:
         raise LinkRefused("cannot be failed back: " + "; ".join(map(str, refusals)))
     return planned
 
 
-def _deleted(link: ReverseLink, replica: Replica, planned: Seed) -> list[Refusal]:
-    first, following = planned.deleted
-    if first == following or link.operation.choice.allow_loss:
-        return []
-    what = f"offsets {first} to {following - 1} of its copy are deleted, and can never be brought back"
-    return [Refusal(replica.name, f"{what}: give --allow-loss to go on after them")]
+def _lacking(link: ReverseLink, replica: Replica, planned: Seed) -> list[Refusal]:
+    """The refusals of a copy that has not all that it had, unless losses are allowed."""
+    spans = {
+        planned.deleted: "are deleted, and can never be brought back: give --allow-loss to go on after them",
+        planned.lost: "were lost after they had been copied, and are at the source alone: give --allow-loss to go on",
+    }
+    return [
+        Refusal(replica.name, f"offsets {first} to {following - 1} of its copy {what}")
+        for (first, following), what in spans.items()
+        if first < following and not link.operation.choice.allow_loss
+    ]
 
 
 def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Refusal | None:
@@ -71,15 +76,14 @@ def _has_to_begin(link: ReverseLink, replica: Replica) -> bool:
 
 async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:
     """Both logs of partitions, as they are now."""
-    source, destination, positions = (
-        link.operation.source,
-        link.operation.destination,
-        link.operation.link.positions,
-    )
+    source, destination = link.operation.source, link.operation.destination
+    positions = link.operation.link.positions
     at_source = await source.metadata(sorted({replica.source_topic for replica in replicas}))
     at_destination = await destination.metadata(sorted({replica.destination_topic for replica in replicas}))
     ends = await list_offsets(source, at_source, [replica.source for replica in replicas], Bound.END)
     starts = await list_offsets(destination, at_destination, [replica.copy for replica in replicas], Bound.START)
+    written = {r.copy: end for r in replicas if (held := positions.get(r.source)) and (end := held.copy_end)}
+    lost = await lost_from(destination, at_destination, written)
     epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
     asked = {partition: epoch for partition, epoch in epochs.items() if epoch >= 0}
     held_to, failures = await epoch_ends(source, at_source, asked)
@@ -90,6 +94,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
             as_found(ends[replica.source], at_source, replica.source),
             held_to.get(replica.source),
             starts[replica.copy],
+            lost.get(replica.copy),
         )
         for replica in replicas
     }

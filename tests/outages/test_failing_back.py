@@ -3,9 +3,12 @@
 import asyncio
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
+from appliance.errors import LinkRefused
+from appliance.failover.operation import Choice
 from testbed.cluster import Cluster
-from tests.support.administration import wait_for_leader
+from tests.support.administration import make_topic, wait_for_leader
 from tests.support.engine import Pair
 from tests.support.failing_back import Logs, copied, failed_back, promoted, write_here, write_there
 
@@ -45,3 +48,33 @@ async def test_case_165_a_source_that_lost_copied_records_gets_them_back_with_wh
         await copied(engine)
         new = logs.at_source()[25 + later :]
         logs.check([*common, *instead, *held[10:], *new], [*held, *new])
+
+
+async def test_case_177_a_copy_that_lost_what_was_copied_gives_back_all_that_it_took_since(
+    pair: Pair, three_brokers: Cluster
+) -> None:
+    # What it took in the place of what it had lost lay below the end of the link's last transaction.
+    lossy = Pair(pair.orange, three_brokers, pair.tag)
+    topic = lossy.topic("lossy")
+    logs = Logs(lossy, topic)
+    loose = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+    make_topic(three_brokers, NewTopic(logs.copy, 1, replica_assignment=[[1, 2]], config=loose))
+    write_here(lossy, topic, 10)
+    async with lossy.engine() as engine:
+        await engine.copy_all()
+        await three_brokers.kill(2)
+        write_here(lossy, topic, 10)
+        await engine.copy_all()
+        await promoted(lossy)
+        await three_brokers.kill(1)
+        await three_brokers.broker(2).launch()
+        await asyncio.to_thread(wait_for_leader, three_brokers, logs.copy, 2)
+        await three_brokers.restart(1)
+        write_there(lossy, topic, 30)
+        here, there = logs.at_source(), logs.at_copy()
+        assert (len(here), len(there)) == (20, 40)
+        with pytest.raises(LinkRefused, match=r"offsets 11 to 21 of its copy were lost after they had been copied"):
+            await failed_back(lossy)
+        report = await failed_back(lossy, Choice(yes=True, allow_loss=True))
+        assert [each.copied_back for each in report.partitions] == [30]
+        logs.check([*here, *there[10:]], there)

@@ -32,12 +32,14 @@ class Found:
     """Both logs of a promoted partition, as a failback finds them.
 
     ``held_to`` is the offset up to which the source holds what was written up to the leader epoch of the last record
-    that was copied, None where nobody knows. ``copy_start`` is where the copy's log starts.
+    that was copied, None where nobody knows. ``copy_start`` is where the copy's log starts. ``lost_from`` is the offset
+    from which on the copy has lost what the link had written, None where it has lost nothing.
     """
 
     source_end: CopyEnd
     held_to: int | None = None
     copy_start: int = 0
+    lost_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,14 @@ class Seed:
 
     ``diverged`` are the offsets that the source holds, markers included, and that were never copied: from the first up
     to but without the second. They stay in the source's log, as Kafka cannot cut them out. ``deleted`` are offsets of
-    the copy likewise, which retention took before they were brought back.
+    the copy likewise, which retention took before they were brought back; ``lost`` are those that the link had written
+    and the copy has lost, so that the source alone has those records.
     """
 
     position: Position
     diverged: tuple[int, int]
     deleted: tuple[int, int]
+    lost: tuple[int, int] = (0, 0)
 
 
 def parts_at(forward: Position, found: Found) -> int:
@@ -80,15 +84,17 @@ def seed(
     assert forward is not None
     assert forward.copy_end is not None
     parted = parts_at(forward, found)
+    end = forward.copy_end.offset
+    lost = (end if found.lost_from is None else min(found.lost_from, end)), end
     if parted == forward.next_offset:
-        return _seed(replica, forward.copy_end.offset, found, parted)
+        return replace(_seed(replica, lost[0], found, parted), lost=lost)
     if begin is None:
         return Refusal(
             replica.name,
             f"from offset {parted} on the source does not hold what was copied up to {forward.next_offset}: it has "
             "lost records, which only the copy has, and the map of offsets does not say where they are there",
         )
-    return _seed(replica, begin, found, parted)
+    return replace(_seed(replica, min(begin, lost[0]), found, parted), lost=lost)
 
 
 def _seed(replica: Replica, copy_from: int, found: Found, parted: int) -> Seed:

@@ -94,6 +94,26 @@ async def examine_copies(
     return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
 
 
+async def lost_from(cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd]) -> dict[Partition, int]:
+    """The offsets from which on copies have lost what was written up to these ends; whole copies are left out.
+
+    Others may have written in its place since.
+
+    Raises:
+        ApplianceError: it cannot be told.
+    """
+    ends = await list_offsets(cluster, metadata, copies, Bound.END)
+    epochs = {copy: end.leader_epoch for copy, end in copies.items() if end.leader_epoch >= 0}
+    held, unanswered = await epoch_ends(cluster, metadata, epochs)
+    for error in unanswered.values():
+        raise error
+    lost = {}
+    for copy, end in copies.items():
+        if not await _Examined(cluster, metadata, copy, end, ends[copy], {}).is_whole(held.get(copy)):
+            lost[copy] = min(ends[copy], max(held.get(copy, ends[copy]), 0))
+    return lost
+
+
 @dataclass(frozen=True, slots=True)
 class _Examined:
     """A copy that is remembered to ``end``, and ends at ``found``."""

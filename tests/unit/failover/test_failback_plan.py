@@ -86,6 +86,12 @@ def test_what_retention_took_from_the_copy_is_told_and_a_new_partition_begins_at
     assert (new.position.next_offset, new.diverged, new.deleted) == (0, (0, 3), (0, 0))
 
 
+def test_case_177_what_a_copy_took_in_the_place_of_what_it_lost_goes_back_too() -> None:
+    planned = seed(REPLICA, FORWARD, replace(FOUND, lost_from=7))
+    assert isinstance(planned, Seed)
+    assert (planned.position.next_offset, planned.lost, planned.diverged) == (7, (7, 12), (10, 14))
+
+
 def test_what_others_wrote_to_the_copy_after_a_failback_can_be_brought_back_by_the_next_one() -> None:
     stopped = FORWARD.stop(f"T.copy-0 holds records from offset 14 on {UNACCOUNTED}", 1)
     assert UNACCOUNTED in refused(seed(REPLICA, stopped, FOUND))
