@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from appliance.errors import LinkRefused
-from appliance.failover.model.failback_plan import Found, Refusal, Seed, has_moved, parts_at, seed
+from appliance.failover.model.failback_plan import Found, Refusal, Seed, has_moved, lost_begin, parts_at, seed
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
-from appliance.link.model.position import UNACCOUNTED
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import LOST, UNACCOUNTED
 from appliance.link.model.replicas import Replica
 from appliance.replicator.failback_link import BEGUN, ReverseLink, reversed_replica
 from appliance.replicator.write.copies import as_found, lost_from
@@ -39,6 +41,29 @@ async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, 
             refusals += _lacking(link, replica, made)
     if refusals:
         raise LinkRefused("cannot be failed back: " + "; ".join(map(str, refusals)))
+    return planned | await _anew(link, [replica for replica in replicas if replica not in fresh])
+
+
+async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
+    """The positions of partitions whose sources have lost what was copied back: where that lies in the copies.
+
+    Raises:
+        LinkRefused: the map does not say it.
+    """
+    lost = {r: held for r in replicas if _has_lost(link, r) and (held := link.position(r))}
+    if not lost:
+        return {}
+    maps, found = await link.maps(lost), await _found(link, list(lost))
+    planned = {}
+    for replica, held in lost.items():
+        forward, begun = link.operation.link.positions.get(replica.source), link.begun(replica)
+        assert begun is not None
+        begin = lost_begin(maps.segments(replica.copy), held, begun, forward)
+        if begin is None:
+            raise LinkRefused(f"cannot be failed back: {replica.name}: {held.stopped}; nobody knows where that was")
+        end = found[replica].source_end
+        position = replace(held.go_on(), next_offset=begin, copy_end=end, tail=OffsetTail.begin(begin, end.offset))
+        planned[replica] = Seed(position, (begun.first, begun.next), (begin, begin))
     return planned
 
 
@@ -72,6 +97,12 @@ def _has_to_begin(link: ReverseLink, replica: Replica) -> bool:
     held = link.position(replica)
     unused = held is not None and not held.records and UNACCOUNTED in held.stopped
     return link.begun(replica) is None or unused
+
+
+def _has_lost(link: ReverseLink, replica: Replica) -> bool:
+    """True of what was copied back, and the source has lost again."""
+    held = link.position(replica)
+    return held is not None and LOST in held.stopped
 
 
 async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:
@@ -126,9 +157,10 @@ async def begin(link: ReverseLink, replicas: Sequence[Replica]) -> None:
     back = {reversed_replica(replica): replica for replica in replicas}
 
     async def write(lane: Lane, owned: Sequence[Replica]) -> None:
-        missing = [back[each] for each in owned if back[each] in planned and _has_to_begin(link, back[each])]
-        seeds = {reversed_replica(replica): planned[replica].position for replica in missing}
-        await lane.commit([], seeds, [gap for replica in missing for gap in _gaps(link, replica, planned[replica])])
+        new = [back[each] for each in owned if back[each] in planned and _has_to_begin(link, back[each])]
+        lost = [back[each] for each in owned if back[each] in planned and _has_lost(link, back[each])]
+        seeds = {reversed_replica(replica): planned[replica].position for replica in (*new, *lost)}
+        await lane.commit([], seeds, [gap for replica in new for gap in _gaps(link, replica, planned[replica])])
         await link.let(lane, CopyState.ACTIVE)
 
     await link.in_lanes(replicas, write)

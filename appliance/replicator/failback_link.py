@@ -32,7 +32,7 @@ from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import OnGap
 
-_STOPS = frozenset({"PartitionStopped", "GapFound", "CopyShortened"})
+_STOPS = frozenset({"PartitionStopped", "GapFound"})
 _TAKEN = frozenset({"Fenced", "Superseded"})
 
 BEGUN = "begun"
@@ -228,6 +228,9 @@ class ReverseLink:
         for fault in self.faults.values():
             if fault.kind in _TAKEN:
                 raise LinkRefused(f"another failback of this link has taken over: {fault.fault}")
+            if fault.kind == "CopyShortened":
+                lost = "the source has lost what was copied back: run this again, it copies that once more"
+                raise LinkRefused(f"{fault.subject}: {lost}")
             if fault.kind in _STOPS:
                 raise LinkRefused(f"{fault.subject} is not copied back any further: {fault.fault}")
 

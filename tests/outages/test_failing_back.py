@@ -7,10 +7,11 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.errors import LinkRefused
 from appliance.failover.operation import Choice
+from appliance.replicator import failback as module
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic, wait_for_leader
-from tests.support.engine import Pair
-from tests.support.failing_back import Logs, copied, failed_back, promoted, write_here, write_there
+from tests.support.engine import LANES, Pair
+from tests.support.failing_back import Killed, Logs, copied, failed_back, promoted, write_here, write_there
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -78,3 +79,50 @@ async def test_case_177_a_copy_that_lost_what_was_copied_gives_back_all_that_it_
         report = await failed_back(lossy, Choice(yes=True, allow_loss=True))
         assert [each.copied_back for each in report.partitions] == [30]
         logs.check([*here, *there[10:]], there)
+
+
+async def test_case_178_what_the_source_loses_of_what_was_copied_back_is_copied_back_once_more(
+    pair: Pair, three_brokers: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The partition had stopped, and no command brought it on.
+    lossy = Pair(three_brokers, pair.grape, pair.tag)
+    topic = lossy.topic_on("lossy", 1, 2)
+    logs = Logs(lossy, topic)
+
+    async def killed(*_: object) -> None:
+        raise Killed
+
+    async def copy_back_and_die() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "returns", killed)
+            with pytest.raises(Killed):
+                await failed_back(lossy)
+
+    for name in (lossy.naming.reverse.positions_topic, lossy.naming.reverse.offsets_topic):
+        whole = NewTopic(name, LANES, replica_assignment=[[0]] * LANES, config={"cleanup.policy": "compact"})
+        make_topic(three_brokers, whole)
+    write_here(lossy, topic, 10)
+    async with lossy.engine() as engine:
+        await engine.copy_all()
+        await promoted(lossy)
+        write_there(lossy, topic, 8)
+        await copy_back_and_die()
+        kept = logs.at_source()
+        assert len(kept) == 18
+        await three_brokers.kill(2)
+        write_there(lossy, topic, 7)
+        await copy_back_and_die()
+        assert len(logs.at_source()) == 25
+        await three_brokers.kill(1)
+        await three_brokers.broker(2).launch()
+        await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
+        await three_brokers.restart(1)
+        assert logs.at_source() == kept
+        with pytest.raises(LinkRefused, match=f"{topic}.copy-0: the source has lost what was copied back"):
+            await failed_back(lossy)
+        await failed_back(lossy)
+        held = logs.at_copy()
+        logs.check(held, held)
+        write_here(lossy, topic, 4)
+        await copied(engine)
+        assert len(lossy.compare(topic)[0]) == 29

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from appliance.kafka.protocol.metadata import is_another
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
@@ -166,3 +167,16 @@ def given_back(reverse: Iterable[Segment], begin: int) -> list[Segment]:
         for each in reverse
         if each.stretch.copy_to > begin
     ]
+
+
+def lost_begin(reverse: Iterable[Segment], held: Position, begun: Gap, forward: Position | None) -> int | None:
+    """The copy's offset from which on the source has lost again what was copied back; None where nobody knows.
+
+    The map of what was copied back ends at what is left of it. Where all is lost the way back begins as it began.
+    """
+    left = held.tail.copy_to if held.tail else UNKNOWN
+    for each in reverse:
+        if not each.stretch.is_empty and each.stretch.copy_to == left:
+            return each.stretch.source_to
+    as_it_was = forward is not None and forward.next_offset == begun.first and left == begun.next
+    return forward.copy_end.offset if as_it_was and forward and forward.copy_end else None
