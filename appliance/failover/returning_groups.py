@@ -3,16 +3,20 @@
 It is the sync of the groups the other way, by the same rules, but for one: a commit that a consumer made itself in the
 source topic is from before the promotion, so it is overwritten; but never backwards, and only while the group has no
 member there. Afterwards the commits in the copies are made the link's own again: by them the sync goes on.
+
+A group that has read nothing yet of what its copy took goes where the logs part: what the source held and never came
+over lies between, and nobody has read it there.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from appliance.errors import ApplianceError
 from appliance.failover.group_sync import GroupSync
 from appliance.failover.last_sync import settled
 from appliance.failover.operation import Operation
+from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.translation import Translation, not_known
@@ -27,7 +31,7 @@ async def return_groups(operation: Operation, topics: Collection[str]) -> tuple[
     if not settings.groups.wanted:
         return ()
     back = _Back({naming.destination(topic): topic for topic in topics})
-    maps = _Reversed(OffsetMaps(operation.destination, naming))
+    maps = _Reversed(OffsetMaps(operation.destination, naming), await _parted(operation, set(topics)))
     sync = GroupSync(operation.destination, operation.source, back, settings.groups, maps, takes_over=True)
     if not await settled(sync):
         return None
@@ -52,9 +56,10 @@ class _Back:
 
 @dataclass(slots=True)
 class _Reversed:
-    """Offsets of the copies as those of their sources."""
+    """Offsets of the copies as those of their sources; ``parted`` is where gaps begin, by where they end."""
 
     maps: OffsetMaps
+    parted: Mapping[tuple[Partition, int], int]
     copies: Mapping[Partition, Partition] = field(default_factory=dict)
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
@@ -70,4 +75,18 @@ class _Reversed:
         position = self.maps.position(source) if source else None
         if position is not None and is_another(source_id, position.destination_id):
             return not_known(f"topic {partition[0]} was made anew")
-        return self.maps.reverse(partition, offset)
+        found = self.maps.reverse(partition, offset)
+        if source is None or found.offset is None:
+            return found
+        return replace(found, offset=self.parted.get((source, found.offset), found.offset))
+
+
+async def _parted(operation: Operation, topics: Collection[str]) -> dict[tuple[Partition, int], int]:
+    """Where the gaps of these topics begin that the source still holds, by partition and where they end."""
+    await operation.link.read()
+    every = [gap for checkpoint in operation.link.checkpoints for gap in checkpoint.gaps.values()]
+    gaps = [gap for gap in every if gap.partition[0] in topics]
+    metadata = await operation.source.metadata(sorted({gap.partition[0] for gap in gaps}))
+    starts, _ = await try_offsets(operation.source, metadata, {gap.partition for gap in gaps}, Bound.START)
+    held = [gap for gap in gaps if gap.partition in starts and gap.first >= starts[gap.partition]]
+    return {(gap.partition, gap.next): gap.first for gap in held}

@@ -74,7 +74,7 @@ async def test_case_177_a_copy_that_lost_what_was_copied_gives_back_all_that_it_
         write_there(lossy, topic, 30)
         here, there = logs.at_source(), logs.at_copy()
         assert (len(here), len(there)) == (20, 40)
-        with pytest.raises(LinkRefused, match=r"offsets 11 to 21 of its copy were lost after they had been copied"):
+        with pytest.raises(LinkRefused, match=r"offsets 11 to \d+ of its copy were lost after they had been copied"):
             await failed_back(lossy)
         report = await failed_back(lossy, Choice(yes=True, allow_loss=True))
         assert [each.copied_back for each in report.partitions] == [30]

@@ -163,3 +163,21 @@ async def test_case_173_what_was_copied_back_translates_exactly_in_both_directio
             assert maps.reverse((copy, 0), found.offset).offset == offset
             pairs.append((found.offset, value))
         assert pairs == offsets_of(pair.grape, copy, 44)
+
+
+async def test_case_179_a_group_that_read_nothing_of_the_copys_own_does_not_pass_over_what_parted(pair: Pair) -> None:
+    # It was set past what the source held and never came over, which it had not read on either side.
+    topic, idle, drained = pair.topic("parted"), f"idle-{pair.tag}", f"drained-{pair.tag}"
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        values = produce_numbered(pair.producer(), topic, 10)
+        await engine.copy_all()
+        values += produce_numbered(pair.producer(), topic, 5, first=500)
+        commit(pair.orange, idle, {(topic, 0): 12})
+        commit(pair.orange, drained, {(topic, 0): 4})
+        await failed_over(pair)
+        consume(pair.grape, drained, copy, 6)
+        values += produce_numbered(there(pair), copy, 3, first=100)
+        await failed_back(pair)
+    assert consume(pair.orange, idle, topic, 6) == values[12:]
+    assert consume(pair.orange, drained, topic, 8) == values[10:]
