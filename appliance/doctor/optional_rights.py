@@ -23,10 +23,11 @@ from appliance.kafka.client.acls import (
 )
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.topics import NewTopic
 from appliance.kafka.client.transactions import Producer, try_partitions
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.naming import Naming
-from appliance.link.model.topic_configs import positions_topic
+from appliance.link.model.topic_configs import offsets_topic, positions_topic
 
 _TOPICS_MAX = 1000
 
@@ -97,25 +98,28 @@ class FailbackRights:
         return passed(f"permitted to {some(names)}")
 
     async def _lacks_for_positions(self) -> list[str]:
-        name, lane = self._naming.positions_topic, self._naming.transactional_id(0)
-        lacks = await self._not_to_be_made()
-        asked = [(name, 0), (self._naming.doctors_id, 0)]
+        """The rights that are missing for the topics of positions and maps, and for the transactional ids."""
+        topics = positions_topic(self._naming, 1, -1), offsets_topic(self._naming, 1, -1)
+        names = [topic.name for topic in topics]
+        missing = [topic.name for topic in topics if await self._is_not_permitted(topic)]
+        lacks = [f"CREATE and READ on topics {some(missing)}"] if missing else []
+        asked = [*((name, 0) for name in names), (self._naming.doctors_id, 0)]
+        lane = self._naming.transactional_id(0)
         codes = await try_partitions(await self._source.any_broker(), Producer(lane, 0, 0), asked)
-        if codes[name, 0] is ErrorCode.transactional_id_authorization_failed:
-            lacks.append(f"WRITE on transactional ids that begin with {self._naming.replicator}.")
-        elif codes[name, 0] is ErrorCode.topic_authorization_failed:
-            lacks.append(f"WRITE on topic {name}")
-        return lacks
+        if codes[names[0], 0] is ErrorCode.transactional_id_authorization_failed:
+            return [*lacks, f"WRITE on transactional ids that begin with {self._naming.replicator}."]
+        refused = [name for name in names if codes[name, 0] is ErrorCode.topic_authorization_failed]
+        return [*lacks, f"WRITE on topics {some(refused)}"] if refused else lacks
 
-    async def _not_to_be_made(self) -> list[str]:
-        topic = positions_topic(self._naming, 1, -1)
+    async def _is_not_permitted(self, topic: NewTopic) -> bool:
+        """True of a topic that is not there, or not shown, and must not be made."""
         known = (await self._source.metadata([topic.name])).topics.get(topic.name)
         if known and known.error is ErrorCode.none:
-            return []
+            return False
         made = await ConfigFilter(self._source).fit([topic])
         error = made.failures.get(topic.name)
         if isinstance(error, BrokerRefused) and error.code.endswith("AUTHORIZATION_FAILED"):
-            return [f"CREATE and READ on topic {topic.name}"]
+            return True
         if error:
             raise error
-        return []
+        return False

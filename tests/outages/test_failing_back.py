@@ -98,7 +98,7 @@ async def test_case_178_what_the_source_loses_of_what_was_copied_back_is_copied_
             with pytest.raises(Killed):
                 await failed_back(lossy)
 
-    for name in (lossy.naming.reverse.positions_topic, lossy.naming.reverse.offsets_topic):
+    for name in (lossy.naming.failback.positions_topic, lossy.naming.failback.offsets_topic):
         whole = NewTopic(name, LANES, replica_assignment=[[0]] * LANES, config={"cleanup.policy": "compact"})
         make_topic(three_brokers, whole)
     write_here(lossy, topic, 10)

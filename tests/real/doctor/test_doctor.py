@@ -40,8 +40,8 @@ LIMITED = {
 }
 POSITIONS = "replicator-orange.positions"
 OFFSETS = "replicator-orange.offsets"
-BACK = "replicator-orange.failback"
-FAILBACK = f"{BACK}.positions"
+BACK = "replicator-orange.failback-grape"
+FAILBACK = f"{BACK}.positions, {BACK}.offsets"
 DOMAIN, OTHER_DOMAIN = "orange.vpc.example", "melon.vpc.example"
 NAMES = {
     f"alias.{DOMAIN}": IPv4Address("127.0.4.1"),
@@ -364,12 +364,12 @@ async def until_copied(on: Link, count: int) -> None:
 
 FOR_FAILBACK = (
     ((ResourceType.TOPIC, "orders", AclOperation.WRITE), "WRITE on orders, orders-eu"),
-    ((ResourceType.TOPIC, FAILBACK, AclOperation.CREATE), f"CREATE and READ on topic {FAILBACK}"),
+    ((ResourceType.TOPIC, f"{BACK}.", AclOperation.CREATE), f"CREATE and READ on topics {FAILBACK}"),
     (
         (ResourceType.TRANSACTIONAL_ID, f"{BACK}.", AclOperation.WRITE),
         f"WRITE on transactional ids that begin with {BACK}.",
     ),
-    ((ResourceType.TOPIC, FAILBACK, AclOperation.WRITE), f"WRITE on topic {FAILBACK}"),
+    ((ResourceType.TOPIC, f"{BACK}.", AclOperation.WRITE), f"WRITE on topics {FAILBACK}"),
 )
 
 
