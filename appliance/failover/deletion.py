@@ -108,10 +108,11 @@ def _own_topics(naming: Naming) -> list[str]:
 
 async def _source_topics(operation: Operation) -> Mapping[str, uuid.UUID] | None:
     """The topics that failbacks have left at the source; None while it does not answer."""
-    name = f"{operation.naming.replicator}.failback.positions"
+    names = operation.naming.failback
     try:
         async with asyncio.timeout(_SOURCE_SECONDS):
-            return await _there(operation.source, name)
+            offsets = await _there(operation.source, names.offsets_topic)
+            return {**offsets, **await _there(operation.source, names.positions_topic)}
     except (ApplianceError, TimeoutError):
         return None
 

@@ -220,7 +220,7 @@ class _Run:
         now = time.time_ns() // 1_000_000
         left = [each for each in changes if _change(each.replica, each.after.next_offset, positions) is not None]
         gaps = [gap(each, positions.get(each.replica.source), now) for each in left if each.left_out or each.anew]
-        return {each.replica: each.after for each in left}, [each for each in gaps if each is not None]
+        return Moves({each.replica: each.after for each in left}, [each for each in gaps if each is not None])
 
     async def finish(self, topics: Sequence[str]) -> None:
         """Have the topics be again what they were."""

@@ -221,7 +221,7 @@ async def test_a_deletion_that_is_killed_after_any_write_is_finished_by_the_same
 
 async def test_with_a_dead_source_a_link_is_deleted_and_what_a_failback_left_there_later(pair: Pair) -> None:
     topic = pair.topic("dead")
-    left = positions_topic(replace(pair.naming, replicator=f"{pair.naming.replicator}.failback"), LANES, 1)
+    left = positions_topic(pair.naming.failback, LANES, 1)
     async with pair.engine() as engine:
         await copied(engine, topic)
         await create_topics(engine.source, [left])
