@@ -31,6 +31,14 @@ def end(cluster: Cluster, topic: str, partition: int) -> int:
         time.sleep(0.02)
 
 
+def wait_until_decided(cluster: Cluster, topic: str, partition: int = 0) -> None:
+    """Return when the markers of all transactions are in the log: a commit is answered before they are written."""
+    deadline = time.monotonic() + PATIENCE
+    while _end(cluster, topic, partition, IsolationLevel.READ_COMMITTED) < end(cluster, topic, partition):
+        assert time.monotonic() < deadline, f"{topic}-{partition} has an open transaction"
+        time.sleep(0.01)
+
+
 async def until_rows(cluster: Cluster, topic: str, count: int, partition: int = 0) -> list[Row]:
     """The rows of a partition, once there are this many.
 

@@ -1,5 +1,7 @@
 """Transactions of the source of which a failover has copied some partitions and others not."""
 
+import time
+
 import pytest
 from confluent_kafka import Producer
 
@@ -12,17 +14,21 @@ from appliance.link.model.copy_states import CopyEvent
 from tests.real.failover.test_promotion import NOWHERE, failed_over, unheard
 from tests.support.engine import Pair, copying
 from tests.support.patience import PATIENCE
+from tests.support.rows import wait_until_decided
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-def transact(producer: Producer, topics: list[str], abort: bool = False) -> None:
-    """One transaction with two records in each topic."""
+def transact(pair: Pair, producer: Producer, topics: list[str], abort: bool = False) -> None:
+    """One transaction with two records in each topic, and some milliseconds, by which two of them are told apart."""
     producer.begin_transaction()
     for topic in topics * 2:
         producer.produce(topic, b"value", partition=0)
     producer.flush(PATIENCE)
     producer.abort_transaction(PATIENCE) if abort else producer.commit_transaction(PATIENCE)
+    for topic in topics:
+        wait_until_decided(pair.orange, topic)
+    time.sleep(0.005)
 
 
 def torn(report: Report) -> list[tuple[list[tuple[str, int, int]], list[tuple[str, int, int]]]]:
@@ -44,16 +50,16 @@ async def test_transactions_of_which_one_partition_was_not_copied_are_named_once
     first, second = (pair.producer(**{"transactional.id": f"{a}-{n}"}) for n in range(2))
     for producer in (first, second):
         producer.init_transactions(PATIENCE)
-    transact(first, topics)  # copied whole: offsets 0 and 1 of each, and a marker
+    transact(pair, first, topics)  # copied whole: offsets 0 and 1 of each, and a marker
     async with pair.engine() as engine:
         await engine.copy_all()
         async with operation(pair.settings(), Choice(topic="c-.*", yes=True), unheard) as running:
             await set_paused(running, CopyEvent.PAUSE)
-        transact(first, topics)  # torn: 3 and 4
-        transact(first, topics, abort=True)
-        transact(second, [a, b])  # copied whole: 9 and 10
-        transact(second, [c])  # not copied at all
-        transact(second, [b, c])  # torn: b 12 and 13, c 12 and 13
+        transact(pair, first, topics)  # torn: 3 and 4
+        transact(pair, first, topics, abort=True)
+        transact(pair, second, [a, b])  # copied whole: 9 and 10
+        transact(pair, second, [c])  # not copied at all
+        transact(pair, second, [b, c])  # torn: b 12 and 13, c 12 and 13
         async with copying(engine):
             await engine.until_copied(a, 6)
             await engine.until_copied(b, 8)
