@@ -45,7 +45,7 @@ DEFAULT = Suite(
 )
 SUITES = (
     _suite("simulation", 1, 1, "random histories of crashes and late answers, without a broker", *TWO_TESTS_AT_ONCE),
-    _suite("spark", 10, 3, "the replicator with its Spark, Spark clusters, Kubernetes", *TWO_FILES_AT_ONCE),
+    _suite("spark", 11, 4, "the replicator with its Spark, Spark clusters, Kubernetes", *TWO_FILES_AT_ONCE),
     _suite("outages", 3, 3, "brokers that die, move, fall silent or throttle", *TWO_FILES_AT_ONCE),
     _suite("start", 7, 2, "bin/demo, the prepare scripts, Python environments, first starts", *TWO_FILES_AT_ONCE),
     _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE),
