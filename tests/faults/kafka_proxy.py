@@ -9,6 +9,7 @@ import collections
 import enum
 import struct
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from appliance.settings.target import Target
@@ -22,6 +23,8 @@ class Api(enum.IntEnum):
     """API keys (https://kafka.apache.org/protocol#protocol_api_keys)."""
 
     PRODUCE = 0
+    OFFSET_COMMIT = 8
+    CREATE_TOPICS = 19
     INIT_PRODUCER_ID = 22
     ADD_PARTITIONS_TO_TXN = 24
     END_TXN = 26
@@ -54,6 +57,37 @@ class Tripwire:
         self._armed = None
         self.sprung.set()
         return True
+
+
+@dataclass(slots=True)
+class StepTrap(Tripwire):
+    """Strikes at the n-th request that changes something: it does not pass, or it does, and the answer does not.
+
+    Where it ``passes``, all goes on. ``steps`` counts such requests.
+    """
+
+    steps: dict[Moment, int] = field(default_factory=lambda: {Moment.SILENT: 0, Moment.BEFORE_ANSWER: 0})
+    _step: tuple[int, Moment] | None = None
+    _strike: Callable[[], None] = lambda: None
+    _passes: bool = False
+
+    def strike_at(self, step: int, moment: Moment, strike: Callable[[], None], passes: bool = False) -> None:
+        """Count anew, and strike at this step."""
+        self.steps = dict.fromkeys(self.steps, 0)
+        self._step, self._strike, self._passes = (step, moment), strike, passes
+        self.sprung.clear()
+
+    def springs(self, api_key: int, moment: Moment) -> bool:
+        """True if the trap springs here and now, right after it has struck."""
+        if moment not in self.steps or api_key not in set(Api):
+            return False
+        self.steps[moment] += 1
+        if self._step != (self.steps[moment], moment):
+            return False
+        self._step = None
+        self._strike()
+        self.sprung.set()
+        return not self._passes
 
 
 class KafkaProxy(Proxy):

@@ -66,6 +66,11 @@ class Run:
         """A replicator of this run's link, not yet started."""
         return Supervised(lambda: self._start_replicator(mutation))
 
+    def older(self, code: Path) -> Supervised:
+        """A replicator of this run's link with another release's code, not yet started."""
+        environment = {**os.environ, "PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"}
+        return Supervised(lambda: self.network.link.start("replicate", environment, **self.variables()))
+
     async def replaced(self, mutation: str = "") -> Supervised:
         """Start another replicator, from now on the run's; the older one is the caller's, to watch and to end."""
         older, self.replicator = self.replicator, self.supervised(mutation)
@@ -75,8 +80,11 @@ class Run:
 
     async def resume(self, topic: str, start: int) -> str:
         """Have partition 0 of a topic go on from a source offset, as an operator does; what the command has said."""
-        options = ("--topic", topic, "--partition", "0", "--from", str(start))
-        command = await self.network.link.start("resume", options=options, **self._variables())
+        return await self.command("resume", "--topic", topic, "--partition", "0", "--from", str(start))
+
+    async def command(self, name: str, *options: str) -> str:
+        """Run a command on the link; what it has said."""
+        command = await self.network.link.start(name, options=options, **self.variables())
         assert await command.wait(RECOVERY) == 0, command.failure("failed")
         return command.log_file.read_text()
 
@@ -217,7 +225,7 @@ class Run:
     def _cluster_id(self) -> str:
         return f"orange-{self.tag}"
 
-    def _variables(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """The settings in the setenv.sh of this run's link."""
         return {
             "SOURCE_CLUSTER_ID": self._cluster_id,
@@ -230,4 +238,4 @@ class Run:
         }
 
     async def _start_replicator(self, mutation: str) -> OwnedProcess:
-        return await self.network.link.start("replicate", injected(self.directory, mutation), **self._variables())
+        return await self.network.link.start("replicate", injected(self.directory, mutation), **self.variables())

@@ -27,9 +27,14 @@ def settings_file(pair: Pair, directory: Path, **changed: str) -> Path:
     return write_settings(directory / "setenv.sh", variables | changed)
 
 
+def command_line(name: str, env_file: Path, *arguments: str) -> list[str]:
+    """The command line of a command."""
+    return [sys.executable, "-m", "appliance.cli", name, "--env-file", str(env_file), *arguments]
+
+
 async def command(name: str, env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """A command that has ended."""
-    line = [sys.executable, "-m", "appliance.cli", name, "--env-file", str(env_file), *arguments]
+    line = command_line(name, env_file, *arguments)
     return await asyncio.to_thread(
         subprocess.run, line, capture_output=True, text=True, timeout=PATIENCE, env=dict(os.environ), check=False
     )

@@ -1,0 +1,206 @@
+"""Commands as processes that are killed at one of their steps: a request to either cluster that changes something.
+
+A command finds each broker at a proxy, and everything else goes to the brokers themselves. A step either does not reach
+its broker, as if the kill came before it; or it does, and its answer comes to nobody.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from appliance.failover.operation import Choice, operation
+from appliance.link.model.copy_states import CopyState, effective
+from appliance.settings.target import Target
+from appliance.settings.values import SecurityProtocol
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan, Node
+from testbed.process import OwnedProcess
+from tests.faults.kafka_proxy import KafkaProxy, Moment, StepTrap
+from tests.support.commands import command_line, settings_file
+from tests.support.engine import Engine, Pair
+from tests.support.groups import commit, committed, produce_numbered, wait_for_coordinator
+from tests.support.patience import PATIENCE
+
+MOMENTS = (Moment.SILENT, Moment.BEFORE_ANSWER)
+_LANES = 2
+_numbers = itertools.count()
+_SOURCE, _DESTINATION = Node(0, "127.0.36.1", "127.0.38.1"), Node(0, "127.0.37.1", "127.0.38.2")
+"""Where the brokers are, and where their proxies are, which commands are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Both clusters, with proxies before them."""
+
+    source: Cluster
+    destination: Cluster
+    trap: StepTrap
+    proxies: Sequence[KafkaProxy]
+
+
+@contextlib.asynccontextmanager
+async def clusters_behind_proxies(directory: Path) -> AsyncIterator[Behind]:
+    """One broker a side, in plain text."""
+    plans = (
+        ClusterPlan("orange", (_SOURCE,), SecurityProtocol.PLAINTEXT),
+        ClusterPlan("grape", (_DESTINATION,), SecurityProtocol.PLAINTEXT),
+    )
+    async with Cluster(plans[0], directory) as source, Cluster(plans[1], directory) as destination:
+        trap, proxies = StepTrap(), []
+        for cluster in (source, destination):
+            (node,), (listen,) = cluster.plan.nodes, cluster.vpc_targets
+            proxies.append(KafkaProxy(listen, Target(node.address, listen.port), None, trap))
+        try:
+            for proxy in proxies:
+                await proxy.start()
+            yield Behind(source, destination, trap, proxies)
+        finally:
+            for proxy in proxies:
+                await proxy.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A topic after a command: its states by lane, and the records on both sides, by value.
+
+    ``left`` are the source's records after the position, ``unread`` those of the copy that the group has to read yet.
+    """
+
+    states: tuple[CopyState, ...]
+    copied: int
+    left: tuple[str, ...]
+    source: tuple[str, ...]
+    copy: tuple[str, ...]
+    unread: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Commands:
+    """The commands of one link, whose topics are each for one kill."""
+
+    behind: Behind
+    pair: Pair
+    engine: Engine
+    directory: Path
+    settings: Path = field(init=False)
+    _made: int = 0
+
+    def __post_init__(self) -> None:
+        sides = {"SOURCE": self.behind.source, "DESTINATION": self.behind.destination}
+        servers = {f"{side}_BROKER_SERVERS": str(cluster.vpc_targets[0]) for side, cluster in sides.items()}
+        for cluster in sides.values():
+            wait_for_coordinator(cluster, self.group)
+        self.settings = settings_file(self.pair, self.directory, **servers, REPLICA_GROUPS_REGEX=self.group)
+
+    @property
+    def group(self) -> str:
+        """The only group, which consumes every topic."""
+        return f"billing-{self.pair.tag}"
+
+    async def topics(self, count: int) -> list[str]:
+        """New topics of five records, of which three are consumed; all of them are copied."""
+        made = [self.pair.topic(f"killed-{self._made + number}") for number in range(count)]
+        self._made += count
+        for topic in made:
+            produce_numbered(self.pair.producer(), topic, 5)
+        await self.copy()
+        commit(self.pair.orange, self.group, {(topic, 0): 3 for topic in made})
+        return made
+
+    async def copy(self) -> None:
+        """Copy all that there is, by lanes that begin anew."""
+        self.engine.runners.clear()
+        if self.engine.lanes != _LANES:
+            await self.engine.establish(LANES=str(_LANES))
+        await self.engine.assign()
+        await self.engine.copy_all()
+
+    async def start(self, name: str, *options: str) -> OwnedProcess:
+        """Start a command."""
+        log = self.directory / f"{name}-{next(_numbers)}.log"
+        return await OwnedProcess.start(name, command_line(name, self.settings, *options), log, dict(os.environ))
+
+    async def run(self, name: str, *options: str) -> str:
+        """Run a command to its good end; its output."""
+        process = await self.start(name, *options)
+        assert await process.wait(PATIENCE) == 0, process.failure("failed")
+        print(f"{name} {options}:\n{process.log_file.read_text()}")
+        return process.log_file.read_text()
+
+    async def kill(self, step: int, moment: Moment, name: str, *options: str) -> None:
+        """Run a command that is killed at a step."""
+        trap, process = self.behind.trap, await self.start(name, *options)
+        trap.strike_at(step, moment, lambda: os.kill(process.pid, signal.SIGKILL))
+        assert await process.wait(PATIENCE) == -signal.SIGKILL, process.failure(f"was not killed at step {step}")
+
+    @contextlib.asynccontextmanager
+    async def stopped(self, step: int, name: str, *options: str) -> AsyncIterator[OwnedProcess]:
+        """A command that stands still within the block, right after it has sent the request of a step."""
+        trap, process = self.behind.trap, await self.start(name, *options)
+        trap.strike_at(step, Moment.SILENT, lambda: os.kill(process.pid, signal.SIGSTOP), passes=True)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await trap.sprung.wait()
+            yield process
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+        await process.wait(PATIENCE)
+
+    async def code(self, process: OwnedProcess) -> int:
+        """The exit code of a command that another one has got in the way of: it is done, or says so."""
+        code, said = await process.wait(PATIENCE), process.log_file.read_text()
+        print(f"{process.name}: {code}\n{said}")
+        assert code == 0 or (code == 1 and "another" in said.splitlines()[-1]), process.failure(f"ended with {code}")
+        return code
+
+    async def steps(self, name: str, *options: str) -> int:
+        """Run a command undisturbed; the number of its steps."""
+        self.behind.trap.strike_at(0, Moment.SILENT, lambda: None)
+        await self.run(name, *options)
+        return self.behind.trap.steps[Moment.SILENT]
+
+    async def outcome(self, topic: str) -> Outcome:
+        """A topic as it is now."""
+        copy = self.pair.naming.destination(topic)
+        async with operation(self.pair.settings(), Choice(), lambda _: None) as running:
+            await running.link.read()
+            states = tuple(effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints)
+            held = running.link.positions[topic, 0]
+        source = await asyncio.to_thread(contents, self.pair.orange, topic)
+        copied = await asyncio.to_thread(contents, self.pair.grape, copy)
+        consumed, _ = committed(self.pair.grape, self.group).get((copy, 0), (0, ""))
+        return Outcome(
+            states,
+            held.records,
+            _from(source, held.next_offset),
+            _from(source, 0),
+            _from(copied, 0),
+            _from(copied, consumed),
+        )
+
+
+def _from(found: Sequence[tuple[int, str]], offset: int) -> tuple[str, ...]:
+    return tuple(value for at, value in found if at >= offset)
+
+
+def contents(cluster: Cluster, topic: str) -> list[tuple[int, str]]:
+    """The offset and value of each committed record of a topic's only partition."""
+    consumer = Consumer({**cluster.client_configuration(), "group.id": "reader", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = []
+    try:
+        while True:
+            message = consumer.poll(PATIENCE)
+            assert message is not None
+            if message.error() is not None:
+                return found
+            found.append((message.offset(), message.value().decode()))
+    finally:
+        consumer.close()

@@ -1,0 +1,98 @@
+"""Replicators with their Spark that wake up, or begin, after a failover: nothing of theirs comes into the copies."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.faults.history import Partition
+from tests.faults.network import Network
+from tests.faults.run import Run
+from tests.support.patience import PATIENCE
+from tests.support.rows import end
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CHECKOUT = Path(__file__).parent.parent.parent
+WITHOUT_STATES = "626d1c5"
+"""The newest commit of a release that knows no states."""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def run(both_networks: Network, seed: int, tmp_path: Path) -> AsyncIterator[Run]:
+    async with Run(both_networks, seed, tmp_path).going() as going:
+        yield going
+
+
+async def ends(run: Run) -> Mapping[Partition, int]:
+    """Where each copy ends, markers included."""
+    copies = run.partitions.values()
+    return {copy: await asyncio.to_thread(end, run.network.destination, *copy) for copy in copies}
+
+
+async def source_goes_on(run: Run) -> None:
+    """Wait until every source partition was written to ten times more."""
+    before = run.workload.written()
+
+    async def written() -> bool:
+        return all(count >= before[partition] + 10 for partition, count in run.workload.written().items())
+
+    await run.until(written, "let the source be written to")
+
+
+async def says_why_it_copies_nothing(run: Run) -> None:
+    """Wait until the replicator has logged by whom and why the link was promoted, and that nothing is to be copied."""
+    for line in ("state.*promoted.*a fault", "topics to copy topics=0"):
+        await run.replicator.process.wait_for_line(line, PATIENCE)
+
+
+async def test_no_replicator_writes_after_a_failover_be_it_awakened_or_new(run: Run) -> None:
+    run.replicator.pause()
+    await run.command("failover", "--yes", "--why", "a fault")
+    held = await ends(run)
+    run.replicator.resume()
+    await says_why_it_copies_nothing(run)
+    await source_goes_on(run)
+    assert await ends(run) == held
+    assert run.replicator.defects() == []
+
+    awakened = await run.replaced()
+    try:
+        await says_why_it_copies_nothing(run)
+        await source_goes_on(run)
+        assert await ends(run) == held
+        assert awakened.defects() == run.replicator.defects() == []
+    finally:
+        await awakened.close()
+
+
+@pytest.mark.release  # needs this repository's history
+async def test_a_release_that_knows_no_states_writes_nothing_after_a_failover(run: Run, tmp_path: Path) -> None:
+    newer, run.replicator = run.replicator, run.older(archived(WITHOUT_STATES, tmp_path / "older"))
+    await newer.close()
+    await run.replicator.start()
+    await run.goes_on()
+    run.replicator.pause()
+    await run.command("failover", "--yes")
+    held = await ends(run)
+    run.replicator.resume()
+    for _ in range(2):
+        await run.replicator.process.wait_for_line("a newer appliance's", PATIENCE)
+        await source_goes_on(run)
+        assert await ends(run) == held
+        before = run.replicator.process
+        run.replicator.kill()  # it begins anew
+        async with asyncio.timeout(PATIENCE):
+            while run.replicator.process is before:
+                await asyncio.sleep(0.1)
+
+
+def archived(commit: str, directory: Path) -> Path:
+    """The code of a commit."""
+    directory.mkdir()
+    archive = subprocess.run(["git", "-C", CHECKOUT, "archive", commit], stdout=subprocess.PIPE, check=True)
+    subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
+    return directory
