@@ -9,7 +9,7 @@ import collections
 import enum
 import struct
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from appliance.settings.target import Target
@@ -63,10 +63,11 @@ class Tripwire:
 class StepTrap(Tripwire):
     """Strikes at the n-th request that changes something: it does not pass, or it does, and the answer does not.
 
-    Where it ``passes``, all goes on. ``steps`` counts such requests.
+    Where it ``passes``, all goes on. ``steps`` counts such requests, those of ``apis`` alone.
     """
 
     steps: dict[Moment, int] = field(default_factory=lambda: {Moment.SILENT: 0, Moment.BEFORE_ANSWER: 0})
+    apis: Collection[Api] = frozenset(Api)
     _step: tuple[int, Moment] | None = None
     _strike: Callable[[], None] = lambda: None
     _passes: bool = False
@@ -79,7 +80,7 @@ class StepTrap(Tripwire):
 
     def springs(self, api_key: int, moment: Moment) -> bool:
         """True if the trap springs here and now, right after it has struck."""
-        if moment not in self.steps or api_key not in set(Api):
+        if moment not in self.steps or api_key not in self.apis:
             return False
         self.steps[moment] += 1
         if self._step != (self.steps[moment], moment):

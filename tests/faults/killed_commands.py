@@ -97,11 +97,13 @@ class Commands:
         servers = {f"{side}_BROKER_SERVERS": str(cluster.vpc_targets[0]) for side, cluster in sides.items()}
         for cluster in sides.values():
             wait_for_coordinator(cluster, self.group)
-        self.settings = settings_file(self.pair, self.directory, **servers, REPLICA_GROUPS_REGEX=self.group)
+        own = {"TASKS": "1", "CONSOLE_LISTEN": "127.0.0.1:0", "GROUPS_SYNC_SECONDS": "0.5"}
+        groups = {"REPLICA_GROUPS_REGEX": f"{self.group}.*"}
+        self.settings = settings_file(self.pair, self.directory, **servers, **own, **groups)
 
     @property
     def group(self) -> str:
-        """The only group, which consumes every topic."""
+        """The group that consumes every topic; others have names that begin with its name."""
         return f"billing-{self.pair.tag}"
 
     async def topics(self, count: int) -> list[str]:
@@ -125,7 +127,9 @@ class Commands:
     async def start(self, name: str, *options: str) -> OwnedProcess:
         """Start a command."""
         log = self.directory / f"{name}-{next(_numbers)}.log"
-        return await OwnedProcess.start(name, command_line(name, self.settings, *options), log, dict(os.environ))
+        return await OwnedProcess.start(
+            name, command_line(name, self.settings, *options), log, {**os.environ, "TMPDIR": str(self.directory)}
+        )
 
     async def run(self, name: str, *options: str) -> str:
         """Run a command to its good end; its output."""
@@ -138,7 +142,10 @@ class Commands:
         """Run a command that is killed at a step."""
         trap, process = self.behind.trap, await self.start(name, *options)
         trap.strike_at(step, moment, lambda: os.kill(process.pid, signal.SIGKILL))
-        assert await process.wait(PATIENCE) == -signal.SIGKILL, process.failure(f"was not killed at step {step}")
+        try:
+            assert await process.wait(PATIENCE) == -signal.SIGKILL, process.failure(f"was not killed at step {step}")
+        finally:
+            await process.kill()
 
     @contextlib.asynccontextmanager
     async def stopped(self, step: int, name: str, *options: str) -> AsyncIterator[OwnedProcess]:
@@ -175,15 +182,21 @@ class Commands:
             held = running.link.positions[topic, 0]
         source = await asyncio.to_thread(contents, self.pair.orange, topic)
         copied = await asyncio.to_thread(contents, self.pair.grape, copy)
-        consumed, _ = committed(self.pair.grape, self.group).get((copy, 0), (0, ""))
+        unread = await self.unread(self.group, copy)
         return Outcome(
             states,
             held.records,
             _from(source, held.next_offset),
             _from(source, 0),
             _from(copied, 0),
-            _from(copied, consumed),
+            _from(copied, 0)[len(copied) - unread :],
         )
+
+    async def unread(self, group: str, copy: str) -> int:
+        """The number of records of a copy that a group has to read yet."""
+        found = await asyncio.to_thread(contents, self.pair.grape, copy)
+        consumed, _ = committed(self.pair.grape, group).get((copy, 0), (0, ""))
+        return len(_from(found, consumed))
 
 
 def _from(found: Sequence[tuple[int, str]], offset: int) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Commands that fail over and back, killed at a step by SIGKILL: the same command again ends in the same state."""
 
+import asyncio
 import itertools
 import os
 import random
@@ -10,10 +11,11 @@ import pytest
 import pytest_asyncio
 from confluent_kafka import Producer
 
-from tests.faults.kafka_proxy import Moment
+from tests.faults.kafka_proxy import Api, Moment
 from tests.faults.killed_commands import MOMENTS, Behind, Commands, Outcome, clusters_behind_proxies
 from tests.support.engine import Pair
-from tests.support.groups import produce_numbered
+from tests.support.groups import commit, produce_numbered
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -42,9 +44,9 @@ def every(request: pytest.FixtureRequest) -> bool:
 
 
 def chosen(total: int, every: bool, chance: random.Random) -> Sequence[Step]:
-    """The steps at which a command is killed, each once before and once after its request is carried out."""
-    steps = list(itertools.product(range(1, total + 1), MOMENTS))
-    return steps if every else sorted(chance.sample(steps, SOME), key=lambda step: step[0])
+    """The steps at which a command is killed, before or after its request is carried out: chance has it."""
+    steps = range(1, total + 1)
+    return [(step, chance.choice(MOMENTS)) for step in (steps if every else sorted(chance.sample(steps, SOME)))]
 
 
 def only(topic: str) -> tuple[str, ...]:
@@ -168,3 +170,24 @@ async def test_a_failover_during_which_the_source_comes_back_tells_what_it_knows
         assert found.unread == (found.copy if "groups: unknown" in said else synced.unread), f"at step {step}"
         again = await commands.run("failover", *only(topic))
         assert f"{topic}-0: copied up to offset 5, the source ends at 6: 1 behind" in again
+
+
+async def test_a_sync_of_groups_that_is_killed_at_a_commit_is_finished_by_the_next_replicator(
+    commands: Commands, every: bool, chance: random.Random
+) -> None:
+    groups = [f"{commands.group}-{number}" for number in range(3)]
+    (topic,) = await commands.topics(1)
+    copy = commands.pair.naming.destination(topic)
+    steps = [(step, chance.choice(MOMENTS)) for step in (range(1, 4) if every else [chance.randint(1, 3)])]
+    commands.behind.trap.apis = {Api.OFFSET_COMMIT}
+    for offset, (step, moment) in enumerate(steps, 1):
+        for group in groups:
+            commit(commands.pair.orange, group, {(topic, 0): offset})
+        await commands.kill(step, moment, "replicate")
+        replicator = await commands.start("replicate")
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while {(await commands.unread(group, copy)) for group in groups} != {5 - offset}:
+                    await asyncio.sleep(0.2)
+        finally:
+            await replicator.stop()
