@@ -19,7 +19,8 @@ from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-SOME = 3
+SOME = 2
+"""Steps that are tried for each submission."""
 _numbers = itertools.count()
 
 Step = tuple[int, Moment]
@@ -53,7 +54,7 @@ def only(topic: str) -> tuple[str, ...]:
     return "--topic", topic, "--yes"
 
 
-@pytest.mark.parametrize("name", ["failover", "promote"])
+@pytest.mark.parametrize("name", ["failover", pytest.param("promote", marks=pytest.mark.release)])
 async def test_a_promotion_that_is_killed_at_a_step_is_finished_by_the_same_command(
     commands: Commands, name: str, every: bool, chance: random.Random
 ) -> None:
@@ -116,7 +117,9 @@ def times(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.mark.parametrize("other", ["failover", "promote", "pause"])
+@pytest.mark.parametrize(
+    "other", ["failover", *(pytest.param(name, marks=pytest.mark.release) for name in ("promote", "pause"))]
+)
 async def test_a_failover_during_which_another_operator_gives_a_command_ends_well_or_says_so(
     commands: Commands, other: str, times: int, chance: random.Random
 ) -> None:
@@ -133,7 +136,7 @@ async def test_a_failover_during_which_another_operator_gives_a_command_ends_wel
         assert await commands.outcome(topic) == expected, f"at step {step}"
 
 
-@pytest.mark.parametrize("other", ["failback", "failover"])
+@pytest.mark.parametrize("other", ["failback", pytest.param("failover", marks=pytest.mark.release)])
 async def test_a_failback_during_which_another_operator_gives_a_command_ends_well_or_says_so(
     commands: Commands, other: str, times: int, chance: random.Random
 ) -> None:

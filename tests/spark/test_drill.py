@@ -60,8 +60,8 @@ def permit_what_is_needed(on: Link) -> None:
     own = op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS
     permit(on.orange, READER, kind.TOPIC, TOPIC, op.READ, op.DESCRIBE_CONFIGS, op.WRITE)
     permit(on.orange, READER, kind.GROUP, GROUP, op.DESCRIBE)
-    permit(on.orange, READER, kind.TOPIC, "replicator-orange.failback.positions", *own)
-    permit(on.orange, READER, kind.TRANSACTIONAL_ID, "replicator-orange.failback.", op.WRITE, op.DESCRIBE)
+    permit(on.orange, READER, kind.TOPIC, "replicator-orange.failback", *own)
+    permit(on.orange, READER, kind.TRANSACTIONAL_ID, "replicator-orange.failback", op.WRITE, op.DESCRIBE)
     permit(on.grape, WRITER, kind.TOPIC, TOPIC, *own, op.ALTER_CONFIGS, op.ALTER)
     permit(on.grape, WRITER, kind.GROUP, GROUP, op.READ)
     for topic in ("replicator-orange.positions", "replicator-orange.offsets", REGISTRY):
