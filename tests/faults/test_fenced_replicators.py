@@ -73,8 +73,13 @@ async def test_no_replicator_writes_after_a_failover_be_it_awakened_or_new(run: 
 async def test_a_release_that_knows_no_states_writes_nothing_after_a_failover(run: Run, tmp_path: Path) -> None:
     newer, run.replicator = run.replicator, run.older(archived(WITHOUT_STATES, tmp_path / "older"))
     await newer.close()
+    before = await ends(run)
     await run.replicator.start()
-    await run.goes_on()
+
+    async def copied() -> bool:
+        return all(held > before[copy] for copy, held in (await ends(run)).items())
+
+    await run.until(copied, "copy anything")
     run.replicator.pause()
     await run.command("failover", "--yes")
     held = await ends(run)
@@ -83,10 +88,10 @@ async def test_a_release_that_knows_no_states_writes_nothing_after_a_failover(ru
         await run.replicator.process.wait_for_line("a newer appliance's", PATIENCE)
         await source_goes_on(run)
         assert await ends(run) == held
-        before = run.replicator.process
+        awakened = run.replicator.process
         run.replicator.kill()  # it begins anew
         async with asyncio.timeout(PATIENCE):
-            while run.replicator.process is before:
+            while run.replicator.process is awakened:
                 await asyncio.sleep(0.1)
 
 
