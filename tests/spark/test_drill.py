@@ -59,7 +59,7 @@ def permit_what_is_needed(on: Link) -> None:
     op, kind = AclOperation, ResourceType
     own = op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS
     permit(on.orange, READER, kind.TOPIC, TOPIC, op.READ, op.DESCRIBE_CONFIGS, op.WRITE)
-    permit(on.orange, READER, kind.GROUP, GROUP, op.DESCRIBE)
+    permit(on.orange, READER, kind.GROUP, GROUP, op.READ)
     permit(on.orange, READER, kind.TOPIC, "replicator-orange.failback", *own)
     permit(on.orange, READER, kind.TRANSACTIONAL_ID, "replicator-orange.failback", op.WRITE, op.DESCRIBE)
     permit(on.grape, WRITER, kind.TOPIC, TOPIC, *own, op.ALTER_CONFIGS, op.ALTER)
