@@ -96,17 +96,24 @@ class AclFollower:
         )
 
     async def _change(self, changes: AclChanges) -> set[str]:
-        """Make and remove; why not, where not. In between nobody has more rights than before or after."""
+        """Make and remove; why not, where not. In between nobody has more rights than before or after.
+
+        Nor has anybody where something fails: a copy whose rights were not all taken is given none, until they are.
+        """
         made, removed = _bindings(changes.made), _bindings(changes.removed)
-        failed = await create_acls(self.destination, _of(made, AclPermission.DENY))
-        failed |= await delete_acls(self.destination, _of(removed, AclPermission.ALLOW))
-        failed |= await create_acls(self.destination, _of(made, AclPermission.ALLOW))
-        failed |= await delete_acls(self.destination, _of(removed, AclPermission.DENY))
-        gone = [each for each in removed if each not in failed]
+        denied, allowed = _of(made, AclPermission.DENY), _of(removed, AclPermission.ALLOW)
+        failed = await create_acls(self.destination, denied)
+        failed |= await delete_acls(self.destination, allowed)
+        untaken = {each.name for each in failed}
+        given = [each for each in _of(made, AclPermission.ALLOW) if each.name not in untaken]
+        failed |= await create_acls(self.destination, given)
+        lifted = [each for each in _of(removed, AclPermission.DENY) if each.name not in untaken]
+        failed |= await delete_acls(self.destination, lifted)
+        done = [each for each in (*denied, *allowed, *given, *lifted) if each not in failed]
+        gone = set(done).intersection(removed)
         refused = [each for each in made if each in failed and not failed[each].retriable]
         await self.registry.note_acls({}, _by_copy([*gone, *refused]))
-        done = Counter(each.name for each in (*made, *removed) if each not in failed)
-        for copy, count in sorted(done.items()):
+        for copy, count in sorted(Counter(each.name for each in done).items()):
             log.info("ACLs followed", extra={"fields": {"topic": copy, "changed": count}})
         return set(map(str, failed.values()))
 

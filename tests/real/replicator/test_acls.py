@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import pytest
 import pytest_asyncio
 from confluent_kafka.admin import ResourcePatternType
 
+from appliance.errors import BrokerBusy
+from appliance.kafka.client.acls import AclBinding, AclPermission
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import REGISTRY
@@ -357,3 +359,35 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     lines = [record for record in caplog.records if record.getMessage() == "ACLs not followed"]
     assert all(line.levelno == logging.WARNING for line in lines)
     return [vars(line)["fields"]["cause"] for line in lines]
+
+
+@pytest.mark.parametrize("refused", ["create_acls", "delete_acls"])
+async def test_case_224_nobody_gains_while_a_right_cannot_be_taken(
+    secured: Pair, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    # A controller that moved refused the DENYs, or the removal of ALLOWs: the ALLOWs were made, and DENYs removed.
+    async with linked(secured, "orders", "other") as (engine, (orders, other)):
+        topic = source(secured, "orders")
+        before = [acl(topic, "ALLOW", "User:old", "READ"), acl(topic, "DENY", "User:old", "READ")]
+        after = [acl(topic, "ALLOW", "User:new", "READ"), acl(topic, "DENY", "User:new", "READ")]
+        add_acls(secured.orange, *before)
+        await following(engine).look()
+        remove_acls(secured.orange, topic)
+        add_acls(secured.orange, *after, acl(source(secured, "other"), "ALLOW", "User:new", "READ"))
+        change = getattr(acl_follower, refused)
+        first = AclPermission.DENY if refused == "create_acls" else AclPermission.ALLOW
+
+        async def refuse(cluster: Any, bindings: Sequence[AclBinding]) -> Any:
+            held = [each for each in bindings if each.entry.permission is first]
+            moved = BrokerBusy("the controller has moved", "NOT_CONTROLLER")
+            return dict.fromkeys(held, moved) | await change(cluster, [each for each in bindings if each not in held])
+
+        with monkeypatch.context() as patched:
+            patched.setattr(acl_follower, refused, refuse)
+            await following(engine).look()
+        await until_acls(secured.grape, other, acl(other, "ALLOW", "User:new", "READ"))
+        rights = {(each.principal, each.permission_type.name) for each in acls_of(secured.grape, orders)}
+        for who in ("User:old", "User:new"):
+            assert (who, "ALLOW") not in rights or (who, "DENY") in rights
+        await following(engine).look()
+        await until_acls(secured.grape, orders, *(acl(orders, kind, "User:new", "READ") for kind in ("ALLOW", "DENY")))
