@@ -19,7 +19,7 @@ from dataclasses import replace
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.failover.model.removal_report import DeletionReport, GivenUpCopy
 from appliance.failover.operation import Operation
-from appliance.failover.removal import GivingUp, before
+from appliance.failover.removal import GivingUp
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import delete_topics
 from appliance.link.client.registry import Registry
@@ -68,7 +68,7 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
         await operation.consent(f"delete the link {registry.link}: {what}")
     if has_positions:
         await _fence(operation)
-        copies = _kept_if_promoted(giving_up.copies(claimed))  # one may have been promoted meanwhile
+        copies = _kept_if_promoted(await giving_up.copies_now(claimed))
     await giving_up.delete(copies)
     stamp = operation.link.stamp
     await registry.give_up((), Claim(registry.link, _now(), deleted_by=stamp.by, why=stamp.why))
@@ -133,7 +133,7 @@ async def _fence(operation: Operation) -> None:
         for index in _busiest_lane(operation):
             await link.leave_name(index)
             await _require_left_alone(operation, index)
-    await link.change(None, CopyEvent.DELETE, before)
+    await link.change(None, CopyEvent.DELETE)
     for record in link.states.values():
         if record.state is not CopyState.DELETED:
             raise LinkRefused(f"another command has made {record.subject} {record.state} meanwhile: end that first")

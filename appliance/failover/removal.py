@@ -8,21 +8,18 @@
 Killed anywhere the same command again goes on.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.model.removal_report import GivenUpCopy, RemovalReport, copied_records
 from appliance.failover.operation import Operation
 from appliance.failover.source_logs import try_source_logs
 from appliance.kafka.client.topics import delete_topics
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, is_another
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, States, change, effective
-
-BEFORE = "before"
-"""Detail of the states of what is given up: the state before."""
+from appliance.link.model.position import UNACCOUNTED, UNKNOWN
 
 
 async def remove_topics(operation: Operation, *, delete_copies: bool = False) -> RemovalReport:
@@ -55,10 +52,10 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
             operation.tell(line)
         deleted = sum(each.deleted for each in report.removed)
         await operation.consent(f"stop copying {len(planned.records)} topics for good, and delete {deleted} copies")
-    await link.change(topics, CopyEvent.REMOVE, before)
+    await link.change(topics, CopyEvent.REMOVE)
     link.require = _still_removed(topics)
     link.require(link.states)
-    report = replace(report, removed=giving_up.copies(copies.items()))  # one may have been promoted meanwhile
+    report = replace(report, removed=await giving_up.copies_now(copies.items()))
     giving_up.require_not_promoted(report.removed)
     await giving_up.delete(report.removed)
     for index, checkpoint in enumerate(link.checkpoints):
@@ -66,11 +63,6 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
             await link.forget(index, topics)
     await registry.give_up(copies.values())
     return report
-
-
-def before(_: str, state: CopyState) -> Mapping[str, Any]:
-    """The details of a state in which a copy is given up."""
-    return {BEFORE: state}
 
 
 async def _topics(operation: Operation) -> Collection[str]:
@@ -102,22 +94,36 @@ class GivingUp:
         """What becomes of copies, given by source topic, as the states are now."""
         return tuple(self._copy(topic, copy) for topic, copy in copies)
 
+    async def copies_now(self, copies: Iterable[tuple[str, str]]) -> tuple[GivenUpCopy, ...]:
+        """The same after the operator was asked: one may have been promoted meanwhile, or taken over."""
+        await self.registry.refresh()
+        return self.copies(copies)
+
     def _copy(self, topic: str, copy: str) -> GivenUpCopy:
         """What becomes of a copy; of one that is not this link's nothing."""
         known = self.there.topics.get(copy)
         claim = self.registry.claims.get((copy, known.id)) if known else None
-        ours = claim is not None and claim.link == self.registry.link
+        ours = claim is not None and claim.link == self.registry.link and self._is_accounted_for(topic, copy)
         promoted = self._was_promoted(topic)
         records = copied_records(self.operation.link.checkpoints, self.operation.naming).get(copy)
         return GivenUpCopy(topic, copy, known is not None, self.deletes and ours, promoted, records)
 
+    def _is_accounted_for(self, topic: str, copy: str) -> bool:
+        """True of a copy that began with this link; one that was filled before is claimed as well, and waits."""
+        positions = self.operation.link.positions.items()
+        held = [position for (name, _), position in positions if name == topic]
+        return bool(held) and not any(
+            is_another(each.destination_id, self.there.topics[copy].id)
+            or each.next_offset == UNKNOWN
+            or UNACCOUNTED in each.stopped
+            for each in held
+        )
+
     def _was_promoted(self, topic: str) -> bool:
-        """True of a copy that was promoted when it was given up, or is now: somebody else may write to it."""
+        """True of a copy that is promoted, or was: somebody else may write to it."""
         states = self.operation.link.states
         record = states.get(topic) or states.get(LINK)
-        if record is None:
-            return False
-        return CopyState.PROMOTED in (record.state, record.details.get(BEFORE))
+        return record is not None and record.is_or_was_promoted
 
     def require_not_promoted(self, copies: Collection[GivenUpCopy]) -> None:
         """Refuse to delete what may be nowhere else.

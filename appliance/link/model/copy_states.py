@@ -14,6 +14,9 @@ from typing import Any
 LINK = ""
 """Stands for the link where a topic's name is expected; no topic is called so."""
 
+_WAS_PROMOTED = "was_promoted"
+"""Detail of every state after a promotion, until what was written to the copy has gone back to its source topic."""
+
 
 class CopyState(enum.StrEnum):
     """The states of a copy."""
@@ -99,6 +102,11 @@ class StateRecord:
         """The topic, or the link, for people."""
         return self.topic or "the link"
 
+    @property
+    def is_or_was_promoted(self) -> bool:
+        """True of a copy that may hold what is nowhere else."""
+        return self.state is CopyState.PROMOTED or bool(self.details.get(_WAS_PROMOTED))
+
 
 States = Mapping[str, StateRecord]
 """The records of a lane's checkpoint, by topic."""
@@ -147,7 +155,16 @@ def change(
         before = effective(states, subject)
         after = COPY[before].get(event)
         if after is not None:
-            records.append(replace(stamp, topic=subject, state=after, details=details(subject, before)))
+            needs = {**_remembered(states, subject, event), **details(subject, before)}
+            records.append(replace(stamp, topic=subject, state=after, details=needs))
         elif before not in leads_to:
             kept[subject] = before
     return StateChange(tuple(records), kept)
+
+
+def _remembered(states: States, subject: str, event: CopyEvent) -> Mapping[str, Any]:
+    """The details that outlast an event; by a failback all that was written to a copy goes back."""
+    record = states.get(subject) or states.get(LINK)
+    if record is None or not record.is_or_was_promoted or event in (CopyEvent.FAIL_BACK, CopyEvent.RETURNED):
+        return {}
+    return {_WAS_PROMOTED: True}

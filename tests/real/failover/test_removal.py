@@ -5,9 +5,12 @@ import functools
 from collections.abc import Awaitable, Callable
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
 
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover import removal
+from appliance.failover import deletion, removal
+from appliance.failover.deletion import delete_link
 from appliance.failover.link_states import LinkStates
 from appliance.failover.model.removal_report import RemovalReport
 from appliance.failover.operation import Choice, Operation
@@ -23,7 +26,7 @@ from appliance.replicator.resume import Choice as Where
 from appliance.replicator.resume import resume
 from appliance.verify.verification import Verification
 from tests.real.failover.test_promotion import Killed, command, everywhere, failed_over, unheard
-from tests.support.administration import topics
+from tests.support.administration import make_topic, topics
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -278,3 +281,87 @@ async def test_of_a_removed_topic_nothing_is_translated_verified_reset_or_counte
     report = await failed_over(pair)
     assert {loss.topic for loss in report.losses} == {other}
     assert report.kept == {topic: CopyState.REMOVED}
+
+
+async def test_case_220_a_topic_that_somebody_else_has_filled_is_not_deleted_as_a_copy(pair: Pair) -> None:
+    # A topic was called like a copy and held records of its own. The link claimed it, stopped there, and deleted it.
+    other = pair.topic("copied")
+    async with pair.engine() as engine:
+        await copied(engine, other)
+    topic = pair.topic("collides")
+    copy = pair.naming.destination(topic)
+    make_topic(pair.grape, NewTopic(copy, 1, 1))
+    produce(Producer(pair.grape.client_configuration()), copy, 3)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        assert "no position says how far" in await engine.until_all_stopped(topic, 1)
+        assert copy in await claims(engine)
+    async with command(pair, Choice(dry_run=True)) as running:
+        planned = {each.copy: each.deleted for each in (await delete_link(running, delete_copies=True)).copies}
+    assert planned == {copy: False, pair.naming.destination(other): True}
+    report = await removed(pair, f".*{pair.tag}", delete_copies=True)
+    assert {each.copy: each.deleted for each in report.removed} == planned
+    assert topics(pair.grape) & planned.keys() == {copy}
+
+
+@pytest.mark.parametrize("give_up", [remove_topics, delete_link])
+async def test_case_221_a_copy_that_another_link_takes_over_while_the_operator_is_asked_is_not_deleted(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, give_up: Callable[..., Awaitable[object]]
+) -> None:
+    # The claims were read before the question only: the other link lost its copy.
+    monkeypatch.setattr(deletion, "TAKEN_BACK_SECONDS", 0.0)
+    topic = pair.topic("taken-over")
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        ours = await engine.destination.metadata([copy])
+
+        async def consent(*_: object) -> None:
+            other = Registry(engine.destination, "replicator-other")
+            await other.claim({copy: ours.topics[copy].id}, take_over=True)
+
+        monkeypatch.setattr(Operation, "consent", consent)
+        async with command(pair, Choice(topic="" if give_up is delete_link else topic, yes=True)) as running:
+            await give_up(running, delete_copies=True)
+        assert copy in topics(pair.grape)
+
+
+async def test_case_222_a_promoted_copy_whose_removal_was_killed_is_not_deleted_with_the_link(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The state `deleted` said that the copy had been `removed`, and no more that it had been promoted before.
+    topic, other = pair.topic("promoted"), pair.topic("other")
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await copied(engine, other)
+        await failed_over(pair, Choice(topic=topic, yes=True))
+        with monkeypatch.context() as patch:
+            kill_after(patch, 1, removal)
+            with pytest.raises(Killed):
+                await removed(pair, topic)
+        monkeypatch.setattr(deletion, "TAKEN_BACK_SECONDS", 0.0)
+        async with command(pair) as running:
+            await delete_link(running, delete_copies=True)
+    assert copy in topics(pair.grape)
+    assert pair.naming.destination(other) not in topics(pair.grape)
+
+
+async def test_case_223_a_promoted_copy_that_was_removed_and_brought_back_is_not_deleted(pair: Pair) -> None:
+    # `resume --removed` forgot that it had been promoted, and what was written there then was lost.
+    topic = pair.topic("brought-back")
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await failed_over(pair, Choice(topic=topic, yes=True))
+        produce(Producer(pair.grape.client_configuration()), copy, 3)
+        await removed(pair, topic)
+    await restored(pair, topic)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        await engine.until_all_stopped(topic, 1)
+        await resume(pair.settings(), Where(topic, 0, "10"), unheard)
+        await copied(engine, topic, 5)
+        with pytest.raises(LinkRefused, match=f"^{copy}: promoted, so what was written there may be nowhere else"):
+            await removed(pair, topic, delete_copies=True)
+    assert copy in topics(pair.grape)
