@@ -7,6 +7,7 @@ the same command again goes on from there.
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.failover.last_sync import last_sync
@@ -26,6 +27,12 @@ _NOTHING_TO_LOSE = frozenset({CopyState.FAILING_BACK, CopyState.REMOVED, CopySta
 
 _PLANNED = {"planned": True}
 """Details of a state that a promotion has made, and no failover."""
+
+_NOT_COPIED = {
+    CopyState.PAUSED: "`appliance resume`",
+    CopyState.RESETTING: "the same `appliance reset` again",
+}
+"""States in which a planned promotion waits in vain, with the command that ends them."""
 
 _NAMED = 10
 """Partitions that an error names."""
@@ -66,7 +73,7 @@ async def promote(operation: Operation) -> Report:
     logs = await _logs(operation)
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
-    _require_not_paused(operation, subjects, logs)
+    _require_copied(subjects, link.states)
     _require_no_failover(operation, subjects)
     if choice.dry_run:
         return await _report(operation, planned, logs, ())
@@ -86,7 +93,10 @@ async def promote(operation: Operation) -> Report:
 
 async def _fail_over_as_planned(operation: Operation, subjects: Subjects) -> None:
     """Fence the lanes of these, and note that it is a promotion that does so, which may be given up."""
-    await operation.link.change(subjects, CopyEvent.FAIL_OVER, lambda *_: _PLANNED)
+    link = operation.link
+    require, link.require = link.require, partial(_require_copied, subjects)  # one may be paused by now, or reset
+    await link.change(subjects, CopyEvent.FAIL_OVER, lambda *_: _PLANNED)
+    link.require = require
 
 
 async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Subjects, SourceLogs]:
@@ -113,7 +123,7 @@ def _planned(states: States, subjects: Iterable[str]) -> list[str]:
     """Those of these that have a state of their own, by which a promotion is to end."""
     records = [record for subject in subjects if (record := states.get(subject))]
     failing = [record for record in records if record.state is CopyState.FAILING_OVER]
-    return [record.topic for record in failing if record.details == _PLANNED]
+    return [record.topic for record in failing if _PLANNED.items() <= record.details.items()]
 
 
 def _given_up(operation: Operation) -> list[str]:
@@ -126,7 +136,7 @@ def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
     """Refuse what a failover has begun: a promotion that has to be given up would undo it."""
     states = operation.link.states
     begun = [states.get(subject) or states[LINK] for subject in _failing_over(operation, subjects)]
-    names = sorted({record.subject for record in begun if record.details != _PLANNED})
+    names = sorted({record.subject for record in begun if not _PLANNED.items() <= record.details.items()})
     if names:
         text = "a failover has begun, and has not ended: run `appliance failover` again"
         raise LinkRefused(f"{', '.join(names[:_NAMED])}: {text}")
@@ -203,14 +213,13 @@ def _names(planned: StateChange) -> str:
     return ", ".join(record.subject for record in planned.records)
 
 
-def _require_not_paused(operation: Operation, subjects: Subjects, logs: SourceLogs) -> None:
+def _require_copied(subjects: Subjects, states: States) -> None:
     """Refuse what nothing is copied of: the copies would never hold all, and a promotion given up would resume it."""
-    states, takes = operation.link.states, operation.choice.takes
     known = set(subjects) if subjects is not None else {LINK, *states}
-    known |= {name for name in logs.ids if takes(name)}
-    paused = [name or "the link" for name in sorted(known) if effective(states, name) is CopyState.PAUSED]
-    if paused:
-        raise LinkRefused(f"{', '.join(paused[:_NAMED])}: paused, so never copied to the end: `appliance resume` first")
+    for state, help_text in _NOT_COPIED.items():
+        held = [name or "the link" for name in sorted(known) if effective(states, name) is state]
+        if held:
+            raise LinkRefused(f"{', '.join(held[:_NAMED])}: {state}, so never copied to the end: {help_text} first")
 
 
 async def _until_copied(operation: Operation) -> SourceLogs:

@@ -75,6 +75,7 @@ COPY: Mapping[CopyState, Mapping[CopyEvent, CopyState]] = {
     CopyState.RESETTING: {
         CopyEvent.POSITIONED: CopyState.ACTIVE,
         CopyEvent.POSITIONED_PAUSED: CopyState.PAUSED,
+        CopyEvent.FAIL_OVER: CopyState.FAILING_OVER,
         **_GIVE_UP,
     },
     CopyState.REMOVED: {CopyEvent.RESTORE: CopyState.ACTIVE, CopyEvent.DELETE: CopyState.DELETED},

@@ -20,7 +20,7 @@ from appliance.link.model.translation import TranslationState
 from appliance.replicator.model.position_change import Place
 from appliance.replicator.model.reset_report import ResetReport
 from appliance.replicator.reset import reset
-from tests.real.failover.test_promotion import YES, Killed, command, everywhere, failed_over
+from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, everywhere, failed_over, promoted
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -233,3 +233,29 @@ async def test_of_two_resets_at_once_one_place_holds_in_every_partition(pair: Pa
         places = {(await engine.positions())[topic, number].next_offset for number in range(LANES)}
         assert len(places) == 1
         assert places < {3, 6}
+
+
+async def test_case_225_a_reset_that_was_killed_keeps_nobody_from_failing_over_when_the_source_is_dead(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The reset could not be ended without the source, and the topic could not be promoted before it had ended.
+    topic = pair.topic("cut-off", LANES)
+    async with pair.engine() as engine:
+        await copied(engine, topic, 10, LANES)
+
+        async def killed(*_: object) -> None:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LinkStates, "move", killed)
+            with pytest.raises(Killed):
+                await positioned(pair, "4")
+        assert await everywhere(pair, topic) == {CopyState.RESETTING}
+        with pytest.raises(LinkRefused, match=f"{topic}: resetting, so never copied to the end: the same `appliance"):
+            await promoted(pair, Choice(topic=topic, yes=True, allow_loss=True))
+        assert await everywhere(pair, topic) == {CopyState.RESETTING}
+        report = await failed_over(pair, SOURCE_BROKER_SERVERS=NOWHERE)
+        assert topic not in report.kept
+        assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+        with pytest.raises(LinkRefused, match=f"topic {topic} is promoted"):
+            await positioned(pair, "4")
