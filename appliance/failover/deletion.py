@@ -24,7 +24,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import delete_topics
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import OPERATOR
-from appliance.link.model.claims import Claim
+from appliance.link.model.claims import Claim, given_up
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, change, effective
 from appliance.link.model.naming import HEARTBEATS, Naming
 
@@ -91,7 +91,8 @@ def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
     link, naming = operation.link, operation.naming
     topics = {topic for topic, _ in link.positions} | (link.states.keys() if link.checkpoints else set())
     sources = {naming.destination(topic): topic for topic in topics - {LINK}}
-    claimed = sorted(copy for (copy, _), claim in registry.claims.items() if claim.link == registry.link)
+    claims = registry.claims.items()
+    claimed = sorted({copy[0] for copy, claim in claims if claim.link == registry.link and copy != given_up(copy[0])})
     return [(sources.get(copy, LINK), copy) for copy in claimed if copy != naming.positions_topic]
 
 

@@ -24,7 +24,7 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
-from appliance.link.model.claims import Claim, Copy, decode_claim, deletion_of, encode_claim
+from appliance.link.model.claims import Claim, Copy, decode_claim, deletion_of, encode_claim, given_up
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import REGISTRY
 from appliance.link.model.topic_configs import registry_topic
@@ -115,12 +115,18 @@ class Registry:
         return self.of_others(copies)
 
     async def give_up(self, copies: Collection[str], deletion: Claim | None = None) -> None:
-        """Take the link's claims back on copies of these names; with ``deletion`` all, and say that it was deleted."""
+        """Take the link's claims back on copies of these names; with ``deletion`` all, and say that it was deleted.
+
+        The ACLs that it has made stay, and are remembered: should it take a topic of that name back, they follow again.
+        """
 
         async def wanted() -> Changes:
-            held = [copy for copy, links in self._holders.items() if self.link in links]
-            given_up = [copy for copy in held if deletion or copy[0] in copies]
-            changes: Changes = {(copy, self.link): None for copy in given_up if copy != deletion_of(self.link)}
+            held = {copy for copy, links in self._holders.items() if self.link in links}
+            held -= {deletion_of(self.link), *(given_up(name) for name, _ in held)}
+            taken_back = [copy for copy in held if deletion or copy[0] in copies]
+            changes: Changes = {(copy, self.link): None for copy in taken_back}
+            for name in {name for name, _ in taken_back if self.acls.get(name)}:
+                changes[given_up(name), self.link] = Claim(self.link, _now(), acls=self.acls[name])
             if deletion and not self.deletion:
                 changes[deletion_of(self.link), self.link] = deletion
             return changes

@@ -43,6 +43,14 @@ def deletion_of(link: str) -> Copy:
     return f"{link}.positions", NOWHERE
 
 
+def given_up(copy: str) -> Copy:
+    """The key, in place of a copy's, under which a link remembers the ACLs that it has made on what it gave up.
+
+    No topic has this id. A release that does not know it takes it for the claim of a copy that is not there.
+    """
+    return copy, uuid.UUID(int=1)
+
+
 def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
     """Decode the claim of a link on a copy; None by a tombstone, which takes it back.
 

@@ -24,6 +24,7 @@ from appliance.settings.secret import Secret
 from testbed.cluster import Cluster
 from testbed.plan import ApiKey
 from tests.conftest import plain
+from tests.real.failover.test_removal import removed, restored
 from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
 from tests.support.commands import command, settings_file
 from tests.support.engine import Engine, Pair
@@ -391,3 +392,25 @@ async def test_case_224_nobody_gains_while_a_right_cannot_be_taken(
             assert (who, "ALLOW") not in rights or (who, "DENY") in rights
         await following(engine).look()
         await until_acls(secured.grape, orders, *(acl(orders, kind, "User:new", "READ") for kind in ("ALLOW", "DENY")))
+
+
+@pytest.mark.parametrize("delete", [False, True], ids=["kept", "deleted"])
+async def test_case_226_who_lost_a_right_while_a_topic_was_removed_does_not_have_it_on_the_copy_that_comes_back(
+    secured: Pair, delete: bool
+) -> None:
+    # With the claim the link forgot which ACLs it had made. They stayed on the copy's name, for the next copy as well.
+    async with linked(secured, "orders") as (engine, (orders,)):
+        topic = source(secured, "orders")
+        add_acls(secured.orange, acl(topic, "ALLOW", "User:alice", "READ"))
+        await engine.assign()
+        await engine.copy_all()
+        await following(engine).look()
+        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "READ"))
+        for _ in range(2):
+            await removed(secured, topic, delete_copies=delete)
+        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "READ"))
+        remove_acls(secured.orange, topic)
+        await restored(secured, topic)
+        await following(engine).look()
+        await until_acls(secured.grape, orders)
+        assert not (await remembered(engine))[orders]
