@@ -11,6 +11,8 @@ from appliance.link.model.position import LOST, UNKNOWN, Position
 from appliance.link.model.replicas import Replica
 
 _MILLISECONDS = "ms"
+_LARGEST = 2**63 - 1
+"""The largest offset and time of Kafka's protocol."""
 
 PLACES = "earliest, latest, a source offset, a time like 2026-11-25T08:00:00Z or milliseconds like 1764057600000ms"
 """The places that an operator may name."""
@@ -44,10 +46,9 @@ class Place:
         """
         if text in (Kind.EARLIEST.value, Kind.LATEST.value):
             return cls(text, Kind(text))
-        if text.isdecimal():
-            return cls(text, Kind.OFFSET, int(text))
-        if text.endswith(_MILLISECONDS) and text.removesuffix(_MILLISECONDS).isdecimal():
-            return cls(text, Kind.TIME, int(text.removesuffix(_MILLISECONDS)))
+        number = text.removesuffix(_MILLISECONDS)
+        if number.isdecimal() and len(number) < 20 and int(number) <= _LARGEST:
+            return cls(text, Kind.OFFSET if number == text else Kind.TIME, int(number))
         try:
             time = datetime.fromisoformat(text)
         except ValueError as error:

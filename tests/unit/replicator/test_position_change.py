@@ -40,6 +40,13 @@ def test_what_is_no_place_is_refused_with_what_is_expected(text: str) -> None:
         Place.parse("--to", text)
 
 
+@pytest.mark.parametrize("text", [f"{1 << 63}ms", f"{1 << 63}"])
+def test_case_228_a_number_that_the_protocol_cannot_carry_is_refused(text: str) -> None:
+    # The request could not be written: the command ended with a traceback.
+    with pytest.raises(SettingsError, match=f"--to {text}: expected earliest, latest, a source offset"):
+        Place.parse("--to", text)
+
+
 def test_a_position_that_is_moved_keeps_its_counts_and_the_end_of_its_copy() -> None:
     change = moved(REPLICA, HELD, 10, keeps_end=True)
     assert (change.copied_again, change.left_out, change.anew) == (20, 0, False)
