@@ -60,7 +60,7 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
     report = DeletionReport(registry.link, operation.choice.dry_run, tuple(topics), told, copies)
     if operation.choice.dry_run:
         return report
-    if not registry.deletion:
+    if not registry.deletion or any(each.deleted for each in copies):
         for line in replace(report, dry_run=True).lines():
             operation.tell(line)
         deleted = sum(each.deleted for each in copies)

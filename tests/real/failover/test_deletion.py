@@ -279,3 +279,23 @@ async def test_the_commands_have_the_options_and_exit_codes_of_their_neighbours(
     assert (given_up.returncode, [each["topic"] for each in json.loads(given_up.stdout)["copies"]]) == (0, [other])
     gone = await process("pause", file, "--yes")
     assert (gone.returncode, "no replicator of this link has ever run" in gone.stderr) == (1, True)
+
+
+async def test_case_227_copies_of_a_link_that_an_older_release_has_made_anew_are_not_deleted_unasked(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The record that the link was deleted was taken for an earlier run of the command, which had asked.
+    topic = pair.topic("anew")
+    copy = pair.naming.destination(topic)
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        await deleted(pair, delete_copies=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Registry, "deletion", None)
+        async with pair.engine() as engine:
+            await engine.copy_all()
+    with pytest.raises(SettingsError, match="1 copies are deleted, 0 copies stay: there is no terminal to ask at"):
+        await deleted(pair, Choice(), delete_copies=True)
+    assert copy in topics(pair.grape)
+    await deleted(pair, delete_copies=True)
+    assert copy not in topics(pair.grape)
