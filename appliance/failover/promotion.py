@@ -73,7 +73,7 @@ async def promote(operation: Operation) -> Report:
     logs = await _logs(operation)
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
-    _require_copied(subjects, link.states)
+    _require_copied(subjects, link.states, filter(choice.takes, logs.ids))
     _require_no_failover(operation, subjects)
     if choice.dry_run:
         return await _report(operation, planned, logs, ())
@@ -213,9 +213,9 @@ def _names(planned: StateChange) -> str:
     return ", ".join(record.subject for record in planned.records)
 
 
-def _require_copied(subjects: Subjects, states: States) -> None:
+def _require_copied(subjects: Subjects, states: States, named: Iterable[str] = ()) -> None:
     """Refuse what nothing is copied of: the copies would never hold all, and a promotion given up would resume it."""
-    known = set(subjects) if subjects is not None else {LINK, *states}
+    known = {*(subjects if subjects is not None else {LINK, *states}), *named}
     for state, help_text in _NOT_COPIED.items():
         held = [name or "the link" for name in sorted(known) if effective(states, name) is state]
         if held:
