@@ -54,30 +54,31 @@ class Fetcher:
         self._session = FetchSession()
         self._sizer = FetchSizer()
         self._connection: Connection | None = None
-        self._wanted: dict[Partition, Buffer] = {}
-        """The buffers that the Fetch in flight is about: what it says of any other partition is out of date."""
-        self._waiting: dict[Partition, Buffer] = {}
-        """All others: those that were filled or added since, and those that are full."""
+        self._buffers: dict[Partition, Buffer] = {}
+        self._pending: dict[Partition, None] = {}
+        """The buffers that the session does not ask for now: filled or added since the last Fetch, or full. What the
+        Fetch in flight says of them is out of date."""
         self._doubted: set[Buffer] = set()
-        """Those of the wanted that a leader has refused: an answer without a word against them says that it is over."""
+        """Buffers that a leader has refused and the session asks for: an answer that names no error ends the doubt."""
         self._news = asyncio.Event()
         self._wait = _IDLE_WAIT
 
     def add(self, buffer: Buffer) -> None:
         """Read into this buffer."""
-        self._waiting[buffer.key] = buffer
+        self._buffers[buffer.key] = buffer
+        self._pending[buffer.key] = None
         self._news.set()
 
     def drop(self, buffer: Buffer) -> None:
         """Read into it no more; what is on its way to it counts no more."""
-        self._wanted.pop(buffer.key, None)
-        self._waiting.pop(buffer.key, None)
+        self._buffers.pop(buffer.key, None)
+        self._pending.pop(buffer.key, None)
         self._doubted.discard(buffer)
         self._session.drop(buffer.key)
 
     def lose(self, error: ApplianceError) -> None:
         """The leader is gone, or cannot be read from: give all buffers back."""
-        lost = [*self._wanted.values(), *self._waiting.values()]
+        lost = list(self._buffers.values())
         self._problems.tell(self._subject, _with_names(error, lost))
         for buffer in lost:
             self.drop(buffer)
@@ -92,8 +93,8 @@ class Fetcher:
         """Fetch until cancelled."""
         while True:
             self._news.clear()
-            self._ask_for_waiting()
-            if not self._wanted:
+            self._ask_for_pending()
+            if len(self._pending) == len(self._buffers):
                 await self._news.wait()
                 continue
             try:
@@ -109,12 +110,11 @@ class Fetcher:
     def _subject(self) -> str:
         return f"source broker {self.node}"
 
-    def _ask_for_waiting(self) -> None:
+    def _ask_for_pending(self) -> None:
         """Have the next Fetch ask for what has room, and no more for what has none."""
-        for buffer in list(self._waiting.values()):
+        for buffer in [self._buffers[key] for key in self._pending]:
             if room := self._budget.room(buffer):
-                del self._waiting[buffer.key]
-                self._wanted[buffer.key] = buffer
+                del self._pending[buffer.key]
                 self._session.want(buffer.wanted(min(room, self._sizer.partition_bytes)))
                 if buffer.doubted:
                     self._doubted.add(buffer)
@@ -127,7 +127,7 @@ class Fetcher:
             self._session.begin_anew()
             self._connection, self._sizer = connection, FetchSizer()
         size = await self._budget.allowance.left(min(self._sizer.response_bytes, self._budget.left))
-        limits = FetchLimits(size, self._wait if self._waiting else _IDLE_WAIT)
+        limits = FetchLimits(size, self._wait if self._pending else _IDLE_WAIT)
         self._wait = min(2 * self._wait, _IDLE_WAIT)
         sent = asyncio.get_running_loop().time()
         answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
@@ -142,8 +142,8 @@ class Fetcher:
 
     def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
         for fetched in partitions:
-            buffer = self._wanted.get(fetched.partition)
-            if buffer is not None:
+            buffer = self._buffers.get(fetched.partition)
+            if buffer is not None and buffer.key not in self._pending:
                 self._take_in(buffer, fetched)
         for buffer in self._doubted:
             buffer.doubted = False
@@ -192,7 +192,7 @@ class Fetcher:
 
     def _ask_anew(self, buffer: Buffer) -> None:
         """The next Fetch is to ask for something else of it."""
-        self._waiting[buffer.key] = self._wanted.pop(buffer.key)
+        self._pending[buffer.key] = None
 
     def _refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
         self.drop(buffer)
