@@ -46,6 +46,11 @@ async def states(pair: Pair, topic: str) -> set[CopyState]:
         return {effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints}
 
 
+def kept(pair: Pair, topic: str, partition: int = 0) -> list[Row]:
+    """The rows that a failback has kept of what never came over."""
+    return read_rows(pair.orange, pair.naming.diverged(topic), partition)
+
+
 @dataclass
 class Logs:
     """A topic of one partition and its copy, with what either has to hold."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
 
 import pytest
@@ -12,10 +11,8 @@ from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.link_states import LinkStates
 from appliance.failover.operation import Choice
 from appliance.link.model.copy_states import CopyState
-from appliance.replicator.write.lane import Lane
 from tests.support.engine import Pair
 from tests.support.failing_back import (
-    Killed,
     Logs,
     copied,
     failed_back,
@@ -88,52 +85,6 @@ async def test_failing_over_and_back_again_brings_back_only_what_is_new(pair: Pa
             logs.check(held, held)
         await copied(engine)
         logs.check(held, held)
-
-
-async def test_case_95_a_failback_that_is_killed_at_any_write_is_finished_by_the_same_command(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topics = [pair.topic(f"killed-{at}") for at in range(80)]
-    write, finished = Lane._write, False
-    async with pair.engine() as engine:
-        for topic in topics:
-            write_here(pair, topic, 5)
-        await engine.copy_all()
-        for at, topic in enumerate(topics):
-            logs, choice, left = Logs(pair, topic), Choice(topic=re.escape(topic), yes=True), at // 2
-            write_here(pair, topic, 3)
-            here = logs.at_source()
-            await promoted(pair, choice)
-            write_there(pair, topic, 20)
-            there = logs.at_copy()
-
-            async def counted(self: Lane, *arguments: object, before: bool = at % 2 == 0) -> None:
-                nonlocal left
-                left -= 1
-                if before and left == -1:
-                    raise Killed
-                await write(self, *arguments)  # type: ignore[arg-type]
-                if left == -1:
-                    raise Killed
-
-            with monkeypatch.context() as patch:
-                patch.setattr(Lane, "_write", counted)
-                try:
-                    await failed_back(pair, choice)
-                    finished = True
-                except Killed:
-                    pass
-            await failed_back(pair, choice)
-            assert await states(pair, topic) == {CopyState.ACTIVE}
-            logs.check([*here, *there[5:]], there)
-            write_here(pair, topic, 4)
-            if finished:
-                break
-        assert finished
-        await copied(engine)
-        for topic in topics[: at + 1]:
-            logs = Logs(pair, topic)
-            logs.check([*(here := logs.at_source())], [*here[:5], *here[8:]])
 
 
 async def test_case_96_of_two_failbacks_at_once_one_goes_on_and_one_says_so(pair: Pair) -> None:

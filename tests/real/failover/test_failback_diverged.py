@@ -1,26 +1,19 @@
 """What a source had when it was lost, and never came over, is kept in a topic of its own if the operator wants that."""
 
-import re
-
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from appliance.errors import LinkRefused
 from appliance.failover.operation import Choice
-from appliance.replicator.write.lane import Lane
 from tests.support.engine import Pair, delete_topic
-from tests.support.failing_back import Killed, Logs, copied, failed_back, promoted, write_here, write_there
+from tests.support.failing_back import Killed, Logs, copied, failed_back, kept, promoted, write_here, write_there
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
-from tests.support.rows import Row, read_rows
+from tests.support.rows import read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 KEEP = Choice(yes=True, keep_diverged=True)
-
-
-def kept(pair: Pair, topic: str, partition: int = 0) -> list[Row]:
-    return read_rows(pair.orange, pair.naming.diverged(topic), partition)
 
 
 async def test_what_never_came_over_is_kept_with_its_partitions_and_added_to_by_the_next_failback(pair: Pair) -> None:
@@ -64,49 +57,6 @@ async def test_what_never_came_over_is_kept_with_its_partitions_and_added_to_by_
     assert not [name for name in names if "diverged" in name]
     made = AdminClient(named.orange.client_configuration()).list_topics(timeout=PATIENCE).topics
     assert named.naming.diverged(other) not in made
-
-
-async def test_case_170_what_is_kept_is_kept_once_whoever_is_killed(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topics = [pair.topic(f"killed-{at}") for at in range(60)]
-    write, finished = Lane._write, False
-    async with pair.engine() as engine:
-        for topic in topics:
-            write_here(pair, topic, 5)
-        await engine.copy_all()
-        for at, topic in enumerate(topics):
-            choice, left = Choice(topic=re.escape(topic), yes=True, keep_diverged=True), at // 2
-            write_here(pair, topic, 3)
-            here = Logs(pair, topic).at_source()
-            await promoted(pair, choice)
-            write_there(pair, topic, 20)
-            there = Logs(pair, topic).at_copy()
-
-            async def counted(self: Lane, *arguments: object, before: bool = at % 2 == 0) -> None:
-                nonlocal left
-                if "failback" in self._transactional_id:
-                    left -= 1
-                    if before and left == -1:
-                        raise Killed
-                await write(self, *arguments)  # type: ignore[arg-type]
-                if left == -1 and "failback" in self._transactional_id:
-                    raise Killed
-
-            with monkeypatch.context() as patch:
-                patch.setattr(Lane, "_write", counted)
-                try:
-                    await failed_back(pair, choice)
-                    finished = True
-                except Killed:
-                    pass
-            report = await failed_back(pair, choice)
-            assert finished or [each.kept for each in report.partitions] == [3]
-            assert kept(pair, topic) == here[5:]
-            Logs(pair, topic).check([*here, *there[5:]], there)
-            if finished:
-                break
-        assert finished
 
 
 async def test_case_171_what_was_to_be_kept_can_still_be_kept_while_it_is_copied_back(
