@@ -105,10 +105,11 @@ def _planned(replica: Replica, planned: Seed) -> ReturnedPartition:
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the command."""
+    """One run of the command; once it has ``taken`` over, it is only for what bears its name."""
 
     operation: Operation
     reverse: ReverseLink = field(init=False)
+    taken: bool = False
 
     def __post_init__(self) -> None:
         self.reverse = ReverseLink(self.operation, self.id)
@@ -135,7 +136,9 @@ class _Run:
         states, naming = operation.link.states, operation.naming
 
         def takes(topic: str) -> bool:
-            return operation.choice.takes(topic) and effective(states, topic) in _BACK
+            record = states.get(topic) or states.get(LINK)
+            fails_back = record is not None and record.state in _BACK and (not self.taken or self._is_ours(record))
+            return fails_back and operation.choice.takes(topic)
 
         source, destination = await operation.source.metadata(None), await operation.destination.metadata(None)
         found = discover(source, destination, naming)
@@ -166,8 +169,10 @@ class _Run:
             LinkRefused: another run has finished meanwhile.
         """
         link = self.operation.link
+        own: set[str] = set()
 
         def ours(states: States) -> list[StateRecord]:
+            own.update(states, failing)
             records = []
             for subject in failing:
                 record = states.get(subject) or states.get(LINK)
@@ -180,13 +185,15 @@ class _Run:
 
         def require(states: States) -> None:
             held = [states.get(subject) for subject in failing]
-            if not all(record is not None and self._is_ours(record) for record in held):
+            of_another = LINK in failing and not states.keys() <= own  # a topic has left the link's state since
+            if of_another or not all(record is not None and self._is_ours(record) for record in held):
                 raise LinkRefused("another failback of this link has taken over, or finished: see `appliance status`")
 
         await link.note(ours)
         link.require = require
         await link.read()
         require(link.states)
+        self.taken = True
 
     def _is_ours(self, record: StateRecord) -> bool:
         """True of what this run fails back, or has returned: a write may be tried once more."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from appliance.link.model.copy_states import CopyState
 from appliance.link.model.replicas import Replica
 from appliance.replicator import failback as module
 from appliance.replicator.failback import _Run
+from appliance.replicator.failback_link import InLane, ReverseLink
 from appliance.replicator.spark.assignment import Assignment
 from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.replicator.write.lane_partitions import LanePartitions
@@ -207,6 +208,41 @@ async def test_case_166_a_failback_that_wakes_up_after_another_has_ended_copies_
         awake.set()
         with pytest.raises(LinkRefused, match=r"taken over|finished"):
             await first
+        logs.check(held, held)
+
+
+async def test_case_240_a_failback_of_the_link_that_wakes_up_after_one_of_a_topic_has_ended_copies_nothing(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It saw that the link was still its own to fail back, and began the returned topic's way back once more.
+    topic = pair.topic("overtaken")
+    logs, in_lanes = Logs(pair, topic), ReverseLink.in_lanes
+    asleep, awake = asyncio.Event(), asyncio.Event()
+
+    async def sleeping(self: ReverseLink, replicas: Iterable[Replica], write: InLane) -> None:
+        monkeypatch.setattr(ReverseLink, "in_lanes", in_lanes)
+        asleep.set()
+        await awake.wait()
+        await in_lanes(self, replicas, write)
+
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 10)
+        monkeypatch.setattr(ReverseLink, "in_lanes", sleeping)
+        first = asyncio.create_task(failed_back(pair))
+        await asyncio.wait_for(asleep.wait(), PATIENCE)
+        await failed_back(pair, Choice(topic=re.escape(topic), yes=True))
+        assert await states(pair, topic) == {CopyState.ACTIVE}
+        write_here(pair, topic, 7)
+        await copied(engine)
+        held = logs.at_source()
+        awake.set()
+        with pytest.raises(LinkRefused, match="another failback of this link has taken over"):
+            await first
+        logs.check(held, held)
+        await failed_back(pair)
         logs.check(held, held)
 
 
