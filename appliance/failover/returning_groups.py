@@ -8,7 +8,7 @@ A group that has read nothing yet of what its copy took goes where the logs part
 over lies between, and nobody has read it there.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from appliance.failover.operation import Operation
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.translation import Translation, not_known
 
 
@@ -56,10 +57,10 @@ class _Back:
 
 @dataclass(slots=True)
 class _Reversed:
-    """Offsets of the copies as those of their sources; ``parted`` is where gaps begin, by where they end."""
+    """Offsets of the copies as those of their sources; ``parted`` are the gaps of each source, the newest first."""
 
     maps: OffsetMaps
-    parted: Mapping[tuple[Partition, int], int]
+    parted: Mapping[Partition, Sequence[Gap]]
     copies: Mapping[Partition, Partition] = field(default_factory=dict)
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
@@ -78,15 +79,29 @@ class _Reversed:
         found = self.maps.reverse(partition, offset)
         if source is None or found.offset is None:
             return found
-        return replace(found, offset=self.parted.get((source, found.offset), found.offset))
+        return replace(found, offset=self._where_parted(source, found.offset))
+
+    def _where_parted(self, source: Partition, offset: int) -> int:
+        """The beginning of a gap after which no record was copied before this offset: markers may lie between."""
+        position, copied = self.maps.position(source), self.maps.translate(source, offset).offset
+        for gap in self.parted.get(source, ()):
+            if position is None or copied is None or gap.next > offset or is_another(gap.source_id, position.source_id):
+                continue
+            inside, behind = (self.maps.translate(source, at).offset for at in (gap.first, gap.next))
+            if behind == copied and inside in (None, copied):  # else some of it was copied after all
+                offset = gap.first
+        return offset
 
 
-async def _parted(operation: Operation, topics: Collection[str]) -> dict[tuple[Partition, int], int]:
-    """Where the gaps of these topics begin that the source still holds, by partition and where they end."""
+async def _parted(operation: Operation, topics: Collection[str]) -> dict[Partition, list[Gap]]:
+    """The gaps of these topics, as far as the source still holds them."""
     await operation.link.read()
     every = [gap for checkpoint in operation.link.checkpoints for gap in checkpoint.gaps.values()]
     gaps = [gap for gap in every if gap.partition[0] in topics]
     metadata = await operation.source.metadata(sorted({gap.partition[0] for gap in gaps}))
     starts, _ = await try_offsets(operation.source, metadata, {gap.partition for gap in gaps}, Bound.START)
-    held = [gap for gap in gaps if gap.partition in starts and gap.first >= starts[gap.partition]]
-    return {(gap.partition, gap.next): gap.first for gap in held}
+    held: dict[Partition, list[Gap]] = {}
+    for gap in sorted(gaps, key=lambda gap: gap.next, reverse=True):
+        if gap.partition in starts and (start := starts[gap.partition]) < gap.next:
+            held.setdefault(gap.partition, []).append(replace(gap, first=max(gap.first, start)))
+    return held

@@ -5,13 +5,15 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from appliance.failover.model.failback_report import FailbackReport
 from appliance.failover.operation import Choice, Operation, operation
 from appliance.failover.promotion import failover
 from appliance.link.model.copy_states import CopyState, effective
 from appliance.replicator.failback import failback
+from testbed.cluster import Cluster
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -98,6 +100,13 @@ def transact_there(pair: Pair, topic: str, count: int, *, commit: bool) -> None:
         producer.commit_transaction(PATIENCE)
     else:
         producer.abort_transaction(PATIENCE)
+
+
+def delete_records(cluster: Cluster, topic: str, before: int) -> None:
+    """Delete the first records of partition 0, as retention does."""
+    admin = AdminClient(cluster.client_configuration())
+    for deleted in admin.delete_records([TopicPartition(topic, 0, before)]).values():
+        deleted.result(PATIENCE)
 
 
 async def copied(engine: Engine) -> None:

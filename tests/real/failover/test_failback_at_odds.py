@@ -23,20 +23,23 @@ from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.replicator.write.lane_partitions import LanePartitions
 from testbed.cluster import Cluster
 from tests.support.engine import Pair, delete_topic
-from tests.support.failing_back import Killed, Logs, copied, failed_back, promoted, states, write_here, write_there
+from tests.support.failing_back import (
+    Killed,
+    Logs,
+    copied,
+    delete_records,
+    failed_back,
+    promoted,
+    states,
+    write_here,
+    write_there,
+)
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LOSS = Choice(yes=True, allow_loss=True)
-
-
-def delete_records(cluster: Cluster, topic: str, before: int) -> None:
-    """Delete the first records of partition 0, as retention does."""
-    admin = AdminClient(cluster.client_configuration())
-    for deleted in admin.delete_records([TopicPartition(topic, 0, before)]).values():
-        deleted.result(PATIENCE)
 
 
 def grow(cluster: Cluster, topic: str, partitions: int) -> None:

@@ -1,5 +1,8 @@
 """Groups return with a failback: what they read at the copies they do not read again, and they miss nothing."""
 
+import asyncio
+from typing import Any
+
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
@@ -9,6 +12,7 @@ from appliance.failover.model.failback_report import FailbackReport
 from appliance.failover.model.group_plan import GroupState
 from appliance.failover.operation import Choice, operation
 from appliance.failover.promotion import failover
+from appliance.link.client import writer
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.translation import TranslationState
@@ -18,9 +22,20 @@ from appliance.replicator.offsets_build import missing_maps
 from appliance.settings.values import Settings
 from testbed.cluster import Cluster
 from tests.support.engine import Pair
-from tests.support.failing_back import YES, Killed, copied, promoted, states, transact_there, write_here, write_there
+from tests.support.failing_back import (
+    YES,
+    Killed,
+    copied,
+    delete_records,
+    promoted,
+    states,
+    transact_there,
+    write_here,
+    write_there,
+)
 from tests.support.groups import CLASSIC, CONSUMER, commit, committed, consume, consumer, member, produce_numbered
 from tests.support.patience import PATIENCE
+from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -181,3 +196,47 @@ async def test_case_179_a_group_that_read_nothing_of_the_copys_own_does_not_pass
         await failed_back(pair)
     assert consume(pair.orange, idle, topic, 6) == values[12:]
     assert consume(pair.orange, drained, topic, 8) == values[10:]
+
+
+async def test_case_241_a_group_goes_on_with_what_retention_has_left_of_what_parted(pair: Pair) -> None:
+    # As the first of it was deleted the rest was passed over too, which no group had read on either side.
+    topic, group = pair.topic("retained"), f"g-{pair.tag}"
+    async with pair.engine() as engine:
+        produce_numbered(pair.producer(), topic, 10)
+        await engine.copy_all()
+        values = produce_numbered(pair.producer(), topic, 5, first=500)
+        commit(pair.orange, group, {(topic, 0): 10})
+        await failed_over(pair)
+        values += produce_numbered(there(pair), pair.naming.destination(topic), 3, first=100)
+        delete_records(pair.orange, topic, 12)
+        await failed_back(pair)
+    assert committed(pair.orange, group) == {(topic, 0): (12, "")}
+    assert consume(pair.orange, group, topic, 6) == values[2:]
+
+
+async def test_case_242_a_failback_that_was_killed_in_a_transaction_lets_no_group_pass_over_what_parted(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Between what parted and what was copied back lay what the killed run had written, and its marker.
+    topic, group, end_transaction = pair.topic("aborted"), f"g-{pair.tag}", writer.end_transaction
+
+    async def killed(coordinator: Any, producer: Any, timeout: float) -> None:
+        if "failback" in producer.transactional_id and await asyncio.to_thread(end, pair.orange, topic, 0) > 15:
+            raise Killed
+        await end_transaction(coordinator, producer, timeout)
+
+    async with pair.engine() as engine:
+        produce_numbered(pair.producer(), topic, 10)
+        await engine.copy_all()
+        values = produce_numbered(pair.producer(), topic, 5, first=500)
+        commit(pair.orange, group, {(topic, 0): 10})
+        await failed_over(pair)
+        values += produce_numbered(there(pair), pair.naming.destination(topic), 3, first=100)
+        with monkeypatch.context() as patch:
+            patch.setattr(writer, "end_transaction", killed)
+            with pytest.raises(Killed):
+                await failed_back(pair)
+        await failed_back(pair)
+    assert offsets_of(pair.orange, topic, 18)[15][0] > 15
+    assert committed(pair.orange, group) == {(topic, 0): (10, "")}
+    assert consume(pair.orange, group, topic, 8) == values
