@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import LinkRefused
-from appliance.failover.model.failback_plan import Seed
+from appliance.failover.model.failback_plan import GIVE_UP, Seed
 from appliance.failover.model.failback_report import FailbackReport, ReturnedPartition
 from appliance.failover.operation import Operation
 from appliance.failover.returning_groups import return_groups
@@ -150,9 +150,9 @@ class _Run:
         for name in sorted({topic for topic, _ in operation.link.positions if takes(topic)}):
             original, promoted = source.topics.get(name), destination.topics.get(naming.destination(name))
             if promoted is not None and original is None:
-                faults.append(f"{name} is not at the source any more, and {promoted.name} is there")
+                faults.append(f"{name} is not at the source any more, and {promoted.name} is there: {GIVE_UP}")
             elif promoted is None and original is not None:
-                faults.append(f"{naming.destination(name)} is not at the destination any more")
+                faults.append(f"{naming.destination(name)} is not at the destination any more: {GIVE_UP}")
             elif promoted is not None and original is not None and len(promoted.leaders) > len(original.leaders):
                 counts = f"{len(promoted.leaders)} partitions, and {name} has {len(original.leaders)}"
                 faults.append(f"{promoted.name} has {counts}: give {name} as many")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from appliance.errors import LinkRefused
-from appliance.failover.model.failback_plan import Found, Refusal, Seed, has_moved, lost_begin, parts_at, seed
+from appliance.failover.model.failback_plan import GIVE_UP, Found, Refusal, Seed, has_moved, lost_begin, parts_at, seed
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint import Gap
@@ -86,7 +86,7 @@ def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Re
     known = replica.source in link.operation.link.positions
     if replica in fresh and record and record.details.get(BEGUN) and known and link.begun(replica) is None:
         what = f"{link.naming.positions_topic} does not say how much was copied back, and it was begun"
-        return Refusal(replica.name, f"{what}: has the source lost that topic, or its end?")
+        return Refusal(replica.name, f"{what}: has the source lost that topic, or its end? {GIVE_UP}")
     if replica not in fresh and held and (reason := has_moved(replica, held)):
         return Refusal(replica.name, reason)
     return None

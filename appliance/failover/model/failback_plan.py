@@ -15,6 +15,9 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 
+GIVE_UP = "`appliance rm-topic` gives the topic up, and leaves its copy as it is"
+"""The remedy of what can never be brought back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -112,13 +115,13 @@ def _unusable(replica: Replica, forward: Position | None) -> str:
     """
     copy = f"{replica.destination_topic}-{replica.partition}"
     if forward is None or forward.next_offset == UNKNOWN:
-        return f"no position says how far it was copied, so what {copy} holds of its own is not known"
+        return f"no position says how far it was copied, so what {copy} holds of its own is not known: {GIVE_UP}"
     if is_another(forward.source_id, replica.source_id):
-        return f"topic {replica.source_topic} was deleted and made anew since it was copied"
+        return f"topic {replica.source_topic} was deleted and made anew since it was copied: {GIVE_UP}"
     if is_another(forward.destination_id, replica.destination_id):
-        return f"topic {replica.destination_topic} was deleted and made anew since it was written to"
+        return f"topic {replica.destination_topic} was deleted and made anew since it was written to: {GIVE_UP}"
     if forward.copy_end is None:
-        return f"its position does not say where the link's last transaction in {copy} ended"
+        return f"its position does not say where the link's last transaction in {copy} ended: {GIVE_UP}"
     own = forward.copy_end.producer_id == ANYBODY
     if LOST in forward.stopped or (UNACCOUNTED in forward.stopped and not own):
         return forward.stopped
@@ -128,7 +131,7 @@ def _unusable(replica: Replica, forward: Position | None) -> str:
 def has_moved(replica: Replica, reverse: Position) -> str:
     """The reason that what was copied back already is not of these topics; empty when it is."""
     if is_another(reverse.source_id, replica.destination_id) or is_another(reverse.destination_id, replica.source_id):
-        return "its topic or the copy's was deleted and made anew since it was copied back"
+        return f"its topic or the copy's was deleted and made anew since it was copied back: {GIVE_UP}"
     return ""
 
 

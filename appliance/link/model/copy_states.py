@@ -71,7 +71,11 @@ COPY: Mapping[CopyState, Mapping[CopyEvent, CopyState]] = {
     },
     CopyState.FAILING_OVER: {CopyEvent.PROMOTED: CopyState.PROMOTED, CopyEvent.GIVEN_UP: CopyState.ACTIVE},
     CopyState.PROMOTED: {CopyEvent.FAIL_BACK: CopyState.FAILING_BACK, **_GIVE_UP},
-    CopyState.FAILING_BACK: {CopyEvent.RETURNED: CopyState.ACTIVE, CopyEvent.GIVEN_UP: CopyState.PROMOTED},
+    CopyState.FAILING_BACK: {
+        CopyEvent.RETURNED: CopyState.ACTIVE,
+        CopyEvent.GIVEN_UP: CopyState.PROMOTED,
+        **_GIVE_UP,
+    },
     CopyState.RESETTING: {
         CopyEvent.POSITIONED: CopyState.ACTIVE,
         CopyEvent.POSITIONED_PAUSED: CopyState.PAUSED,
@@ -106,7 +110,8 @@ class StateRecord:
     @property
     def is_or_was_promoted(self) -> bool:
         """True of a copy that may hold what is nowhere else."""
-        return self.state is CopyState.PROMOTED or bool(self.details.get(_WAS_PROMOTED))
+        promoted = self.state in (CopyState.PROMOTED, CopyState.FAILING_BACK)
+        return promoted or bool(self.details.get(_WAS_PROMOTED))
 
 
 States = Mapping[str, StateRecord]

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 
 from appliance.errors import LinkRefused
 from appliance.failover.operation import Choice
+from appliance.failover.removal import remove_topics
 from appliance.link.client import writer
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.replicas import Replica
@@ -26,6 +27,7 @@ from tests.support.engine import Pair, delete_topic
 from tests.support.failing_back import (
     Killed,
     Logs,
+    command,
     copied,
     delete_records,
     failed_back,
@@ -274,6 +276,43 @@ async def test_case_167_a_way_back_whose_positions_are_lost_is_not_begun_anew(
         with pytest.raises(LinkRefused, match=f"{topic}-0: {positions} does not say how much was copied back"):
             await failed_back(pair)
         logs.check(held, held)
+
+
+async def test_case_243_a_topic_that_can_never_be_brought_back_is_given_up_and_the_others_return(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Neither the link nor the topic could leave its state any more, by no command.
+    topic, other = pair.topic("never"), pair.topic("other")
+    logs, given_up = Logs(pair, other), Choice(topic=re.escape(topic), yes=True)
+
+    async def killed(*_: object) -> None:
+        raise Killed
+
+    async with pair.engine() as engine:
+        for each in (topic, other):
+            write_here(pair, each, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        for each in (topic, other):
+            write_there(pair, each, 10)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "returns", killed)
+            with pytest.raises(Killed):
+                await failed_back(pair)
+        pair.delete(topic)
+        pair.topic("never")
+        with pytest.raises(LinkRefused, match=f"{topic}-0: .* since it was copied back: `appliance rm-topic`"):
+            await failed_back(pair)
+        held, taken = logs.at_copy(), Logs(pair, topic).at_copy()
+        async with command(pair, given_up) as running:
+            with pytest.raises(LinkRefused, match="promoted, so what was written there may be nowhere else"):
+                await remove_topics(running, delete_copies=True)
+            await remove_topics(running)
+        assert [each.topic for each in (await failed_back(pair)).partitions] == [other]
+        assert (await states(pair, other), await states(pair, topic)) == ({CopyState.ACTIVE}, {CopyState.REMOVED})
+        await copied(engine)
+        logs.check(held, held)
+        assert Logs(pair, topic).at_copy() == taken
 
 
 async def test_case_168_of_two_links_from_one_source_each_has_a_way_back_of_its_own(pair: Pair) -> None:

@@ -77,9 +77,9 @@ def test_what_is_removed_or_deleted_comes_back_by_its_own_word_alone() -> None:
     assert change(states, None, CopyEvent.RESUME, STAMP).kept == {"orders": CopyState.REMOVED}
 
 
-def test_a_link_on_its_way_is_not_deleted() -> None:
+def test_a_link_that_fails_over_is_not_deleted() -> None:
     kept = {state for state in CopyState if CopyEvent.DELETE not in COPY[state]} - {CopyState.DELETED}
-    assert kept == {CopyState.FAILING_OVER, CopyState.FAILING_BACK}
+    assert kept == {CopyState.FAILING_OVER}
 
 
 def test_a_state_has_the_details_that_are_asked_for_with_the_state_before() -> None:
