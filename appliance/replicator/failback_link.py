@@ -235,9 +235,18 @@ class ReverseLink:
                 raise LinkRefused(f"{fault.subject} is not copied back any further: {fault.fault}")
 
     async def maps(self, replicas: Iterable[Replica]) -> OffsetMaps:
-        """The maps of what was copied back, from the copies to their sources."""
-        maps = OffsetMaps(self.operation.source, self.naming)
-        await retry_while_busy(lambda: maps.refresh({replica.copy for replica in replicas}))
+        """The maps of what was copied back, from the copies to their sources.
+
+        Raises:
+            ApplianceError: they cannot be read now; the link must not go on without them.
+        """
+        maps, wanted = OffsetMaps(self.operation.source, self.naming), {replica.copy for replica in replicas}
+
+        async def read() -> None:
+            for error in (await maps.refresh(wanted)).values():
+                raise error
+
+        await retry_while_busy(read)
         return maps
 
 
