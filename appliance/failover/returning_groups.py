@@ -26,7 +26,7 @@ from appliance.link.model.translation import Translation, not_known
 async def return_groups(operation: Operation, topics: Collection[str]) -> tuple[str, ...] | None:
     """Have the groups follow to these source topics; those that are not where they are at the copies.
 
-    None when nobody tells.
+    None when not all are told.
     """
     settings, naming = operation.settings, operation.naming
     if not settings.groups.wanted:
@@ -34,7 +34,7 @@ async def return_groups(operation: Operation, topics: Collection[str]) -> tuple[
     back = _Back({naming.destination(topic): topic for topic in topics})
     maps = _Reversed(OffsetMaps(operation.destination, naming), await _parted(operation, set(topics)))
     sync = GroupSync(operation.destination, operation.source, back, settings.groups, maps, takes_over=True)
-    if not await settled(sync):
+    if not await settled(sync) or sync.stale:
         return None
     await sync.make_ours()
     return tuple(plan.name for plan in sync.plans.values() if plan.lag != 0)

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from appliance.errors import LinkRefused
+from appliance.errors import BrokerBusy, LinkRefused
+from appliance.failover import group_io, last_sync
 from appliance.failover.group_service import group_sync
 from appliance.failover.model.failback_report import FailbackReport
 from appliance.failover.model.group_plan import GroupState
 from appliance.failover.operation import Choice, operation
 from appliance.failover.promotion import failover
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.groups import ListedGroups
 from appliance.link.client import writer
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyState
@@ -178,6 +181,57 @@ async def test_case_173_what_was_copied_back_translates_exactly_in_both_directio
             assert maps.reverse((copy, 0), found.offset).offset == offset
             pairs.append((found.offset, value))
         assert pairs == offsets_of(pair.grape, copy, 44)
+
+
+async def test_case_244_a_map_that_cannot_be_read_for_a_moment_is_not_lost_for_ever(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The link's position moved without it, and nothing that was copied back translated any more.
+    topic, read_segments, looked_at = pair.topic("unread"), OffsetMaps._read_segments, set[int]()
+
+    async def busy(self: OffsetMaps, metadata: Any, lane: int, wanted: Any) -> None:
+        if "failback" in self._naming.replicator and lane not in looked_at:
+            looked_at.add(lane)
+            raise BrokerBusy("the leader has moved", "NOT_LEADER_OR_FOLLOWER")
+        await read_segments(self, metadata, lane, wanted)
+
+    async with pair.engine() as engine:
+        write_here(pair, topic, 10)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 5)
+        monkeypatch.setattr(OffsetMaps, "_read_segments", busy)
+        await failed_back(pair)
+        assert looked_at
+        maps = OffsetMaps(engine.destination, pair.naming)
+        await maps.refresh()
+        assert [maps.translate((topic, 0), offset).offset for offset in range(10, 16)] == [11, 12, 13, 14, 15, 16]
+
+
+async def test_case_245_groups_that_a_broker_does_not_tell_are_not_left_where_they_were_in_silence(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, group = pair.topic("untold"), f"g-{pair.tag}"
+    copy, listed = pair.naming.destination(topic), group_io.list_groups
+
+    async def partly(cluster: KafkaCluster) -> ListedGroups:
+        found = await listed(cluster)
+        groups = {name: each for name, each in found.groups.items() if name != group}
+        return ListedGroups(groups, {0: BrokerBusy("a broker does not answer", "COORDINATOR_NOT_AVAILABLE")})
+
+    async with pair.engine() as engine:
+        produce_numbered(pair.producer(), topic, 10)
+        await engine.copy_all()
+        await failed_over(pair)
+        for each in (group, f"other-{pair.tag}"):
+            consume(pair.grape, each, copy, 8)
+        with monkeypatch.context() as patch:
+            patch.setattr(group_io, "list_groups", partly)
+            patch.setattr(last_sync, "_SECONDS", 2)
+            with pytest.raises(LinkRefused, match="the groups' offsets are not told"):
+                await failed_back(pair)
+        await failed_back(pair)
+        assert committed(pair.orange, group) == {(topic, 0): (8, "")}
 
 
 async def test_case_179_a_group_that_read_nothing_of_the_copys_own_does_not_pass_over_what_parted(pair: Pair) -> None:
