@@ -237,7 +237,7 @@ class _Run:
         """
         looks = still = 0
         while still < _STILL and not running.done():
-            self.reverse.require_going()
+            self.reverse.require_going(replicas)
             left = await retry_while_busy(lambda: self._look(replicas))
             still = 0 if left else still + 1
             if left and looks % _SAY_AGAIN == 0:

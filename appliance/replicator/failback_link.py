@@ -155,6 +155,7 @@ class ReverseLink:
         if effective(lane.checkpoint.states, LINK) is not state or LINK not in lane.checkpoint.states:
             stamp = replace(self.operation.link.stamp, topic=LINK, state=state, since=_now())
             await lane.remember([encode_state(stamp, stamp.since)])
+            lane.checkpoint.add(stamp)  # the lane's markers may not be seen yet
 
     async def in_lanes(self, replicas: Iterable[Replica], write: InLane) -> None:
         """Fence the lanes of these partitions, and write there. A run that was taken over may fence us once more.
@@ -219,8 +220,8 @@ class ReverseLink:
         else:
             self.faults.pop(report.subject, None)
 
-    def require_going(self) -> None:
-        """See that its lanes are still ours, and that none of its partitions has stopped.
+    def require_going(self, replicas: Iterable[Replica]) -> None:
+        """See that its lanes are still ours and may copy, and that none of these partitions has stopped.
 
         Raises:
             LinkRefused: that is not so.
@@ -233,6 +234,9 @@ class ReverseLink:
                 raise LinkRefused(f"{fault.subject}: {lost}")
             if fault.kind in _STOPS:
                 raise LinkRefused(f"{fault.subject} is not copied back any further: {fault.fault}")
+        states = [effective(self.checkpoints[lane].states, LINK) for lane in self._lanes(replicas)]
+        if any(state is not CopyState.ACTIVE for state in states):
+            raise LinkRefused("another failback of this link has ended what this one copied: run this one again")
 
     async def maps(self, replicas: Iterable[Replica]) -> OffsetMaps:
         """The maps of what was copied back, from the copies to their sources.

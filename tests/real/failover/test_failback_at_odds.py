@@ -14,6 +14,7 @@ from appliance.errors import LinkRefused
 from appliance.failover.operation import Choice
 from appliance.failover.removal import remove_topics
 from appliance.link.client import writer
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.replicas import Replica
 from appliance.replicator import failback as module
@@ -248,6 +249,34 @@ async def test_case_240_a_failback_of_the_link_that_wakes_up_after_one_of_a_topi
             await first
         logs.check(held, held)
         await failed_back(pair)
+        logs.check(held, held)
+
+
+async def test_case_246_a_failback_whose_lanes_another_one_has_ended_does_not_wait_for_ever(pair: Pair) -> None:
+    # Two with topics of their own share lanes: one took them back from the other, which had let nobody copy there.
+    topic = pair.topic("shared")
+    logs = Logs(pair, topic)
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        holding = Producer({**pair.grape.client_configuration(), "transactional.id": f"holding-{pair.tag}"})
+        await asyncio.to_thread(holding.init_transactions, PATIENCE)
+        await asyncio.to_thread(_begin_to_write, holding, logs.copy)
+        running = asyncio.create_task(failed_back(pair))
+        async with command(pair) as other, asyncio.timeout(PATIENCE):
+            reverse = ReverseLink(other, "0", 0)
+            while not any(checkpoint.states for checkpoint in reverse.checkpoints):
+                await asyncio.sleep(0.1)
+                await retry_while_busy(reverse.read)
+            await other.link.read()
+            await reverse.fence(await _Run(other).replicas())
+        await asyncio.to_thread(holding.commit_transaction, PATIENCE)
+        with pytest.raises(LinkRefused, match="another failback of this link"):
+            await running
+        await failed_back(pair)
+        held = logs.at_copy()
+        assert len(held) == 6
         logs.check(held, held)
 
 
