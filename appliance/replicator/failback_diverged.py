@@ -136,10 +136,13 @@ class _Keeping:
     async def _beginning(self, metadata: Metadata, held: Position | None) -> tuple[dict[Replica, Position], int]:
         """The first position in this failback, where it is to be written yet, and the offset to go on from."""
         replica = self.replica
-        if held is not None and held.next_offset > self.begun.first:
-            return {}, held.next_offset
         starts = await list_offsets(self.link.operation.source, metadata, [replica.source], Bound.START)
-        at, end = max(self.begun.first, starts[replica.source]), held.copy_end if held else None
+        start = starts[replica.source]
+        if held is not None and held.next_offset > self.begun.first:
+            if start <= held.next_offset:
+                return {}, held.next_offset
+            return {replica: held.begin_again(replica.source_id, replica.destination_id, start)}, start
+        at, end = max(self.begun.first, start), held.copy_end if held else None
         return {replica: Position(replica.source_id, replica.destination_id, at, copy_end=end)}, at
 
     async def _chunk(self, metadata: Metadata, at: int, limit: int) -> Chunk:

@@ -5,8 +5,21 @@ from confluent_kafka.admin import AdminClient
 
 from appliance.errors import LinkRefused
 from appliance.failover.operation import Choice
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.replicator.failback_diverged import _Keeping
+from appliance.replicator.model.chunk import Chunk
 from tests.support.engine import Pair, delete_topic
-from tests.support.failing_back import Killed, Logs, copied, failed_back, kept, promoted, write_here, write_there
+from tests.support.failing_back import (
+    Killed,
+    Logs,
+    copied,
+    delete_records,
+    failed_back,
+    kept,
+    promoted,
+    write_here,
+    write_there,
+)
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import read_rows
@@ -57,6 +70,39 @@ async def test_what_never_came_over_is_kept_with_its_partitions_and_added_to_by_
     assert not [name for name in names if "diverged" in name]
     made = AdminClient(named.orange.client_configuration()).list_topics(timeout=PATIENCE).topics
     assert named.naming.diverged(other) not in made
+
+
+async def test_case_247_what_retention_takes_while_it_is_kept_does_not_keep_the_rest_for_ever(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The same command again read on where the killed one had ended, and the log began behind that.
+    topic, chunk, calls = pair.topic("retained"), _Keeping._chunk, 0
+
+    async def killed(self: _Keeping, metadata: Metadata, at: int, limit: int) -> Chunk:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise Killed
+        return await chunk(self, metadata, at, limit)
+
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        producer = pair.producer()
+        for number in range(4):
+            producer.produce(topic, b"%d" % number * 700_000, partition=0)
+            assert producer.flush(PATIENCE) == 0
+        here = Logs(pair, topic).at_source()
+        await promoted(pair)
+        with monkeypatch.context() as patch:
+            patch.setattr(_Keeping, "_chunk", killed)
+            with pytest.raises(Killed):
+                await failed_back(pair, KEEP)
+        before = kept(pair, topic)
+        assert 0 < len(before) < 3
+        delete_records(pair.orange, topic, 8)
+        await failed_back(pair, KEEP)
+        assert kept(pair, topic) == [*before, here[8]]
 
 
 async def test_case_171_what_was_to_be_kept_can_still_be_kept_while_it_is_copied_back(
