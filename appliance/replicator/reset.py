@@ -247,6 +247,6 @@ def _there(found: DiscoveredTopics) -> set[str]:
 def _change(replica: Replica, to: int, positions: Mapping[Partition, Position]) -> Change | None:
     """The change of one partition; None where it goes on from that offset as it is."""
     held = positions.get(replica.source)
-    made = moved(replica, held, to, keeps_end=True)
+    made = moved(replica, held, to)
     there = held is not None and held.next_offset == to and not held.stopped and not made.anew
     return None if there else made

@@ -98,14 +98,15 @@ class Change:
         return max(0, self.before - self.after.next_offset) if self.is_known else 0
 
 
-def moved(replica: Replica, held: Position | None, offset: int, *, keeps_end: bool = False) -> Change:
+def moved(replica: Replica, held: Position | None, offset: int) -> Change:
     """The change after which a partition goes on from a source offset, whatever has stopped it.
 
-    The end of its copy has to be found out anew; unless the change ``keeps_end``, and the partition has not stopped.
+    The end of its copy is looked up again where the partition has stopped. Otherwise it stays: a loss that nobody has
+    noticed yet is noticed by it at the lane's next start (invariant J).
     """
     known = held or Position(replica.source_id, replica.destination_id, UNKNOWN)
     after = known.go_on().begin_again(replica.source_id, replica.destination_id, offset)
-    if known.stopped or known.next_offset == UNKNOWN or not keeps_end:
+    if known.stopped or known.next_offset == UNKNOWN:
         tail = after.tail if LOST in known.stopped else None  # nobody says else where the copy ends
         after = replace(after, copy_end=None, tail=tail)
     return Change(replica, known.next_offset, after, is_another(known.source_id, replica.source_id))

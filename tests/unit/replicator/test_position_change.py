@@ -48,7 +48,7 @@ def test_case_228_a_number_that_the_protocol_cannot_carry_is_refused(text: str) 
 
 
 def test_a_position_that_is_moved_keeps_its_counts_and_the_end_of_its_copy() -> None:
-    change = moved(REPLICA, HELD, 10, keeps_end=True)
+    change = moved(REPLICA, HELD, 10)
     assert (change.copied_again, change.left_out, change.anew) == (20, 0, False)
     assert (change.after.next_offset, change.after.records, change.after.copy_end) == (10, 25, END)
     assert change.after.tail == OffsetTail.begin(10, 40)
@@ -56,12 +56,12 @@ def test_a_position_that_is_moved_keeps_its_counts_and_the_end_of_its_copy() -> 
 
 @pytest.mark.parametrize("held", [None, replace(HELD, stopped=f"the copy {LOST}"), replace(HELD, next_offset=UNKNOWN)])
 def test_what_has_stopped_or_is_unknown_has_its_copys_end_found_out(held: Position | None) -> None:
-    assert moved(REPLICA, held, 10, keeps_end=True).after.copy_end is None
-    assert not moved(REPLICA, held, 10, keeps_end=True).after.stopped
+    assert moved(REPLICA, held, 10).after.copy_end is None
+    assert not moved(REPLICA, held, 10).after.stopped
 
 
 def test_what_is_left_out_is_a_gap_and_of_another_topic_nobody_knows_how_much() -> None:
-    forward = moved(REPLICA, HELD, 35, keeps_end=True)
+    forward = moved(REPLICA, HELD, 35)
     found = gap(forward, HELD, 9)
     assert found is not None
     assert (found.first, found.next, found.found) == (30, 35, 9)
@@ -91,3 +91,10 @@ def test_a_report_has_the_sums_and_counts_what_is_unknown_apart() -> None:
     ]
     assert (report.document()["copied_again"], report.document()["left_out"]) == (20, 5)
     assert list(ResetReport("replicator-orange").lines()) == ["nothing is to be done: every partition is there already"]
+
+
+def test_case_205_a_position_that_is_moved_keeps_the_end_of_its_copy_by_which_a_loss_is_noticed() -> None:
+    # ``resume --from`` looked the end up again: a copy that had lost its records was taken for whole, and its map for true.
+    change = moved(REPLICA, HELD, 4)
+    assert change.after.copy_end == HELD.copy_end
+    assert change.after.copy_end is not None
