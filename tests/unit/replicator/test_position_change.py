@@ -94,7 +94,7 @@ def test_a_report_has_the_sums_and_counts_what_is_unknown_apart() -> None:
 
 
 def test_case_205_a_position_that_is_moved_keeps_the_end_of_its_copy_by_which_a_loss_is_noticed() -> None:
-    # ``resume --from`` looked the end up again: a copy that had lost its records was taken for whole, and its map for true.
+    # ``resume --from`` looked the end up again: a copy that had lost records was taken for whole, and its map for true.
     change = moved(REPLICA, HELD, 4)
     assert change.after.copy_end == HELD.copy_end
     assert change.after.copy_end is not None
