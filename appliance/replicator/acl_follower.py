@@ -1,7 +1,7 @@
-"""The ACLs of copies, kept as those of their source topics are, in what concerns reading.
+"""The read ACLs of copies, kept like those of their source topics.
 
-Nothing in an ACL says who made it. So the link writes down in the registry which ones it is about to make, before it
-makes them, and forgets them when they are removed: it removes no other. Whenever it is killed, its next look goes on.
+An ACL does not record who made it. So the link records the ACLs in the registry before it makes them, and removes only
+those; the record goes when they are removed. After a kill, the next look continues.
 """
 
 import logging
@@ -27,12 +27,12 @@ from appliance.link.model.copied_acls import AclChanges, CopiedAcls, Entries, ac
 log = logging.getLogger("appliance.replicator")
 
 _FOLLOWED_IN = 5
-"""Looks for topics within which the ACLs of all are looked at; those of new copies at once."""
+"""Number of looks for topics that cover the ACLs of all copies; those of new copies are checked at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class AclLook:
-    """What copies would get, by source topic, and the changes that lead there."""
+    """The ACLs that copies would get, by source topic, and the changes that lead there."""
 
     copied: Mapping[str, CopiedAcls]
     changes: AclChanges
@@ -40,7 +40,7 @@ class AclLook:
 
 @dataclass(slots=True)
 class AclFollower:
-    """Makes on copies the ACLs that their readers need, and removes those it made whose like is gone at the source.
+    """Makes the ACLs that the readers of copies need, and removes its own that have no counterpart at the source.
 
     ``link`` is the principal that writes the copies. ``copies`` of each call are their names, by source topic.
     """
@@ -58,7 +58,7 @@ class AclFollower:
         """Compare the copies with their source topics, and change nothing; the registry has been read.
 
         Raises:
-            BrokerRefused: a cluster does not tell its ACLs.
+            BrokerRefused: a cluster does not list its ACLs.
             Unreachable, BrokerBusy: as everywhere.
         """
         copied = copied_acls(await topic_acls(self.source), copies, self.link)
@@ -69,7 +69,7 @@ class AclFollower:
         return AclLook(copied, acl_changes(wanted, _by_copy(there), self.registry.acls))
 
     async def follow(self, copies: Mapping[str, str]) -> None:
-        """Let the copies follow, in every fifth call or with new copies; what cannot be done is said once."""
+        """Update the copies' ACLs, in every fifth call or with new copies; failures are logged once."""
         self._looks += 1
         if not copies or (self._looks % _FOLLOWED_IN and self._followed >= copies.keys()):
             return
@@ -88,7 +88,7 @@ class AclFollower:
         self._tell(causes)
 
     async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
-        """The changes without those of copies that have been paused or promoted since the look began."""
+        """The changes, except for copies that were paused or promoted since the look began."""
         active = {copies[topic] for topic in await self.states.still_active(copies)}
         return AclChanges(
             {copy: entries for copy, entries in changes.made.items() if copy in active},
@@ -133,7 +133,7 @@ def left_out(copied: Mapping[str, CopiedAcls]) -> dict[AccessControlEntry, list[
 
 
 def why_left_out(entry: AccessControlEntry, topics: Sequence[str]) -> str:
-    """The reason that a denial stays behind, for people."""
+    """The reason that a denial is not copied, for people."""
     more = f" and {len(topics) - 1} more" if len(topics) > 1 else ""
     return f"{entry} on {topics[0]}{more} stays behind with the ALLOWs that it beats: it would bind this link too"
 

@@ -28,8 +28,8 @@ async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event
     """Print the changes.
 
     Raises:
-        SettingsError: the regular expression is none.
-        BrokerRefused: a cluster does not tell its ACLs.
+        SettingsError: the regular expression is invalid.
+        BrokerRefused: a cluster does not list its ACLs.
         Unreachable, BrokerBusy, PeerError: as everywhere.
     """
     try:

@@ -74,7 +74,7 @@ async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Eve
 
 
 async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
-    """Make what is paused active, unless the operator names a place; and try again what has stopped of one topic."""
+    """Make paused topics active, unless the operator names a place; and retry the stopped partitions of one topic."""
     elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
     if elsewhere and not parsed.topic:
         raise SettingsError(["--partition, --from and --take-over need --topic"])
@@ -91,11 +91,11 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
     except SettingsError:
         if not count:
             raise
-        return count  # a regex, which is no topic's name
+        return count  # a regex is not a topic's name
 
 
 async def _resume_paused(settings: Settings, parsed: argparse.Namespace) -> int:
-    """The number of topics that were paused, or 1 for the link."""
+    """Number of paused topics, or 1 for the link."""
     chosen = operation.Choice(parsed.topic or "", parsed.why, parsed.dry_run, yes=True)
     async with operation.operation(settings, chosen, print) as running:
         report = await set_paused(running, CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME)

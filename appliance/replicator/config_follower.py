@@ -1,4 +1,4 @@
-"""The settings of copies, kept as those of their source topics are."""
+"""The settings of copies, kept like those of their source topics."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ StillActive = Callable[[Collection[str]], Awaitable[Collection[str]]]
 
 @dataclass(slots=True)
 class ConfigLook:
-    """The settings to change, by copy; those that it cannot have, with why, and errors, both by source topic."""
+    """The settings to change, by copy; unavailable settings with their reasons, and errors, both by source topic."""
 
     changes: dict[str, Change] = field(default_factory=dict)
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class ConfigLook:
 
 @dataclass(slots=True)
 class ConfigFollower:
-    """Sets on copies what is set on their sources; what was unset there since the last look is unset here."""
+    """Applies the settings of source topics to their copies, and unsets those that were unset since the last look."""
 
     source: Cluster
     destination: Cluster
@@ -63,9 +63,9 @@ class ConfigFollower:
         return found
 
     async def follow(self, topics: Sequence[str], still_active: StillActive) -> Mapping[str, Mapping[str, str]]:
-        """Let the copies of these source topics follow, unless CONFIGS_SYNC=no; what they cannot have, with why.
+        """Update the copies of these source topics, unless CONFIGS_SYNC=no; unavailable settings, with their reasons.
 
-        Only those are changed that are ``still_active`` once it is known what there is to change.
+        Changes only copies that are ``still_active`` once the changes are known.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.

@@ -27,7 +27,7 @@ def _options(command: argparse.ArgumentParser) -> None:
 
 
 async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
-    """Print the changes; 1 when of some topic it is not known."""
+    """Print the changes; 1 when those of some topic are unknown."""
     try:
         chosen = re.compile(parsed.topic)
     except re.error as error:

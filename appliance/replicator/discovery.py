@@ -1,4 +1,4 @@
-"""Looking at both clusters every few seconds: which topics there are, and what has to be done to their copies first."""
+"""Looking at both clusters every few seconds: the topics, and the copies to make or grow first."""
 
 import asyncio
 import logging
@@ -32,10 +32,10 @@ _CHANGED = "the state of its copy was changed just now: it is looked at again"
 
 _CONFIGS_FOLLOWED_IN = 5
 _CONFIGS_A_LOOK = 50
-"""Most topics whose configuration is read in one look; of few, a fifth of them."""
+"""Largest number of topics whose configuration is read in one look; of few topics, a fifth is read."""
 
 _STATES_PATIENCE = 2.0
-"""Seconds within which the first lane's partition has to tell the states, or a look does without."""
+"""Timeout for reading the states from the first lane's partition, in seconds; after it, a look works without them."""
 
 _SHOWN_PATIENCE = 2.0
 _SHOWN_PAUSE = 0.005
@@ -44,7 +44,7 @@ _SHOWN_PAUSE_MAX = 0.1
 
 @dataclass(slots=True)
 class TopicDiscovery:
-    """Looks at both clusters, and keeps the copies' topics as their sources' are; ``api_key`` is the destination's."""
+    """Looks at both clusters, and keeps the copies' topics like their sources; ``api_key`` is the destination's."""
 
     source: Cluster
     destination: Cluster
@@ -73,10 +73,10 @@ class TopicDiscovery:
         self._acls = AclFollower(self.source, self.destination, self._registry, self._states, link)
 
     async def look(self) -> DiscoveredTopics:
-        """One look; copies that are missing are made, ours that are too small are grown, and the look is repeated.
+        """One look: make missing copies, grow our copies that are too small, and repeat the look.
 
-        Copies of topics that are paused or promoted are left as they are. So are all while the states are not told:
-        what was found is copied, since each lane obeys the states that it has read itself (invariant M).
+        Copies of paused or promoted topics stay as they are. So do all while the states are unknown: existing copies
+        are written, since each lane obeys the states that it has read itself (invariant M).
 
         Raises:
             LinkRefused: the link was deleted.
@@ -122,7 +122,7 @@ class TopicDiscovery:
         return waiting(self._found, self._copied, str(self._untold)) if self._untold else self._found
 
     async def _without_others(self, found: DiscoveredTopics) -> DiscoveredTopics:
-        """Claim the copies for this link; what belongs to another one is not copied to (invariant I)."""
+        """Claim the copies for this link; copies of another link are not written (invariant I)."""
         copies = {replica.destination_topic: replica.destination_id for replica in found.replicas}
 
         async def active() -> Collection[str]:
@@ -149,10 +149,10 @@ class TopicDiscovery:
         return replace(found, replicas=claimed, unfit={**found.unfit, **unfit})
 
     async def _until_shown(self, partitions: Mapping[str, int]) -> None:
-        """Wait until so many partitions of each copy are led, or for two seconds.
+        """Wait until this many partitions of each copy have a leader, or for two seconds.
 
-        The controller has answered by then, but another broker's metadata says so a moment later; without the wait, the
-        topic would begin to be copied only after the next look.
+        The controller has answered by then, but the metadata of other brokers lag a moment; without the wait, copying
+        of the topic would begin only after the next look.
         """
         deadline, pause = asyncio.get_running_loop().time() + _SHOWN_PATIENCE, _SHOWN_PAUSE
         while partitions and asyncio.get_running_loop().time() < deadline:
@@ -163,7 +163,7 @@ class TopicDiscovery:
             pause = min(2 * pause, _SHOWN_PAUSE_MAX)
 
     async def _make(self, missing: Sequence[Topic]) -> dict[str, str]:
-        """Make copies; why not, by source topic, for those that cannot be made, or not be seen."""
+        """Make copies; the reason, by source topic, for those that cannot be made or seen."""
         described, undescribed = await try_describe(self.source, [topic.name for topic in missing])
         follow = self.topics.configs_to_follow
         set_at_source = {name: follow(set_on(settings)) for name, settings in described.items()}
@@ -199,7 +199,7 @@ class TopicDiscovery:
         return failures
 
     def _leave_out(self, left_out: Mapping[str, Mapping[str, str]]) -> None:
-        """Note what copies have to do without, and say it once."""
+        """Note the settings that copies lack, and log them once."""
         news = {}
         for topic, causes in left_out.items():
             if new := {key: why for key, why in causes.items() if key not in self._left_out.get(topic, {})}:
@@ -209,7 +209,7 @@ class TopicDiscovery:
             log.warning("settings left out", extra={"fields": told(news)})
 
     async def _grow(self, smaller: Sequence[tuple[Topic, Topic]]) -> dict[str, str]:
-        """Grow the copies that are ours, as positions or claims say; why not, by source topic, for the others."""
+        """Grow the copies that are ours by positions or claims; the reason, by source topic, for the others."""
         ours = await self._claimed_by_us()
         if any(copy.id not in ours for _, copy in smaller):
             ours |= await self._written_by_us()
@@ -231,7 +231,7 @@ class TopicDiscovery:
         return {held.destination_id for checkpoint in checkpoints for held in checkpoint.positions.values()}
 
     async def _claimed_by_us(self) -> set[uuid.UUID]:
-        """The copies that nothing may have been written to yet."""
+        """The copies that must stay unwritten for now."""
         await self._registry.refresh()
         claims = self._registry.claims.items()
         return {topic_id for (_, topic_id), claim in claims if claim.link == self.naming.replicator}
@@ -245,5 +245,5 @@ def _tell(states: States, before: States) -> None:
 
 
 def _led(topic: Topic | None) -> int:
-    """Number of its partitions that have a leader."""
+    """Number of its partitions with a leader."""
     return sum(leader >= 0 for leader in topic.leaders) if topic else 0

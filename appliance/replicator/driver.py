@@ -1,4 +1,4 @@
-"""The replicator: it looks at both clusters, assigns lanes to Spark's tasks, and copies until it is told to stop."""
+"""The replicator: it looks at both clusters, assigns lanes to Spark's tasks, and copies until it is stopped."""
 
 import asyncio
 import contextlib
@@ -38,35 +38,35 @@ log = logging.getLogger("appliance.replicator")
 Result = TypeVar("Result")
 
 _RETRY, _RETRY_MAX = 1.0, 5.0
-"""Seconds until something that has failed is tried again; a job that fails again and again waits twice as long."""
+"""Pause before a retry, in seconds; it doubles for a job that fails repeatedly."""
 
 _STEADY = 60.0
-"""A job that has run for so many seconds had begun well: that it fails has to do with no failure before."""
+"""Runtime after which a job counts as well started, in seconds: its failure is unrelated to earlier ones."""
 
 _LISTEN_INTERVAL = 5.0
 
 _START_PATIENCE = 180.0
-"""Spark itself gives a master up after a minute, and we wait ten seconds for its executors."""
+"""Spark gives up a master after a minute, and we wait ten seconds for its executors."""
 _JOB_END_PATIENCE = 15.0
 """Tasks end within ten seconds. After a stop, this and Java's own end fit into the 30 s that Docker gives."""
 _ANSWER_PATIENCE = 20.0
-"""Java is asked for what it knows, or to kill Python workers: that takes seconds at most."""
+"""Timeout of questions to Java and of killing Python workers, which take seconds at most."""
 _ROOM_PATIENCE = 60.0
 _ROOM_INTERVAL, _LOCAL_ROOM_INTERVAL = 4.0, 30.0
-"""An executor that ends has a successor sooner, in which Spark starts its task again: lanes need not be dealt anew. In
-local mode there is room for ever, and it is asked for to find out that Java hangs."""
+"""An executor that ends is replaced sooner, and Spark restarts its task there: lanes need no new assignment. In local
+mode there is always room, and the question only detects that Java hangs."""
 
 
 async def run_replicator(
     settings: Settings, jvm: SparkJvm, stopping: asyncio.Event, bound: Bound, newest: NewestGroups
 ) -> None:
-    """Copy until ``stopping``, within ``bound``; ``newest`` is told how far the groups are.
+    """Copy until ``stopping``, within ``bound``; ``newest`` receives the positions of the groups.
 
     Raises:
         Fenced: another replicator of this link has started.
         ProcessFailed: Spark's JVM has ended, or its master gives us nothing.
-        LinkRefused: the link must not go on as the destination is now.
-        IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: no use trying again.
+        LinkRefused: the link must not continue as the destination is now.
+        IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: retrying is useless.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         await Replicator(settings, jvm, stopping, source, destination, bound, newest).run()
@@ -130,7 +130,7 @@ class Replicator:
             raise Fenced(f"{taken}: this one stops, a link has one")
 
     async def _begin(self) -> Spark:
-        """Find the link, or make it, and look for topics from then on, while Spark starts.
+        """Find or make the link, and look for topics from then on, while Spark starts.
 
         Both clusters must answer before anything is written to either.
         """
@@ -171,7 +171,7 @@ class Replicator:
                     await step()
                 except ApplianceError as error:
                     self._problems.tell(name, error)
-                except Exception as error:  # a defect of ours: the work would end, and nobody would know
+                except Exception as error:  # a defect of ours: the work would end unnoticed
                     log.debug(f"{name} failed", exc_info=error)
                     self._problems.tell(name, ApplianceError(f"unexpected {type(error).__name__}: {error}"))
                 else:
@@ -184,7 +184,7 @@ class Replicator:
         """Look for topics."""
         try:
             found = await discovery.look()
-        except LinkRefused as error:  # deleted meanwhile: no use trying again
+        except LinkRefused as error:  # deleted meanwhile: retrying is useless
             self._refused = error
             self._reports.fenced.set()
             raise
@@ -201,7 +201,7 @@ class Replicator:
             self._assign()
 
     async def _copy(self, spark: Spark) -> None:
-        """Run a job, and the next one when it has ended."""
+        """Run one job after the other."""
         self._control.start()
         at = self._control.address
         where = str(at) if isinstance(at, Path) else (at.host, at.port)
@@ -211,7 +211,7 @@ class Replicator:
                 await self._one_job(spark, endpoint, room)
 
     def _assign(self) -> None:
-        """Give each task of the running job its part of what there is to copy now."""
+        """Give each task of the running job its part of the current plan."""
         if not self._tasks:
             return
         parts = lanes_by_task(lanes_of(self._found.replicas, self._link.lanes), self._tasks)
@@ -223,11 +223,12 @@ class Replicator:
         self._control.assign(assignments)
 
     async def _room(self, spark: Spark) -> int:
-        """The number of tasks for which there is room now, once there is some.
+        """Number of tasks for which there is room now; waits for some.
 
         Raises:
-            ProcessFailed: there was none for long; the next application of ours may get it, from a new master too. Or
-                Java does not answer.
+            ProcessFailed: there was none for long, and our next application may get it, also from a new master; or Java
+            ProcessFailed: there was none for long (our next application may get it, even from a new master), or Java
+            hangs.
         """
         wanted, master = self._settings.engine.task_count, self._settings.engine.spark_master
         self._jvm.require_running()
@@ -250,16 +251,16 @@ class Replicator:
         return min(self._settings.engine.task_count, await _in_time(asyncio.to_thread(spark.room)))
 
     async def _room_changes(self, spark: Spark, room: int) -> None:
-        """Wait until two looks in a row have found room for more or fewer tasks than these."""
+        """Wait until two looks in a row find room for more or fewer tasks than these."""
         interval = _ROOM_INTERVAL if self._settings.engine.in_a_cluster else _LOCAL_ROOM_INTERVAL
         changed = changed_before = False
-        with contextlib.suppress(ProcessFailed):  # whoever asks next is told again
+        with contextlib.suppress(ProcessFailed):  # the next question meets it again
             while not (changed and changed_before):
                 await asyncio.sleep(interval)
                 changed_before, changed = changed, await self._room_now(spark) != room
 
     async def _one_job(self, spark: Spark, endpoint: DriverEndpoint, room: int) -> None:
-        """Run a job until it has to end: told to stop, fenced, room for more or fewer tasks; or until it fails."""
+        """Run a job until it has to end (a stop, fencing, room for more or fewer tasks) or fails."""
         began = asyncio.get_running_loop().time()
         self._tasks = tasks = min(room, self._link.lanes)
         self._reports.new_job(tasks)
@@ -274,12 +275,12 @@ class Replicator:
                 await asyncio.shield(job)
         except TimeoutError as error:
             if self._stopping.is_set():
-                job.cancel()  # Java ends it
+                job.cancel()  # Java ends the job
                 late = f"Spark hangs: its job has not ended {_JOB_END_PATIENCE:g} s after the stop"
                 raise ProcessFailed(late) from error
             log.warning("a Spark job did not end in time: its tasks are ended by force")
             await _in_time(asyncio.gather(asyncio.to_thread(spark.cancel), job, return_exceptions=True))
-        except Exception as error:  # Spark's own errors have no common type that is fit to be shown
+        except Exception as error:  # Spark's own errors have no common type that users could read
             reason = str(error).strip().splitlines()
             what = f"a Spark job failed: {reason[0] if reason else type(error).__name__}"
             self._problems.tell("spark", ApplianceError(what))
@@ -292,7 +293,7 @@ class Replicator:
             await unless_stopped(self._stopping, asyncio.sleep(pause))
 
     async def _silence(self) -> None:
-        """Return when a task hangs, or was never started: its job has to end for its lanes to be copied again."""
+        """Return when a task hangs, or was never started: only a new job copies its lanes again."""
         silent: list[int] = []
         while not silent:
             await asyncio.sleep(_LISTEN_INTERVAL)
@@ -304,7 +305,7 @@ class Replicator:
         """Ask until there is an answer.
 
         Raises:
-            ApplianceError: one that is no use to retry.
+            ApplianceError: an error that makes retries useless.
         """
         while True:
             try:
@@ -319,7 +320,7 @@ class Replicator:
                 return answer
 
     async def _first_of(self, *awaitables: Awaitable[object]) -> None:
-        """Wait for the first of them; the others are cancelled, but not a job."""
+        """Wait for the first of them, and cancel the others, except a job."""
         tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
@@ -331,7 +332,7 @@ async def _in_time(answer: Awaitable[Result], seconds: float = _ANSWER_PATIENCE)
     """Spark's answer.
 
     Raises:
-        ProcessFailed: there is none in that time: the next run of Spark may give one.
+        ProcessFailed: there is none in that time; the next run of Spark may give one.
     """
     try:
         async with asyncio.timeout(seconds):

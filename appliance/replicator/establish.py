@@ -1,4 +1,4 @@
-"""Making a link, once; and finding at every later start that it is as it was made."""
+"""Making a link once, and checking at every later start that it is unchanged."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ _PAUSE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Established:
-    """A link that may go on: its number of lanes, which of its runs this is, and where partitions begin."""
+    """A link that may continue: its number of lanes, the number of this run, and the beginnings of partitions."""
 
     lanes: int
     generation: int
@@ -46,7 +46,7 @@ class Established:
 
 @dataclass(slots=True)
 class Establishing:
-    """Looks at a link's positions topic, and makes what is missing; ``run`` names the process that does it."""
+    """Checks a link's topics, and makes missing ones; ``run`` names the process."""
 
     settings: Settings
     source: Cluster
@@ -59,12 +59,12 @@ class Establishing:
         return Naming.of(self.settings)
 
     async def establish(self) -> Established:
-        """Make the link if it is new; else find it as it was made.
+        """Make the link if it is new; else check that it is unchanged.
 
-        Cut off at any await it is done again: the link is made by one transaction, and nothing is copied before.
+        Safe to repeat after a cancel at any await: one transaction makes the link, and nothing is copied before.
 
         Raises:
-            LinkRefused: it is not as it was made.
+            LinkRefused: it has changed.
             Fenced: another replicator is making it.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
@@ -81,14 +81,14 @@ class Establishing:
                 raise LinkRefused(fault)
             if topic.link is not None:
                 return Established(topic.lanes, topic.generation, topic.checkpoints[0].starts)
-            # Another start that makes the link at the same time fences this one, or is fenced.
+            # A simultaneous start that makes the link fences this one, or is fenced.
             with contextlib.suppress(Fenced, OutcomeUnknown):
                 await self._write_down(topic)
             await asyncio.sleep(_PAUSE * random.random())
         raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")
 
     async def look(self) -> PositionsTopic:
-        """The positions topic as it is; without partitions when there is none."""
+        """The current positions topic; without partitions when it does not exist."""
         name = self.naming.positions_topic
         known = (await self.destination.metadata([name])).topics.get(name)
         if known is None or not known.leaders:
@@ -101,7 +101,7 @@ class Establishing:
         """The positions topic after ``make_topic``. A broker that lags may not show it at first.
 
         Raises:
-            BrokerBusy: it is not shown for long.
+            BrokerBusy: it stays invisible for long.
             Unreachable, BrokerRefused, PeerError: as everywhere.
         """
         return await retry_while_busy(self._look_if_shown)
@@ -119,10 +119,10 @@ class Establishing:
         return described[topic]
 
     async def checked(self) -> PositionsTopic:
-        """The positions topic of a link that was made before, and may go on.
+        """The positions topic of an existing link that may continue.
 
         Raises:
-            LinkRefused: it was not, or may not.
+            LinkRefused: it does not exist, or may not continue.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
         topic = await self.look()
@@ -133,7 +133,7 @@ class Establishing:
         return topic
 
     async def _bound(self) -> None:
-        """Have the markers of commits go when a topic of an older release keeps them for long."""
+        """Shorten the time that a topic of an older release keeps commit markers."""
         name = self.naming.positions_topic
         changes = positions_changes(await self._settings_of(name))
         if not changes:
@@ -144,7 +144,7 @@ class Establishing:
             log.warning(f"{error}: a start of the replicator reads less after `--add-config {command}`")
 
     async def fault(self, topic: PositionsTopic) -> str:
-        """The reason that the link must not go on; empty when it may."""
+        """The reason that the link must not continue; empty when it may."""
         registry = Registry(self.destination, self.settings.replicator)
         await registry.refresh()
         if fault := policy_fault(REGISTRY, await registry.policy()):
@@ -155,14 +155,14 @@ class Establishing:
         return link_fault(topic, (await self.source.metadata([])).cluster_id, own, self.naming)
 
     async def adopt(self) -> list[str]:
-        """Take the positions topic as it is now, and forget the positions that lie in other lanes' partitions.
+        """Adopt the positions topic as it is now, and forget the positions in the wrong lanes' partitions.
 
         Returns:
-            What was done, a line each; nothing, when the link is as it was made.
+            The changes, a line each; none when the link is unchanged.
 
         Raises:
-            LinkRefused: something else has to be changed first.
-            Fenced, Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere; done again, it goes on.
+            LinkRefused: something else must change first.
+            Fenced, Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere; a repeated call continues.
         """
         topic = await self.look()
         fault = await self.fault(topic)
@@ -197,17 +197,17 @@ class Establishing:
         ]
 
     async def _remember(self, topic: PositionsTopic, index: int, records: Sequence[Record]) -> None:
-        """Write them into a lane's partition; returns when they are seen there."""
+        """Write them into a lane's partition; returns when they are visible there."""
         lane = self._lane(topic, index)
         await lane.start()
         await lane.remember(records)
-        # A commit is answered before its markers are written; a lane that starts reads on until it sees its own.
+        # The broker answers a commit before it writes the markers; a lane that starts reads until it sees its own.
         await self._lane(topic, index).start()
 
     async def make_topic(self) -> None:
         """Make the positions topic, if there is none.
 
-        Two may make it at once, and one is first: how many partitions it has is read again.
+        Two processes may race to make it: the number of partitions is read again.
         """
         name = self.naming.positions_topic
         known = (await self.destination.metadata([name])).topics.get(name)
@@ -218,7 +218,8 @@ class Establishing:
         log.info("positions topic made", extra={"fields": {"topic": name, "lanes": lanes}})
 
     async def _make_offsets_topic(self) -> None:
-        """Make the topic of the maps of offsets, if there is none; a link that may not make it copies all the same."""
+        """Make the topic of the maps of offsets, if there is none; a link without the right to make it copies all the
+        same."""
         names = [self.naming.positions_topic, self.naming.offsets_topic]
         positions, offsets = map((await self.destination.metadata(names)).topics.get, names)
         if positions is None or offsets is not None:
@@ -243,7 +244,7 @@ class Establishing:
             raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
 
     async def _write_down(self, topic: PositionsTopic) -> None:
-        """Write down how the link is made: in one transaction, so that all of it holds, or none."""
+        """Record the link's construction in one transaction, so that all of it holds, or none."""
         lane = self._lane(topic, 0)
         await lane.start()
         if lane.checkpoint.link is not None:
@@ -259,7 +260,7 @@ class Establishing:
         return LinkRecord(source, topic.lanes, len(topic.checkpoints), _now())
 
     async def _ends_now(self) -> Sequence[StartOffsets]:
-        """Return the current end of each source partition; -1, its first record, if the end is not known."""
+        """Return the current end of each source partition; -1, its first record, if the end is unknown."""
         metadata: Metadata = await self.source.metadata(None)
         topics = [t for t in metadata.topics.values() if self.naming.copies(t.name, t.internal) and t.leaders]
         partitions = [(topic.name, number) for topic in topics for number in range(len(topic.leaders))]

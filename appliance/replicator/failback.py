@@ -1,13 +1,13 @@
-"""A failback: what promoted copies took goes back to their sources, exactly once; then the link copies as before.
+"""A failback: the records of promoted copies go back to their sources, exactly once; then the link copies as before.
 
-1. ``failing back`` in every lane; each run leaves its name in the first one, so that of two the later one goes on.
-2. The link in reverse begins. What the sources held and never came over is kept elsewhere, if the operator wants that.
-3. It copies until nothing is left, and the copies take no more. Then its lanes are fenced, and copy no more.
-4. Every position of the link moves past what was copied back, with its map, while nothing is copied yet.
-5. Are the copies still where they ended? Then the groups return, else copying back goes on.
+1. ``failing back`` in every lane; each run leaves its name in the first one, so that of two the later one continues.
+2. The link in reverse begins. Source records that were never copied are kept elsewhere, if the operator wants that.
+3. It copies until nothing is left and the copies take no more. Then its lanes are fenced and copy no more.
+4. Every position of the link moves past the records copied back, with its map, while nothing is copied yet.
+5. If the copies still end there, the groups return; else copying back continues.
 6. ``active`` in every lane.
 
-Killed anywhere, the same command again goes on: a position that has moved is moved again.
+After a kill anywhere, the same command continues: a position that has moved is moved again.
 """
 
 import asyncio
@@ -29,26 +29,26 @@ from appliance.replicator.failback_positions import CopyEnds, Return, move, retu
 
 _PAUSE = 0.5
 _STILL = 4
-"""Looks in a row by which nothing is left and no copy has grown."""
+"""Number of looks in a row that must find nothing left and no copy grown."""
 
 _SAY_AGAIN = 10
-"""Looks between two lines of progress."""
+"""Number of looks between two progress lines."""
 
 _NAMED = 10
 
 _BACK = (CopyState.PROMOTED, CopyState.FAILING_BACK)
 
 _RUN, _GENERATION = "run", "generation"
-"""Details of the state: which run of the command it is in, and its number."""
+"""Details of the state: the command's run that it belongs to, and the number of that run."""
 
 
 async def failback(operation: Operation) -> FailbackReport:
-    """Bring back what the promoted copies took, and let the link copy as before.
+    """Bring back the records of promoted copies, and resume the link.
 
     Raises:
         LinkRefused: a partition cannot be failed back, or another failback has taken over.
-        SettingsError: nothing fits ``--topic``, or nobody can be asked.
-        ApplianceError: a cluster does not answer; run again, it goes on.
+        SettingsError: nothing matches ``--topic``, or there is no terminal to ask for consent.
+        ApplianceError: a cluster does not answer; the next run continues.
     """
     link, choice = operation.link, operation.choice
     await link.read()
@@ -81,10 +81,10 @@ async def failback(operation: Operation) -> FailbackReport:
 
 
 async def _return_groups(operation: Operation, topics: Collection[str]) -> tuple[str, ...] | None:
-    """The groups that are not where they are at the copies.
+    """The groups whose positions differ from those at the copies.
 
     Raises:
-        LinkRefused: the clusters do not tell the groups; unless losses are allowed.
+        LinkRefused: the clusters do not list the groups; unless losses are allowed.
     """
     groups = await return_groups(operation, topics)
     if groups is None and not operation.choice.allow_loss:
@@ -130,7 +130,7 @@ class _Run:
         """The partitions that the command is for, as both clusters have them now.
 
         Raises:
-            LinkRefused: some could not be brought back as the topics are.
+            LinkRefused: the topics as they are do not allow it for some.
         """
         operation = self.operation
         states, naming = operation.link.states, operation.naming
@@ -163,7 +163,7 @@ class _Run:
         return [replica for replica in found.replicas if takes(replica.source_topic)]
 
     async def take_over(self, failing: Sequence[str]) -> None:
-        """Leave this run's name and number with what fails back, before anything is copied; earlier runs end at that.
+        """Leave this run's name and number in the failing topics before anything is copied; this ends earlier runs.
 
         Raises:
             LinkRefused: another run has finished meanwhile.
@@ -196,12 +196,12 @@ class _Run:
         self.taken = True
 
     def _is_ours(self, record: StateRecord) -> bool:
-        """True of what this run fails back, or has returned: a write may be tried once more."""
+        """True of topics that this run fails back, or has returned: a write may be retried."""
         returned_by_us = record.state is CopyState.ACTIVE and record.change == self.id
         return returned_by_us or record.details.get(_RUN) == self.id
 
     async def copy_back(self) -> tuple[ReturnedPartition, ...]:
-        """Copy back until nothing is left, and move the link's positions past that; what was done by partition."""
+        """Copy back until nothing is left, and move the link's positions past that; the outcome by partition."""
         await self.reverse.make()
         while True:
             replicas = await self.replicas()
@@ -220,7 +220,7 @@ class _Run:
                 return tuple(_partition(replica, each) for replica, each in found.items())
 
     async def _note_begun(self) -> None:
-        """Remember that there are positions of the way back: where they are lost, nothing is begun anew."""
+        """Remember that the link in reverse has positions: if they are lost, nothing restarts from scratch."""
 
         def begun(states: States) -> list[StateRecord]:
             self.operation.link.require(states)
@@ -230,7 +230,7 @@ class _Run:
         await self.operation.link.note(begun)
 
     async def _until_still(self, replicas: Sequence[Replica], running: "asyncio.Task[None]") -> None:
-        """Returns when all is copied back, and was so for some looks.
+        """Returns when all is copied back, by some looks in a row.
 
         Raises:
             LinkRefused: a partition has stopped, or another failback has taken over.
@@ -254,7 +254,7 @@ class _Run:
         return await self._left(replicas)
 
     async def _left(self, replicas: Sequence[Replica]) -> list[str]:
-        """The copies that hold what was not copied back yet, or an open transaction."""
+        """The copies that hold records not copied back yet, or an open transaction."""
         ends = await CopyEnds.of(self.operation.destination, replicas)
         left = [replica for replica in replicas if ends.left(replica, self.reverse.position(replica))]
         return [f"{replica.destination_topic}-{replica.partition}" for replica in left]

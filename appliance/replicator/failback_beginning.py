@@ -1,4 +1,4 @@
-"""The beginning of a failback: where the link in reverse begins in each partition, and where the logs part."""
+"""The beginning of a failback: the first offsets of the link in reverse, and the offsets where the logs diverge."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from appliance.replicator.write.lane import Lane
 
 
 async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
-    """Plan where the partitions begin that have not begun yet.
+    """Plan the beginnings of partitions that have not begun yet.
 
     Raises:
         LinkRefused: some cannot be failed back.
@@ -45,10 +45,10 @@ async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, 
 
 
 async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
-    """The positions of partitions whose sources have lost what was copied back: where that lies in the copies.
+    """The positions of partitions whose sources lost records copied back: the offsets of these in the copies.
 
     Raises:
-        LinkRefused: the map does not say it.
+        LinkRefused: the map does not know them.
     """
     lost = {r: held for r in replicas if _has_lost(link, r) and (held := link.position(r))}
     if not lost:
@@ -68,7 +68,7 @@ async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica,
 
 
 def _lacking(link: ReverseLink, replica: Replica, planned: Seed) -> list[Refusal]:
-    """The refusals of a copy that has not all that it had, unless losses are allowed."""
+    """The refusals of a copy that has lost records, unless losses are allowed."""
     spans = {
         planned.deleted: "are deleted, and can never be brought back: give --allow-loss to go on after them",
         planned.lost: "were lost after they had been copied, and are at the source alone: give --allow-loss to go on",
@@ -81,7 +81,7 @@ def _lacking(link: ReverseLink, replica: Replica, planned: Seed) -> list[Refusal
 
 
 def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Refusal | None:
-    """The reason that a failback which has begun must not go on."""
+    """The reason that a started failback must not continue."""
     record, held = link.failing(replica.source_topic), link.position(replica)
     known = replica.source in link.operation.link.positions
     if replica in fresh and record and record.details.get(BEGUN) and known and link.begun(replica) is None:
@@ -93,20 +93,20 @@ def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Re
 
 
 def _has_to_begin(link: ReverseLink, replica: Replica) -> bool:
-    """True of what has not begun, or has copied nothing yet and found that somebody writes to its source."""
+    """True of a partition that has not begun, or has copied nothing yet and found a foreign writer at its source."""
     held = link.position(replica)
     unused = held is not None and not held.records and UNACCOUNTED in held.stopped
     return link.begun(replica) is None or unused
 
 
 def _has_lost(link: ReverseLink, replica: Replica) -> bool:
-    """True of what was copied back, and the source has lost again."""
+    """True when the source has lost records copied back."""
     held = link.position(replica)
     return held is not None and LOST in held.stopped
 
 
 async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:
-    """Both logs of partitions, as they are now."""
+    """Both current logs of partitions."""
     source, destination = link.operation.source, link.operation.destination
     positions = link.operation.link.positions
     at_source = await source.metadata(sorted({replica.source_topic for replica in replicas}))
@@ -132,7 +132,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
 
 
 async def _where_logs_part(link: ReverseLink, found: Mapping[Replica, Found]) -> dict[Replica, int]:
-    """The copy's offset at which the logs part, of those whose source has lost what was copied; as far as known."""
+    """The copy's offsets where the logs diverge, for partitions whose source lost copied records; as far as known."""
     positions = link.operation.link.positions
     lost = {
         replica: parted
@@ -151,7 +151,7 @@ async def begin(link: ReverseLink, replicas: Sequence[Replica]) -> None:
     """Write the first position of each partition that has none in this failback, and let the lanes copy.
 
     Raises:
-        ApplianceError: as ``Lane.commit``; run again, it goes on.
+        ApplianceError: as ``Lane.commit``; the next run continues.
     """
     planned = await plan(link, replicas)
     back = {reversed_replica(replica): replica for replica in replicas}

@@ -1,8 +1,8 @@
-"""The records that a source had when it was lost and that never came over, kept in a topic of their own.
+"""The records that a source held when it was lost and that were never copied, kept in a topic of their own.
 
-They are copied within the source cluster, by the lanes of the way back, each with its partition, before anything is
-copied back. A lane remembers how far it is as it does of any partition, in the transaction that writes the records: so
-each is kept once, whoever is killed. The next failback adds to the same topic.
+The lanes of the link in reverse copy them within the source cluster, to the same partition numbers, before anything is
+copied back. A lane commits its progress in the transaction that writes the records, as for any partition: each record
+is kept once, despite kills. The next failback adds to the same topic.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,7 +36,7 @@ _FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 def require_names(link: ReverseLink, topics: Collection[str]) -> None:
-    """See that the topics can be made in which these topics' records are kept.
+    """Check that the topics for the kept records can be made.
 
     Raises:
         LinkRefused: a name is too long.
@@ -47,10 +47,10 @@ def require_names(link: ReverseLink, topics: Collection[str]) -> None:
 
 
 async def keep(link: ReverseLink, replicas: Sequence[Replica]) -> None:
-    """Keep what these partitions' sources had and was never copied, as far as it was not kept yet.
+    """Keep the uncopied records of these partitions' sources that are not kept yet.
 
     Raises:
-        ApplianceError: run again, it goes on.
+        ApplianceError: the next run continues.
     """
     parted = {r: begun for r in replicas if (begun := link.begun(r)) and begun.first < begun.next}
     if not parted:
@@ -68,13 +68,13 @@ async def keep(link: ReverseLink, replicas: Sequence[Replica]) -> None:
 
 
 def kept(link: ReverseLink, replica: Replica) -> int | None:
-    """The records of a partition that were kept in this failback; None where none were to be."""
+    """Number of records of a partition kept in this failback; None where none should be."""
     begun, held = link.begun(replica), link.kept(replica)
     return held.records if held and begun and begun.first < begun.next <= held.next_offset else None
 
 
 async def _made(link: ReverseLink, topics: Sequence[str]) -> Metadata:
-    """Make the topics that are not there yet, with as many partitions as their sources have."""
+    """Make the missing topics, with as many partitions as their sources have."""
     source, naming = link.operation.source, link.operation.naming
     known = (await source.metadata([*topics, *map(naming.diverged, topics)])).topics
     new = [known[topic] for topic in topics if naming.diverged(topic) not in known]
@@ -104,7 +104,7 @@ async def _led(link: ReverseLink, topics: Sequence[str]) -> Metadata:
 
 @dataclass(slots=True)
 class _Keeping:
-    """One partition, in a lane that was fenced."""
+    """One partition, in a fenced lane."""
 
     link: ReverseLink
     lane: Lane
@@ -134,7 +134,7 @@ class _Keeping:
             base, at = {}, chunk.next_offset
 
     async def _beginning(self, metadata: Metadata, held: Position | None) -> tuple[dict[Replica, Position], int]:
-        """The first position in this failback, where it is to be written yet, and the offset to go on from."""
+        """The first position in this failback, if still unwritten, and the offset to continue from."""
         replica = self.replica
         starts = await list_offsets(self.link.operation.source, metadata, [replica.source], Bound.START)
         start = starts[replica.source]
@@ -146,7 +146,7 @@ class _Keeping:
         return {replica: Position(replica.source_id, replica.destination_id, at, copy_end=end)}, at
 
     async def _chunk(self, metadata: Metadata, at: int, limit: int) -> Chunk:
-        """What one Fetch brings, but nothing of what was copied back since."""
+        """The batches of one Fetch, without records copied back since."""
         source, end = self.link.operation.source, self.begun.next
         fetched = await fetch_partition(source, metadata, self.replica.source, at, "failback", _LIMITS)
         batches = list(batch.split(fetched.records, convert))

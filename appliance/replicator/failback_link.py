@@ -1,9 +1,9 @@
 """The link in reverse of a failback: from the copies to their sources, with its positions at the source cluster.
 
-A lane's first position of a partition commits with a gap, which says by its cause in which failback it was made, and
-what the source held that was never copied. A lane copies only while its own checkpoint says ``active``, which a run
-writes after it has fenced the lane and has seen that the failback is still its own, and which is over before the
-positions of the link move: a run that stood still, and wakes up later, copies nothing.
+A lane's first position of a partition commits with a gap. The gap's cause names the failback, and its offsets are those
+of the source that were never copied. A lane copies only while its own checkpoint says ``active``. A run writes that
+after it has fenced the lane and checked that the failback is still its own, and ends it before the positions of the
+link move: a run that was suspended and wakes up later copies nothing.
 """
 
 import asyncio
@@ -39,21 +39,21 @@ BEGUN = "begun"
 """A detail of the state: the link in reverse has its first positions."""
 
 InLane = Callable[[Lane, Sequence[Replica]], Awaitable[None]]
-"""Writes in a lane that was fenced, given the partitions on their way back that the lane owns."""
+"""Writes in a fenced lane, given the partitions in reverse that the lane owns."""
 
 
 def reversed_replica(replica: Replica) -> Replica:
-    """The way back of a partition."""
+    """The partition in reverse."""
     topics = replica.destination_topic, replica.partition, replica.source_topic
     return Replica(*topics, replica.destination_id, replica.source_id)
 
 
 @dataclass(slots=True)
 class ReverseLink:
-    """The link in reverse for one run of the command, the number of which is ``generation``.
+    """The link in reverse for one run of the command, with the number ``generation``.
 
-    ``checkpoints`` is what each of its lanes remembers, as far as it was read; ``faults`` are what its lanes complain
-    of now, by subject.
+    ``checkpoints`` are those of its lanes, as far as they were read; ``faults`` are the open problems of its lanes, by
+    subject.
     """
 
     operation: Operation
@@ -68,21 +68,21 @@ class ReverseLink:
         return self.operation.naming.failback
 
     def position(self, replica: Replica) -> Position | None:
-        """The position of a partition on its way back, as it was read last."""
+        """The last read position of a partition in reverse."""
         return self._checkpoint(replica).positions.get(replica.copy)
 
     def kept(self, replica: Replica) -> Position | None:
-        """The position up to which it is kept elsewhere what its source had and was never copied."""
+        """The position up to which the uncopied records of its source are kept elsewhere."""
         return self._checkpoint(replica).positions.get(replica.source)
 
     def begun(self, replica: Replica) -> Gap | None:
-        """The source offsets of a partition that were never copied, when this failback began; None before that."""
+        """The source offsets of a partition that were uncopied when this failback began; None before that."""
         gaps, failback = self._checkpoint(replica).gaps.values(), self.failback(replica.source_topic)
         found = [gap for gap in gaps if gap.partition == replica.copy and gap.cause == failback]
         return max(found, key=lambda gap: gap.found, default=None)
 
     def deleted(self, replica: Replica) -> tuple[int, int] | None:
-        """The offsets of a copy that were deleted before they were brought back in this failback; None: there are none.
+        """The offsets of a copy deleted before they were copied back in this failback; None: there are none.
 
         From the first up to but without the second.
         """
@@ -92,7 +92,7 @@ class ReverseLink:
         return (min(gap.first for gap in found), max(gap.next for gap in found)) if found else None
 
     def producer_ids(self, replica: Replica) -> set[int]:
-        """The ids by which the lane of a partition has written."""
+        """The producer ids with which the lane of a partition has written."""
         held, mark = self.position(replica), self._checkpoint(replica).mark
         return {end.producer_id for end in (held.copy_end if held else None, mark) if end}
 
@@ -101,18 +101,18 @@ class ReverseLink:
         return known[lane_of(*replica.copy, len(known))] if known else LaneCheckpoint()
 
     def failing(self, topic: str) -> StateRecord | None:
-        """The state by which a topic fails back; None where it does not."""
+        """The failback state of a topic; None where it does not fail back."""
         states = self.operation.link.states
         record = states.get(topic) or states.get(LINK)
         return record if record and record.state is CopyState.FAILING_BACK else None
 
     def failback(self, topic: str) -> str:
-        """The id of the failback that a topic is in; of one that has not begun, this run's."""
+        """The id of a topic's failback; this run's if none has begun."""
         record = self.failing(topic)
         return record.change if record else self.run
 
     async def read(self) -> None:
-        """Read what it remembers; nothing where no failback has ever begun."""
+        """Read its checkpoints; nothing where no failback has ever begun."""
         name, source = self.naming.positions_topic, self.operation.source
         known = (await source.metadata([name])).topics.get(name)
         if known is None or not known.leaders:
@@ -122,12 +122,12 @@ class ReverseLink:
             await peek_checkpoint(source, name, lane, checkpoint)
 
     def be_newer_than(self, generation: int) -> None:
-        """Be of a later generation than that one, and than whoever has left a name here, however long ago."""
+        """Take a later generation than that one, and than every name that was ever left here."""
         owners = [checkpoint.owner.generation for checkpoint in self.checkpoints if checkpoint.owner]
         self.generation = max([self.generation - 1, generation, *owners]) + 1
 
     async def make(self) -> None:
-        """Make the topics of its positions and maps, if they are not there, and read the positions."""
+        """Make the topics of its positions and maps, if missing, and read the positions."""
         naming, source, lanes = self.naming, self.operation.source, len(self.operation.link.checkpoints)
         for topic in (positions_topic(naming, lanes, -1), offsets_topic(naming, lanes, -1)):
             if topic.name not in (await source.metadata([topic.name])).topics:
@@ -143,7 +143,7 @@ class ReverseLink:
             raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
 
     async def fence(self, replicas: Sequence[Replica]) -> None:
-        """Fence the lanes of these partitions, let nobody copy there, and read what they remember."""
+        """Fence the lanes of these partitions, stop all copying there, and read their checkpoints."""
 
         async def write(lane: Lane, _: Sequence[Replica]) -> None:
             await self.let(lane, CopyState.PAUSED)
@@ -151,17 +151,17 @@ class ReverseLink:
         await self.in_lanes(replicas, write)
 
     async def let(self, lane: Lane, state: CopyState) -> None:
-        """Have a lane that was fenced copy while the state is active, and not while it is paused."""
+        """Make a fenced lane copy (active) or not (paused)."""
         if effective(lane.checkpoint.states, LINK) is not state or LINK not in lane.checkpoint.states:
             stamp = replace(self.operation.link.stamp, topic=LINK, state=state, since=_now())
             await lane.remember([encode_state(stamp, stamp.since)])
             lane.checkpoint.add(stamp)  # the lane's markers may not be seen yet
 
     async def in_lanes(self, replicas: Iterable[Replica], write: InLane) -> None:
-        """Fence the lanes of these partitions, and write there. A run that was taken over may fence us once more.
+        """Fence the lanes of these partitions, and write there. An older run may fence us once more.
 
         Raises:
-            LinkRefused: it is this run that was taken over, which is looked at once the lane is fenced.
+            LinkRefused: this run was taken over; checked once the lane is fenced.
         """
         link = self.operation.link
         for index, owned in self._lanes(replicas).items():
@@ -190,7 +190,7 @@ class ReverseLink:
 
     @asynccontextmanager
     async def copying(self, replicas: Sequence[Replica]) -> AsyncIterator["asyncio.Task[None]"]:
-        """Copy these partitions back meanwhile; a transaction that has begun is finished."""
+        """Copy these partitions back meanwhile; finishes a transaction that has begun."""
         on_gap = OnGap.RECORD if self.operation.choice.allow_loss else OnGap.STOP
         engine = replace(self.operation.settings.engine, on_gap=on_gap)
         assignment = Assignment(self._lanes(replicas), {}, engine.max_bytes_per_second)
@@ -224,7 +224,7 @@ class ReverseLink:
         """See that its lanes are still ours and may copy, and that none of these partitions has stopped.
 
         Raises:
-            LinkRefused: that is not so.
+            LinkRefused: either is not the case.
         """
         for fault in self.faults.values():
             if fault.kind in _TAKEN:

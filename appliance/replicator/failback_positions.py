@@ -1,4 +1,4 @@
-"""The end of a failback: the positions of the link move past what was copied back, with the maps of that."""
+"""The end of a failback: the positions of the link move past the records copied back, with their maps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,25 +37,25 @@ class CopyEnds:
 
     @classmethod
     async def of(cls, cluster: Cluster, replicas: Sequence[Replica]) -> "CopyEnds":
-        """Those of these partitions' copies now."""
+        """The current ends of these partitions' copies."""
         metadata = await cluster.metadata(sorted({replica.destination_topic for replica in replicas}))
         copies = [replica.copy for replica in replicas]
         ends = await list_offsets(cluster, metadata, copies, Bound.END)
         return cls(metadata, ends, await list_offsets(cluster, metadata, copies, Bound.STABLE_END))
 
     def left(self, replica: Replica, copied_back: Position | None) -> bool:
-        """True when a copy holds what was not copied back yet, or an open transaction."""
+        """True when a copy holds records not copied back yet, or an open transaction."""
         ends = {self.ends[replica.copy], self.stable[replica.copy]}
         return copied_back is None or ends != {copied_back.next_offset}
 
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A partition that is copied back, with the gaps that the link's position leaves behind.
+    """A partition that is copied back, with the gaps that the link's position skips.
 
-    ``written_there`` is the first record and the offset after the last one that somebody else wrote to its source among
-    what was copied back, and ``deleted`` are offsets of the copy likewise; None where there is none. ``kept``
-    are records that were never copied, and were kept in topic ``kept_in``; None where they were not to be.
+    ``written_there`` are the offsets of foreign records at its source among those copied back, the first one and past
+    the last one; ``deleted`` are offsets of the copy likewise; None where there are none. ``kept`` counts the uncopied
+    records that were kept in topic ``kept_in``; None where none should be.
     """
 
     reverse: Position | None
@@ -76,7 +76,7 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
     """The partitions once the link in reverse is fenced.
 
     Raises:
-        LinkRefused: somebody else has written between what was copied back; unless losses are allowed.
+        LinkRefused: foreign records lie between those copied back; unless losses are allowed.
     """
     found, foreign = {}, []
     for replica in replicas:
@@ -99,9 +99,9 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
 
 
 async def _written_there(link: ReverseLink, replica: Replica, begun: Gap) -> tuple[int, int] | None:
-    """The records that somebody else wrote to a source among those that were copied back, as first and next offset.
+    """The foreign records at a source among those copied back, as first and next offset.
 
-    A transaction that is open there is waited for.
+    Waits for an open transaction there.
 
     Raises:
         ApplianceError: the source cannot be read.
@@ -132,11 +132,11 @@ async def _written_there(link: ReverseLink, replica: Replica, begun: Gap) -> tup
 
 
 async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
-    """Move the link's positions past what was copied back, in every lane; the states still forbid to copy.
+    """Move the link's positions past the records copied back, in every lane; the states still forbid copying.
 
     Raises:
         LinkRefused: a copy takes records, or has another fault.
-        ApplianceError: run again, it moves all of them again.
+        ApplianceError: the next run moves all of them again.
     """
     forward = link.operation.link
     ends = await CopyEnds.of(link.operation.destination, list(found))
@@ -159,5 +159,5 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
 
 
 def _segments(replica: Replica, found: Return, maps: OffsetMaps) -> list[tuple[Partition, Segment]]:
-    """The map of what was copied back of a partition in this failback."""
+    """The map of a partition's records copied back in this failback."""
     return [(replica.source, each) for each in given_back(maps.segments(replica.copy), found.begun.next)]
