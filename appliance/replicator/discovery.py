@@ -231,7 +231,7 @@ class TopicDiscovery:
         return {held.destination_id for checkpoint in checkpoints for held in checkpoint.positions.values()}
 
     async def _claimed_by_us(self) -> set[uuid.UUID]:
-        """The copies that must stay unwritten for now."""
+        """Ids of the copies that this link claims, written or not."""
         await self._registry.refresh()
         claims = self._registry.claims.items()
         return {topic_id for (_, topic_id), claim in claims if claim.link == self.naming.replicator}

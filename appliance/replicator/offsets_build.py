@@ -1,12 +1,12 @@
-"""Maps of offsets for what was copied before there were any, made by reading both logs once.
+"""Maps of offsets for records copied without one, made by reading both logs once.
 
-The n-th record of a stretch of the source is the n-th of its copy: where one side lacks its beginning, both are
-aligned as a verification does it; every record is compared; and both sides have to come to the end of the stretch at
-once, of which both offsets are known. If they do not, nothing of the stretch is remembered.
+The n-th record of a stretch of the source is the n-th of its copy. Where one side lacks its beginning, both are aligned
+as in a verification. Every record is compared, and both sides must reach the end of the stretch, whose offsets are
+known, at once. If they do not, nothing of the stretch is remembered.
 
-Nothing is fenced while the logs are read. The segments are written by their lane, as an operator's change of a
-position is: they only fill what other segments leave open, so what the replicator has written meanwhile does not
-matter. Whoever is killed in between leaves whole segments behind; the same command builds the rest.
+Nothing is fenced while the logs are read. The lane writes the segments, like an operator's change of a position: they
+only fill the holes that other segments leave, so the replicator's writes in the meantime do not matter. A kill in
+between leaves whole segments behind; the same command builds the rest.
 """
 
 import logging
@@ -59,13 +59,13 @@ class Missing:
 
 
 async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: Tell, *, only_plan: bool = False) -> int:
-    """Build the maps of the chosen source partitions; the number of those of which something stays unknown.
+    """Build the maps of the chosen source partitions; the number of those that stay incomplete.
 
-    Each is told when it is done; with ``only_plan`` nothing is read or changed.
+    Each is shown when it is done; with ``only_plan`` nothing is read or changed.
 
     Raises:
-        LinkRefused: the link must not go on as it is, or has no topic for its maps yet.
-        Unreachable, BrokerBusy, BrokerRefused, Fenced: done again, it goes on where this ended.
+        LinkRefused: the link must not continue as it is, or has no topic for its maps yet.
+        Unreachable, BrokerBusy, BrokerRefused, Fenced: the next run continues where this one ended.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         building = _Building(settings, source, destination, tell)
@@ -82,10 +82,10 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
 
 
 async def missing_maps(source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> list[Missing]:
-    """The stretches without a map that can be built, since both logs still hold them.
+    """The stretches without a map that both logs still hold, so that it can be built.
 
     Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster cannot be asked what it has.
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not say what it has.
     """
     maps = OffsetMaps(destination, naming)
     for failure in (await maps.refresh()).values():
@@ -107,7 +107,7 @@ async def missing_maps(source: KafkaCluster, destination: KafkaCluster, naming: 
 
 
 async def tell_what_is_missing(source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
-    """Log once that maps of offsets are missing that can be built."""
+    """Log once that missing maps of offsets can be built."""
     try:
         maps = OffsetMaps(destination, naming)
         await maps.refresh(())
@@ -139,7 +139,7 @@ class _Building:
         self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now())
 
     async def begin(self) -> dict[int, Mapping[Partition, Position]]:
-        """The positions of each lane, once it is seen that the link may go on."""
+        """The positions of each lane, once it is clear that the link may continue."""
         topic = await Establishing(self._settings, self._source, self._destination, OPERATOR).checked()
         name = self.naming.offsets_topic
         if name not in (await self._destination.metadata([name])).topics:
@@ -150,7 +150,8 @@ class _Building:
     async def end_unknown_tails(
         self, lanes: Mapping[int, Mapping[Partition, Position]], chosen: Callable[[Partition], bool]
     ) -> None:
-        """Begin the tails of maps that have none: from there on both offsets are known where what is missing ends."""
+        """Begin the tails of maps without one: both offsets at the end of the missing stretch are known from then
+        on."""
         for lane, positions in lanes.items():
             if not any(chosen(partition) and _has_no_tail(held) for partition, held in positions.items()):
                 continue
@@ -169,7 +170,7 @@ class _Building:
             await taken.commit([], changed)
 
     def _follows(self, taken: Lane, partition: Partition) -> bool:
-        """True while nobody else writes to the copy; the end of another one says nothing of what was copied."""
+        """True while nobody else writes to the copy; otherwise its end says nothing about the copied records."""
         state = effective(taken.checkpoint.states, partition[0])
         if not state.follows:
             self._tell(
@@ -178,7 +179,7 @@ class _Building:
         return state.follows
 
     async def build(self, lane: int, missing: Sequence[Missing]) -> int:
-        """Read what is missing in a lane's partitions, and write its segments; how many could not be built."""
+        """Read the missing stretches of a lane's partitions, and write their segments; the number of failures."""
         read: list[tuple[Missing, list[Segment]]] = []
         for each in missing:
             try:
@@ -201,7 +202,7 @@ class _Building:
         return len(missing) - len(kept)
 
     async def _still_unknown(self, missing: Sequence[Missing]) -> set[Partition]:
-        """The partitions of which, now that their lane is fenced, no map knows anything more than when they were read.
+        """The partitions whose maps, now that their lane is fenced, know nothing more than when they were read.
 
         Raises:
             ApplianceError: the maps cannot be read.
@@ -214,7 +215,7 @@ class _Building:
         return {each.partition for each in missing} - changed
 
     async def _write(self, lane: Lane, segments: Sequence[tuple[Partition, Segment]]) -> None:
-        """Write the segments, and then the operator's name, by which a replicator that runs takes the lane back."""
+        """Write the segments, and then the operator's name: it makes a running replicator take the lane back."""
         for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
             await lane.remember_segments(segments[at : at + _SEGMENTS_A_COMMIT])
         await lane.commit([], {})
@@ -255,7 +256,7 @@ class _Building:
 
 
 async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> None:
-    """Pair the records of both sides up to the end of the hole, at which both have to come at once."""
+    """Pair the records of both sides up to the end of the hole, which both must reach at once."""
     pairing, ended = Pairing(source.stream, copy.stream), False
     while not ended and await source.more() and await copy.more():
         for run in pairing.advance():
@@ -277,7 +278,7 @@ async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> No
 
 
 def _require_end(at: Run, hole: Hole) -> None:
-    """See that a pair of records lies past the hole on both sides."""
+    """Check that a pair of records lies past the hole on both sides."""
     if at.source < hole.source_to or at.copy < hole.copy_to:
         text = f"source offset {at.source} and copy offset {at.copy} do not hold the same record"
         raise PartitionStopped(f"{text}: something was left out, copied twice or compacted there")

@@ -1,10 +1,10 @@
-"""A reset: copying goes on elsewhere in the source, by the operator's explicit word (invariant D).
+"""A reset: copying continues elsewhere in the source, by the operator's explicit command (invariant D).
 
 1. The topics are ``resetting`` in every lane, with the offsets in the record: nothing is copied, and one place holds.
-2. Every lane's positions move there. What is left out goes to the gap ledger in the same transaction (invariant F).
-3. The topics are again what they were, active or paused.
+2. Every lane's positions move there. Skipped offsets go to the gap ledger in the same transaction (invariant F).
+3. The topics return to their state before, active or paused.
 
-Killed anywhere the same command again goes on to the offsets of the first run, and moves no position twice.
+After a kill anywhere, the same command continues with the offsets of the first run, and moves no position twice.
 """
 
 import time
@@ -36,12 +36,13 @@ _TO, _PARTITION, _BEFORE, _OFFSETS = "to", "partition", "before", "offsets"
 
 
 async def reset(operation: Operation, place: Place, number: int | None) -> ResetReport:
-    """Set where the chosen topics, or one partition of each, go on.
+    """Set the offsets where the chosen topics, or one partition of each, continue.
 
     Raises:
         LinkRefused: a topic cannot be reset as it is, or another command has taken over.
-        SettingsError: nothing fits ``--topic``, a partition does not hold the offset, or nobody can be asked.
-        ApplianceError: a cluster does not answer; run again, it goes on.
+        SettingsError: nothing matches ``--topic``, a partition lacks the offset, or there is no terminal to ask for
+        consent.
+        ApplianceError: a cluster does not answer; the next run continues.
     """
     link, choice = operation.link, operation.choice
     run = _Run(operation, place, number)
@@ -61,7 +62,7 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
     topics = sorted({*fresh, *run.unfinished()})
     if not topics:
         return run.report(())
-    await link.change(topics, CopyEvent.RESET, run.details)  # a run that was killed may not have told every lane
+    await link.change(topics, CopyEvent.RESET, run.details)  # a killed run may not have reached every lane
     made = await run.move(topics)
     await run.finish(topics)
     return run.report(made)
@@ -69,7 +70,7 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the command: ``offsets`` is where each partition is to go on."""
+    """One run of the command: ``offsets`` is where each partition continues."""
 
     operation: Operation
     place: Place
@@ -77,7 +78,7 @@ class _Run:
     offsets: dict[Replica, int] = field(default_factory=dict)
 
     async def find(self) -> None:
-        """Find the partitions of the chosen topics, and their offsets; those of a reset that was cut off are known.
+        """Find the partitions of the chosen topics, and their offsets; an interrupted reset has recorded its own.
 
         Raises:
             LinkRefused, SettingsError: see ``reset``.
@@ -104,7 +105,7 @@ class _Run:
                 self.offsets[replica] = offset
 
     def _chosen(self, found: DiscoveredTopics, known: Collection[str]) -> set[str]:
-        """The topics that the command is for; of all, those that were given up and those that are gone are left out."""
+        """The topics of the command; without a choice, all but abandoned and deleted ones."""
         chosen = self.operation.choice.subjects(known)
         if chosen is not None:
             return set(chosen)
@@ -138,7 +139,7 @@ class _Run:
             raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: `{command}` ends it")
 
     def _is_same(self, record: StateRecord) -> bool:
-        """True of a reset that was begun with the options of this one."""
+        """True of a reset with the options of this one."""
         return (record.details.get(_TO), record.details.get(_PARTITION)) == (self.place.text, self.number)
 
     async def _require_ours(self, replicas: Sequence[Replica]) -> None:
@@ -154,30 +155,30 @@ class _Run:
         return {name for name, each in states.items() if each.state is CopyState.RESETTING and takes(name)}
 
     def ended(self) -> set[str]:
-        """The chosen topics of which this very reset has ended, though a kill kept some lanes from hearing it."""
+        """The chosen topics whose reset by this command has ended, though a kill kept the news from some lanes."""
         link, unfinished = self.operation.link, self.unfinished()
         told = [record for checkpoint in link.checkpoints for record in checkpoint.states.values()]
         same = [each for each in told if each.state is CopyState.RESETTING and self._is_same(each)]
         return {each.topic for each in same if self.operation.choice.takes(each.topic)} - unfinished
 
     def _recorded(self, replica: Replica) -> int | None:
-        """The offset of a reset that has begun."""
+        """The offset of a started reset."""
         record = self.operation.link.states.get(replica.source_topic)
         if record is None or record.state is not CopyState.RESETTING:
             return None
         return dict(record.details.get(_OFFSETS, ())).get(replica.partition)
 
     def details(self, topic: str, before: CopyState) -> Mapping[str, Any]:
-        """The details of a topic's record, by which another run goes on."""
+        """The details of a topic's record, from which another run continues."""
         offsets = [[each.partition, offset] for each, offset in self.offsets.items() if each.source_topic == topic]
         return {_TO: self.place.text, _PARTITION: self.number, _BEFORE: before, _OFFSETS: offsets}
 
     def changes(self, positions: Mapping[Partition, Position]) -> list[Change]:
-        """The changes that are still to be made."""
+        """The changes still to make."""
         return [each for replica, to in self.offsets.items() if (each := _change(replica, to, positions)) is not None]
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
-        """Move the positions of topics that are being reset, in every lane; the changes that this run has made.
+        """Move the positions of the topics in every lane; the changes made by this run.
 
         Raises:
             LinkRefused: another command has taken over.
@@ -201,7 +202,7 @@ class _Run:
             self._require_same(record)
 
     def _still_so(self, topics: Sequence[str]) -> Callable[[States], None]:
-        """Refuse where another run has ended the reset, or given it up: its lanes copy again."""
+        """Refuse where another run has ended or abandoned the reset: its lanes copy again."""
         began = {topic: self.operation.link.states[topic].change for topic in topics}
 
         def require(states: States) -> None:
@@ -216,23 +217,23 @@ class _Run:
 
     @staticmethod
     def _moves(changes: Sequence[Change], positions: Mapping[Partition, Position]) -> Moves:
-        """The moves of a lane; one that an earlier try has made already is none."""
+        """The moves of a lane, without those of an earlier try."""
         now = time.time_ns() // 1_000_000
         left = [each for each in changes if _change(each.replica, each.after.next_offset, positions) is not None]
         gaps = [gap(each, positions.get(each.replica.source), now) for each in left if each.left_out or each.anew]
         return Moves({each.replica: each.after for each in left}, [each for each in gaps if each is not None])
 
     async def finish(self, topics: Sequence[str]) -> None:
-        """Have the topics be again what they were."""
+        """Return the topics to their state before."""
         link = self.operation.link
         paused = {topic for topic in topics if link.states[topic].details.get(_BEFORE) == CopyState.PAUSED}
-        if paused:  # first: of these the same command finds nothing to move once more
+        if paused:  # first: the same command finds nothing more to move in these
             await link.change(sorted(paused), CopyEvent.POSITIONED_PAUSED)
         if active := sorted({*topics} - paused):
             await link.change(active, CopyEvent.POSITIONED)
 
     def report(self, changes: Sequence[Change]) -> ResetReport:
-        """The outcome; in a dry run of what would be changed."""
+        """The outcome, or in a dry run the plan."""
         states = self.operation.link.states
         topics = sorted({each.replica.source_topic for each in changes})
         paused = [topic for topic in topics if effective(states, topic) is CopyState.PAUSED]
@@ -240,12 +241,12 @@ class _Run:
 
 
 def _there(found: DiscoveredTopics) -> set[str]:
-    """The source topics that are there, with a copy or with a fault."""
+    """The existing source topics, with a copy or with a fault."""
     return {*found.unfit, *(each.source_topic for each in found.replicas), *(each.name for each, _ in found.smaller)}
 
 
 def _change(replica: Replica, to: int, positions: Mapping[Partition, Position]) -> Change | None:
-    """The change of one partition; None where it goes on from that offset as it is."""
+    """The change of one partition; None where it continues from that offset anyway."""
     held = positions.get(replica.source)
     made = moved(replica, held, to)
     there = held is not None and held.next_offset == to and not held.stopped and not made.anew

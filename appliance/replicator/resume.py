@@ -1,7 +1,7 @@
-"""The operator's word on partitions that have stopped: try again, or go on elsewhere and write the gap down.
+"""Resuming stopped partitions by the operator's command: retry, or continue elsewhere and record the gap.
 
 The command takes the lane as a replicator would, with an epoch of its own, changes the positions, and leaves its name.
-A replicator that runs finds its lane fenced by the operator and begins it anew; none has to be stopped or started.
+A running replicator finds its lane fenced by the operator and restarts it; no replicator has to be stopped or started.
 """
 
 import socket
@@ -34,7 +34,7 @@ _BOUNDS = {Kind.EARLIEST: Bound.START, Kind.LATEST: Bound.STABLE_END}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The partitions that go on, and where: ``start`` is ``retry``, or a ``Place``.
+    """The partitions to resume, and where: ``start`` is ``retry``, or a ``Place``.
 
     With ``take_over`` a copy that belongs to another link becomes this link's.
     """
@@ -50,14 +50,14 @@ Tell = Callable[[str], None]
 
 
 async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: bool = False) -> int:
-    """Change the positions of the partitions that are stopped, or of the chosen one whether it is or not.
+    """Change the positions of the stopped partitions, or of the chosen one, stopped or not.
 
-    Each change is told before it is made; with ``only_plan`` none is made. How many there are.
+    Each change is shown before it is made; with ``only_plan`` none is made. Returns their number.
 
     Raises:
-        SettingsError: there is no such partition, or the choice is none.
-        LinkRefused: the link must not go on as it is, or the copy is another link's.
-        Unreachable, BrokerBusy, BrokerRefused, Fenced: nothing has been changed in the lane where that happened.
+        SettingsError: there is no such partition, or the choice is invalid.
+        LinkRefused: the link must not continue as it is, or the copy is another link's.
+        Unreachable, BrokerBusy, BrokerRefused, Fenced: the lane where that happened is unchanged.
     """
     place = None if choice.start == RETRY else Place.parse("--from", choice.start)
     naming = Naming.of(settings)
@@ -93,11 +93,11 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
 
 
 async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = False) -> int:
-    """Have the link go on with its positions topic as it is now; how many changes were made.
+    """Let the link continue with its positions topic as it is now; the number of changes.
 
     Raises:
-        LinkRefused: something else keeps the link from going on.
-        Fenced, Unreachable, BrokerBusy, BrokerRefused: done again, it goes on.
+        LinkRefused: something else prevents the link from continuing.
+        Fenced, Unreachable, BrokerBusy, BrokerRefused: a repeated call continues.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         establishing = Establishing(settings, source, destination, OPERATOR)
@@ -112,10 +112,10 @@ async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = F
 
 
 def _require_follows(states: States, choice: Choice) -> None:
-    """Refuse a copy that is promoted, or on its way: its position is how far it was copied, and stays that.
+    """Refuse a copy that is promoted, or about to be: its position says how far it was copied, and must not move.
 
     Raises:
-        LinkRefused: it is.
+        LinkRefused: the copy is one of these.
     """
     if not (state := effective(states, choice.topic)).follows:
         raise LinkRefused(f"topic {choice.topic} is {state}: its positions are not changed by hand")
@@ -143,10 +143,10 @@ async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choic
 async def source_offsets(
     source: KafkaCluster, replicas: Collection[Replica], place: Place, option: str
 ) -> dict[Replica, int]:
-    """The offset at which each partition goes on; past its last record where none is as new as the time.
+    """The offset at which each partition continues; past its last record if none is as new as the time.
 
     Raises:
-        SettingsError: a partition does not hold the offset.
+        SettingsError: a partition lacks the offset.
         Unreachable, BrokerBusy, BrokerRefused: as everywhere.
     """
     metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
@@ -171,7 +171,7 @@ async def source_offsets(
 def _changes(
     replicas: Iterable[Replica], positions: Mapping[Partition, Position], starts: Mapping[Replica, int], choice: Choice
 ) -> list[Change]:
-    """The changes by the choice: of stopped partitions, of the named one, of all of a copy that is taken over."""
+    """The chosen changes: of stopped partitions, of the named one, of all of a copy that is taken over."""
     changes = []
     for replica in replicas:
         held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, UNKNOWN)
@@ -188,7 +188,7 @@ def _changes(
 
 
 async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
-    """The same, remembering where copies end now whose end is not known: what they lose later is noticed (J)."""
+    """The same, with the current ends of copies whose end was unknown: later losses are noticed (J)."""
     unknown = [change.replica.copy for change in changes if change.after.copy_end is None]
     metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
@@ -211,7 +211,7 @@ async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None
 
 
 def _loss(replica: Replica, held: Position) -> Gap:
-    """The gap of a copy that has lost records, though of which source offsets nobody says."""
+    """The gap of a copy that has lost records of unknown source offsets."""
     return Gap(replica.source, held.source_id, held.next_offset, held.next_offset, held.stopped, _now())
 
 

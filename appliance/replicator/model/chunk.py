@@ -12,10 +12,10 @@ from appliance.link.model.replicas import Replica
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The outcome of one Fetch for one partition, or a part of it: what to write, and where reading goes on.
+    """The outcome of one Fetch for one partition, or a part of it: the batches to write, and where reading continues.
 
-    All of it was written in one leader epoch. ``next_offset`` counts what is left out by design too: markers, aborted
-    and empty batches. ``bytes`` is what the chunk holds in memory.
+    All batches were written in one leader epoch. ``next_offset`` also covers what is left out by design: markers,
+    aborted and empty batches. ``bytes`` is the chunk's size in memory.
     """
 
     replica: Replica
@@ -24,7 +24,7 @@ class Chunk:
     leader_epoch: int
 
     def before(self, offset: int) -> "Chunk":
-        """The batches of it that begin before a source offset."""
+        """Its batches that begin before a source offset."""
         batches = tuple(batch for batch in self.batches if batch.first_offset < offset)
         end = max(offset, batches[-1].next_offset) if batches else offset
         return replace(self, batches=batches, next_offset=min(self.next_offset, end))
@@ -42,7 +42,7 @@ class Chunk:
 
     @property
     def records(self) -> int:
-        """Number of records that it copies."""
+        """Number of records in it."""
         return sum(batch.records for batch in self.batches)
 
     @property
@@ -52,7 +52,7 @@ class Chunk:
 
 
 def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
-    """The position after the chunks, which follow it in order (invariant D: never back); no longer stopped."""
+    """The position after these chunks in order (invariant D: never back); no longer stopped."""
     for chunk in chunks:
         if chunk.next_offset < position.next_offset:
             raise AssertionError(f"a position would move back from {position.next_offset} to {chunk.next_offset}")
@@ -76,7 +76,7 @@ def by_partition(chunks: Iterable[Chunk]) -> dict[Replica, list[Chunk]]:
 
 
 def rounds(chunks: Mapping[Replica, Sequence[Chunk]]) -> list[list[tuple[Partition, Outgoing]]]:
-    """The batches as Produce requests: one batch a partition in each, and each partition's in order."""
+    """The batches as Produce requests: each has one batch a partition, in the partition's order."""
     queues = [
         [((replica.destination_topic, replica.partition), batch) for chunk in taken for batch in chunk.batches]
         for replica, taken in chunks.items()
@@ -87,7 +87,7 @@ def rounds(chunks: Mapping[Replica, Sequence[Chunk]]) -> list[list[tuple[Partiti
 
 @dataclass(slots=True)
 class Ledger:
-    """The sums of the chunks that a task's lanes have committed since it was last asked."""
+    """The sums of the chunks that a task's lanes have committed since the last call."""
 
     records: int = 0
     bytes: int = 0

@@ -1,4 +1,4 @@
-"""Partitions that are not copied now, and when each is tried: later every time, so that others lose little."""
+"""Partitions that are not copied now, each tried at growing intervals, so that others lose little."""
 
 import math
 from collections.abc import Collection, Iterable
@@ -14,19 +14,19 @@ _LONGEST = 30.0
 
 @dataclass(slots=True)
 class HeldBack:
-    """The partitions that wait for a try; times are seconds of any clock that only goes forward."""
+    """The partitions that wait for a try; times are seconds of any monotonic clock."""
 
     _due: dict[Replica, float] = field(default_factory=dict)
     _pauses: dict[Replica, float] = field(default_factory=dict)
 
     def add(self, replica: Replica, now: float) -> None:
-        """Try it again after a pause, twice as long as the one before."""
+        """Retry it after a pause, twice as long as the one before."""
         pause = min(_GROWTH * self._pauses[replica], _LONGEST) if replica in self._pauses else _FIRST
         self._pauses[replica] = pause
         self._due[replica] = now + pause
 
     def add_due(self, replicas: Iterable[Replica]) -> None:
-        """Try these now; those that wait already go on waiting."""
+        """Try these now; those that wait already keep waiting."""
         for replica in replicas:
             self._due.setdefault(replica, -math.inf)
 
@@ -35,7 +35,7 @@ class HeldBack:
         return [replica for replica, at in self._due.items() if at <= now]
 
     def tried(self, replica: Replica) -> None:
-        """Count a new try; should it fail, the partition is added again, and waits for longer."""
+        """Count a new try; if it fails, the partition is added again and waits longer."""
         self._due.pop(replica, None)
 
     def pause(self, now: float) -> float:
@@ -43,7 +43,7 @@ class HeldBack:
         return max(0.0, min(self._due.values(), default=math.inf) - now)
 
     def went_well(self, replica: Replica) -> bool:
-        """Forget a partition that can be copied again; True when it was held back."""
+        """Forget a partition that is copyable again; True when it was held back."""
         self._due.pop(replica, None)
         return self._pauses.pop(replica, None) is not None
 

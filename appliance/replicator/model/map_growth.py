@@ -1,8 +1,8 @@
 """Growth of the offset maps of a lane's partitions, transaction by transaction (``link.model.offset_map``).
 
 A map's tail grows within the position. Once it is large it becomes a segment, in the same transaction, and a new tail
-begins. So that segments are few and large, the newest one that the lane has written since its start is written anew
-with what has come since, until it is full; a lane never reads what it has written.
+begins. To keep segments few and large, the lane rewrites its newest one since its start with the new runs until it is
+full; a lane never reads its own segments.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk
 
 TAIL_BYTES = 160
-"""A tail becomes a segment above this size: it is written again by every transaction."""
+"""Size above which a tail becomes a segment, in bytes: every transaction rewrites the tail."""
 
 _TAIL_BYTES_MAX = 16 * TAIL_BYTES
-"""Above this size it does in any case, or is dropped where nothing keeps segments."""
+"""Size above which it does in any case, or is dropped where no topic keeps segments."""
 
 SEGMENT_BYTES = 8 * 1024
 """Size of a full segment's groups, before they are compressed."""
 
 _SEGMENTS_A_COMMIT = 16
-"""Tails of many partitions are full at once, where all are written to at one pace; one commit need not carry all."""
+"""Most segments in one commit: tails of many partitions are full at once where all grow at the same rate."""
 
 _MARKER = 1
 
@@ -38,7 +38,7 @@ _MARKER = 1
 class Grown:
     """The positions after a transaction, and the segments that it writes, each by its source partition.
 
-    The maps of partitions that are ``damaged`` begin anew, with what is wrong with them.
+    The maps of ``damaged`` partitions restart; each comes with its fault.
     """
 
     positions: Mapping[Replica, Position]
@@ -49,8 +49,8 @@ class Grown:
 def copied_tail(before: Position, chunks: Sequence[Chunk], begin: int, end: int) -> OffsetTail:
     """The tail after a transaction that wrote these chunks to the copy from ``begin`` on; ``end`` is past its marker.
 
-    Where somebody else has written between the batches, nobody knows which of them lies where: a new tail begins past
-    them, and the map has a hole.
+    With foreign records between the batches, the offset of each batch is unknown: a new tail begins past them, and the
+    map has a hole.
     """
     batches = [batch for chunk in chunks for batch in chunk.batches]
     others = strange(chunks, begin, end)
@@ -61,19 +61,19 @@ def copied_tail(before: Position, chunks: Sequence[Chunk], begin: int, end: int)
 
 
 def strange(chunks: Sequence[Chunk], begin: int, end: int) -> int:
-    """The offsets from ``begin`` to ``end``, past a transaction's marker, that hold nothing of these chunks."""
+    """Number of offsets from ``begin`` to ``end``, past a transaction's marker, that hold no record of these chunks."""
     return end - _MARKER - begin - sum(chunk.records for chunk in chunks)
 
 
 def read_tail(before: Position, next_offset: int) -> OffsetTail | None:
-    """The tail after source offsets of which none was copied; None as long as it is not known where the copy ends."""
+    """The tail after uncopied source offsets; None as long as the copy's end is unknown."""
     if before.tail is None and before.copy_end is None:
         return None
     return _tail(before).read_to(next_offset)
 
 
 def _tail(before: Position, begin: int = 2**63) -> OffsetTail:
-    """The tail of a position, or a new one; the copy is to be written to from ``begin`` on."""
+    """The tail of a position, or a new one; the copy is written from ``begin`` on."""
     tail, end = before.tail, before.copy_end
     if tail is not None and tail.copy_to <= begin and tail.source_to == before.next_offset:
         return tail
@@ -81,7 +81,7 @@ def _tail(before: Position, begin: int = 2**63) -> OffsetTail:
 
 
 class MapGrowth:
-    """The maps of one lane's partitions, as far as they have grown since its start."""
+    """The growth of the maps of one lane's partitions since its start."""
 
     def __init__(self) -> None:
         self._newest: dict[Partition, Segment] = {}
@@ -89,9 +89,9 @@ class MapGrowth:
     def grown(
         self, before: Mapping[Partition, Position], after: Mapping[Replica, Position], keeps_segments: bool
     ) -> Grown:
-        """Make segments of what is too large for a tail, and of tails that are not gone on with.
+        """Make segments of large tails, and of tails that are not continued.
 
-        ``before`` are the positions that were committed last, ``after`` those that are to be.
+        ``before`` are the last committed positions, ``after`` the next ones.
         """
         positions = dict(after)
         segments: list[tuple[Partition, Segment]] = []
@@ -99,7 +99,7 @@ class MapGrowth:
         for replica, position in after.items():
             held, tail = before.get(replica.source), position.tail
             if held is not None and _goes_on(held.tail, tail):
-                continue  # as nearly all do: thousands are looked at in a second
+                continue  # the usual case: this runs thousands of times a second
             may_settle = keeps_segments and len(segments) < _SEGMENTS_A_COMMIT
             try:
                 made, positions[replica] = self._grown(replica.source, held, position, may_settle)
@@ -112,7 +112,7 @@ class MapGrowth:
     def _begun_anew(
         self, partition: Partition, held: Position | None, position: Position
     ) -> tuple[list[tuple[Partition, Segment]], Position]:
-        """The position with a map that begins where it ends, and a segment that says where older ones were cut."""
+        """The position with a map that begins where it ends, and a segment that marks where older ones were cut."""
         self._newest.pop(partition, None)
         tail, ids = position.tail, (position.source_id, position.destination_id)
         begins = [each.copy_from for each in (tail, held.tail if held else None) if each is not None]
@@ -136,7 +136,7 @@ class MapGrowth:
 
     @property
     def growing(self) -> set[SegmentKey]:
-        """The segments that may be written again, grown."""
+        """The segments that may be rewritten, grown."""
         return {(partition, segment.stretch.copy_from) for partition, segment in self._newest.items()}
 
     def committed(self, grown: Grown) -> None:
@@ -144,7 +144,7 @@ class MapGrowth:
         self._newest.update(grown.segments)
 
     def _settled(self, partition: Partition, position: Position, tail: OffsetTail) -> list[tuple[Partition, Segment]]:
-        """The segments of a position's tail, of which the first may be the newest one, grown."""
+        """The segments of a position's tail; the first may be the newest one, grown."""
         ids, newest = (position.source_id, position.destination_id), self._newest.get(partition)
         same = newest is not None and (newest.source_id, newest.destination_id) == ids
         if newest and same and tail.continues(newest.stretch) and len(newest.stretch.packed) < SEGMENT_BYTES:
@@ -153,21 +153,21 @@ class MapGrowth:
 
 
 def _goes_on(held: OffsetTail | None, tail: OffsetTail | None) -> bool:
-    """True when a tail is that which was there, grown, and not large."""
+    """True when a tail is the earlier one, grown, and not large."""
     if tail is None or held is None:
         return tail is held
     return tail[:2] == held[:2] and len(tail.settled) <= TAIL_BYTES
 
 
 def _is_lost(held: OffsetTail, tail: OffsetTail | None) -> bool:
-    """True when what a tail says, or where it cuts older segments, is not said by the one that takes its place."""
+    """True when the tail that replaces another one lacks its runs, or its cut of older segments."""
     if tail is None or tail.copy_from > held.copy_from:
         return True
     return not held.is_empty and (held.source_from, held.copy_from) != (tail.source_from, tail.copy_from)
 
 
 def _cuts(held: OffsetTail | None, tail: OffsetTail) -> bool:
-    """True when a tail says nothing yet but that the copy was cut."""
+    """True when a tail only says that the copy was cut."""
     return tail.is_empty and (held is None or tail.copy_from < held.copy_to)
 
 
@@ -186,7 +186,7 @@ class KnownSegments:
         self._bounds: dict[Partition, dict[int, Bounds]] = {}
 
     def take(self, records: Iterable[Record], following: int) -> None:
-        """Take in what follows, up to an offset; a damaged record is left where it is."""
+        """Add the following records, up to an offset; a damaged one is skipped."""
         for record in records:
             try:
                 (partition, begin), copy_to = decode_bounds(record)
@@ -200,13 +200,13 @@ class KnownSegments:
 
     @property
     def partitions(self) -> Collection[Partition]:
-        """The source partitions that have any."""
+        """The source partitions with segments."""
         return {partition for partition, own in self._bounds.items() if own}
 
     def below(self, starts: Mapping[Partition, int], kept: Collection[SegmentKey]) -> Iterator[SegmentKey]:
-        """Those that lie below where the copies start, by source partition, and are not to be ``kept``.
+        """The segments below the starts of the copies, by source partition, except those ``kept``.
 
-        One stays as long as an older one stays which it has cut: that would say again what holds no more.
+        A segment stays as long as an older one that it has cut, whose obsolete part would hold again without it.
         """
         for partition, start in starts.items():
             every = list(self._bounds.get(partition, {}).values())

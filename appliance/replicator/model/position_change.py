@@ -1,4 +1,4 @@
-"""A change of a position by the operator's word (invariant D): where copying goes on, and what that leaves out."""
+"""A change of a position by the operator (invariant D): where copying continues, and the gap that this leaves."""
 
 import enum
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in source partitions, as the operator has given it; ``number`` is the offset, or the time in ms."""
+    """A place in source partitions, given by the operator; ``number`` is the offset, or the time in ms."""
 
     text: str
     kind: Kind
@@ -39,7 +39,7 @@ class Place:
     def parse(cls, option: str, text: str) -> "Place":
         """Read ``earliest``, ``latest``, an offset, milliseconds with ``ms`` behind them, or a time of ISO 8601.
 
-        A time without a zone is of UTC, as in Kafka's own commands.
+        A time without a zone is UTC, as in Kafka's own commands.
 
         Raises:
             SettingsError: it is none of these.
@@ -59,9 +59,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One partition that is to go on; ``before`` is where it was, -1 when nobody knows.
+    """The change of one partition; ``before`` is its offset until now, -1 when unknown.
 
-    With ``anew`` it goes on with another topic than the one that ``before`` was in.
+    With ``anew`` it continues with another topic than that of ``before``.
     """
 
     replica: Replica
@@ -70,7 +70,7 @@ class Change:
     anew: bool = False
 
     def __str__(self) -> str:
-        """Say in one line what it does."""
+        """Its effect, in one line."""
         where = f"{self.replica.name} goes on from offset {self.after.next_offset}"
         if self.before == UNKNOWN:
             return f"{where} behind what {self.replica.destination_topic}-{self.replica.partition} holds"
@@ -84,17 +84,17 @@ class Change:
 
     @property
     def is_known(self) -> bool:
-        """True where both offsets are known, and are of one topic."""
+        """True if both offsets are known, and are of the same topic."""
         return self.before != UNKNOWN and not self.anew
 
     @property
     def left_out(self) -> int:
-        """The number of source offsets that are never copied; 0 where nobody can know it."""
+        """Number of source offsets that are never copied; 0 if unknown."""
         return max(0, self.after.next_offset - self.before) if self.is_known else 0
 
     @property
     def copied_again(self) -> int:
-        """The number of source offsets that are copied once more; 0 where nobody can know it."""
+        """Number of source offsets that are copied once more; 0 if unknown."""
         return max(0, self.before - self.after.next_offset) if self.is_known else 0
 
 
@@ -113,7 +113,7 @@ def moved(replica: Replica, held: Position | None, offset: int) -> Change:
 
 
 def gap(change: Change, held: Position | None, found: int) -> Gap | None:
-    """The entry of the gap ledger for what a change leaves out; None where nobody knows what came before (F)."""
+    """The entry of the gap ledger for the offsets that a change skips; None where the offset before is unknown (F)."""
     if held is None or held.next_offset == UNKNOWN:
         return None
     start = change.after.next_offset

@@ -1,4 +1,4 @@
-"""Open problems: each is told when it begins or changes, and when it is over, however often it is met."""
+"""Open problems: each is logged when it begins or changes, and when it is over, however often it is met."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,11 +9,11 @@ from appliance.errors import ApplianceError
 log = logging.getLogger("appliance.replicator")
 
 Notice = Callable[[str, ApplianceError | None], None]
-"""Told the problem that a subject has now; with None, that it is over."""
+"""Called with a subject and its current problem; with None when it is over."""
 
 
 def to_log(subject: str, error: ApplianceError | None) -> None:
-    """Tell the log, and so the operator."""
+    """Log it, for the operator."""
     fields = {"fields": {"about": subject}}
     if error is None:
         log.info("well again", extra=fields)
@@ -23,7 +23,7 @@ def to_log(subject: str, error: ApplianceError | None) -> None:
 
 @dataclass(slots=True)
 class ProblemLog:
-    """The open problems, by subject; ``notice`` is told each change."""
+    """The open problems, by subject; ``notice`` is called with each change."""
 
     notice: Notice = to_log
     _open: dict[str, str] = field(default_factory=dict)
@@ -40,11 +40,11 @@ class ProblemLog:
             self.notice(subject, None)
 
     def forget(self, subject: str) -> None:
-        """Drop a problem whose state is unknown from now on: if it goes on, it is told anew."""
+        """Drop a problem whose state is unknown from now on: if it continues, it is logged again."""
         self._open.pop(subject, None)
 
     def keep(self, prefix: str, problems: Mapping[str, ApplianceError]) -> None:
-        """Note that of the subjects that begin with ``prefix`` these have a problem, and no others."""
+        """Note that among the subjects that begin with ``prefix`` only these have a problem."""
         for subject in [s for s in self._open if s.startswith(prefix) and s not in problems]:
             self.over(subject)
         for subject, error in problems.items():
@@ -52,7 +52,7 @@ class ProblemLog:
 
 
 def unexpected(error: Exception) -> ApplianceError:
-    """Log a defect of ours with where it came from; return the error to tell."""
+    """Log a defect of ours with its traceback; return the error to report."""
     text = f"unexpected {type(error).__name__}: {error}"
     log.error(text, exc_info=error)
     return ApplianceError(text)

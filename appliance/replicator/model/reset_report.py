@@ -11,7 +11,7 @@ _LINES_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class ResetReport:
-    """The changes that a run has made, or with ``dry_run`` would make, and the topics that stay paused."""
+    """The changes that a run made, or with ``dry_run`` would make, and the topics that stay paused."""
 
     replicator: str
     dry_run: bool = False
@@ -19,7 +19,7 @@ class ResetReport:
     paused: Sequence[str] = ()
 
     def lines(self) -> Iterator[str]:
-        """Say it to the operator."""
+        """Print it for the operator."""
         if not self.changes:
             yield "nothing is to be done: every partition is there already"
             return
@@ -53,7 +53,7 @@ class ResetReport:
 
 
 def numbers(changes: Sequence[Change]) -> str:
-    """The partitions and offsets that some changes are about, for people."""
+    """The partitions and offsets of some changes, for people."""
     again, left_out = sum(each.copied_again for each in changes), sum(each.left_out for each in changes)
     unknown = sum(not each.is_known for each in changes)
     told = f"{len(changes)} partitions, {again} offsets copied again, {left_out} offsets left out"

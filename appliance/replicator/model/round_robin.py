@@ -1,4 +1,4 @@
-"""Round-robin over names of which only a few can be looked at each time."""
+"""Round-robin over names, a few each time."""
 
 from collections import deque
 from collections.abc import Collection
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class RoundRobin:
-    """Visits each of few names once in ``rounds``; of many, ``at_most`` at once, and it takes longer."""
+    """Visits every name once in ``rounds``, but ``at_most`` names at a time: many names take longer."""
 
     rounds: int
     at_most: int
@@ -15,7 +15,7 @@ class RoundRobin:
     _share: int = 0
 
     def next(self, everybody: Collection[str]) -> list[str]:
-        """The next names; one that has come meanwhile waits for the next round, and one that has gone is left out."""
+        """The next names; new ones wait for the next round, and names that have gone are left out."""
         if not self._due:
             self._due.extend(everybody)
             self._share = min(self.at_most, -(-len(everybody) // self.rounds))

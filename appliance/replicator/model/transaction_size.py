@@ -8,15 +8,15 @@ LEAST = 64 * 1024
 """Smallest limit, in bytes: a batch that is larger is sent by itself."""
 
 _OVER = 0.9
-"""Share of the timeout after which a failed transaction is taken for too large: the coordinator's clock began later."""
+"""Share of the timeout after which a failed transaction counts as too large: the coordinator's clock began later."""
 
 _QUICK = 1 / 4
-"""Share of the timeout within which a transaction commits when twice as much is no risk."""
+"""Share of the timeout within which a transaction has to commit before its size may double."""
 
 
 @dataclass(slots=True)
 class TransactionSize:
-    """``bytes`` is the limit for the next transaction, ``most`` the one without trouble; ``timeout`` is in seconds."""
+    """``bytes`` is the limit for the next transaction, ``most`` the largest limit; ``timeout`` is in seconds."""
 
     most: int
     timeout: float
@@ -26,12 +26,12 @@ class TransactionSize:
         self.bytes = self.most
 
     def committed(self, size: int, seconds: float) -> None:
-        """Take in how long a transaction took; a small one tells nothing about one of the limit's size."""
+        """Take in a transaction's duration; that of a small one says nothing about the limit's size."""
         if seconds < _QUICK * self.timeout and size >= self.bytes // 2:
             self.bytes = min(2 * self.bytes, self.most)
 
     def failed(self, size: int, seconds: float) -> TransactionTimedOut | None:
-        """Take in a transaction that was not committed; the problem, if its timeout was over."""
+        """Take in a failed transaction; the problem, if its timeout was over."""
         if seconds < _OVER * self.timeout:
             return None
         self.bytes = min(self.most, max(LEAST, min(self.bytes, size) // 2))

@@ -1,4 +1,4 @@
-"""The buffer of a partition's chunks, and the queue of the buffers that have something for their lane."""
+"""The buffer of a partition's chunks, and the queue of the buffers with chunks for their lane."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -26,9 +26,9 @@ class Limits:
 
 
 class ReadyQueue(asyncio.Event):
-    """The buffers that are ready for a lane: set whenever there is something to be taken, or a partition stops.
+    """The buffers that are ready for a lane; set whenever there are chunks to take, or a partition stops.
 
-    What it costs to look is by the partitions that have something, however many have nothing.
+    A look costs by the partitions with chunks, not by the idle ones.
     """
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class ReadyQueue(asyncio.Event):
 
     @property
     def filled(self) -> Collection["Buffer"]:
-        """The buffers from which something can be taken now."""
+        """The buffers with chunks to take now."""
         return self._filled.keys()
 
     def take(self, limit: int) -> list[Chunk]:
-        """Take what is there now, up to about ``limit`` bytes, of each partition in turn, also from call to call."""
+        """Take the ready chunks, up to about ``limit`` bytes, of each partition in turn, also from call to call."""
         taken: list[Chunk] = []
         size = 0
         while size < limit and self._filled:
@@ -55,32 +55,32 @@ class ReadyQueue(asyncio.Event):
         return taken
 
     def stopped(self) -> list[tuple[Replica, PartitionStopped]]:
-        """The partitions that can be read no further, all that was read before taken; each told once."""
+        """The partitions that can be read no further and whose chunks are all taken; each is returned once."""
         told = [buffer for buffer in self._stopped if buffer not in self._filled]
         return [(buffer.replica, self._stopped.pop(buffer)) for buffer in told]
 
     def has_more(self, buffer: "Buffer") -> None:
-        """Something can be taken from a buffer."""
+        """A buffer has chunks to take."""
         self._filled[buffer] = None
         self.set()
 
     def stops(self, buffer: "Buffer", reason: PartitionStopped) -> None:
-        """A buffer will have no more than it has."""
+        """A buffer will get no more chunks."""
         self._stopped[buffer] = reason
         self.set()
 
     def forget(self, buffer: "Buffer") -> None:
-        """Forget a buffer that is not wanted any more."""
+        """Forget a buffer that is no longer wanted."""
         self._filled.pop(buffer, None)
         self._stopped.pop(buffer, None)
 
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """One partition: where the next Fetch begins, and what waits to be taken.
+    """One partition: the offset of the next Fetch, and the chunks that wait to be taken.
 
-    ``epoch`` is the leader epoch of what was read last; ``leader`` is the node that is asked now, as the one
-    of ``leader_epoch``. ``doubted``: a leader has refused it, and none has served it since.
+    ``epoch`` is the leader epoch of the last batch read; ``leader`` is the node that is asked now, as the leader of
+    ``leader_epoch``. ``doubted``: a leader has refused the partition, and none has served it since.
     """
 
     replica: Replica
@@ -104,7 +104,7 @@ class Buffer:
 
     @property
     def subject(self) -> str:
-        """The name of its reading, where problems are told."""
+        """The subject under which its reading's problems are logged."""
         return f"{self} at its leader"
 
     def wanted(self, size: int) -> Wanted:
@@ -112,7 +112,7 @@ class Buffer:
         return Wanted(self.key, self.replica.source_id, self.position, size, self.epoch, self.leader_epoch)
 
     def absorb(self, fetched: Fetched) -> int:
-        """Take in what a Fetch brought; the bytes that wait to be taken more than before."""
+        """Add the chunk of a Fetch; the growth of the waiting bytes."""
         try:
             chunk = self._chunk(fetched)
         except BatchCorrupt as error:
@@ -132,7 +132,7 @@ class Buffer:
         return size
 
     def take(self, limit: int) -> Chunk:
-        """The first of what waits, up to ``limit`` bytes but at least one batch."""
+        """The first waiting chunks, up to ``limit`` bytes but at least one batch."""
         chunk, rest = self.chunks.popleft().cut(limit)
         if rest is not None:
             self.chunks.appendleft(rest)
@@ -140,16 +140,16 @@ class Buffer:
         return chunk
 
     def stop(self, reason: PartitionStopped) -> None:
-        """Note that no more can be read of the partition."""
+        """Note that the partition can be read no further."""
         if not self.stopped:
             self.stopped = True
             self.ready.stops(self, reason)
 
     def _chunk(self, fetched: Fetched) -> Chunk | None:
-        """The chunk of a partition's share of an answer; None when that is nothing new.
+        """The chunk of a partition's share of an answer; None when it brings nothing new.
 
-        Where a new leader epoch begins, the chunk ends, and what follows is fetched again: the position after any
-        part of a chunk has the epoch of what was read before it (KIP-320).
+        The chunk ends where a new leader epoch begins, and the rest is fetched again: the position after any part of a
+        chunk has the epoch of the batches before it (KIP-320).
         """
         batches = list(batch.split(fetched.records, convert))
         while batches and batches[0].header.last_offset < self.position:

@@ -1,4 +1,4 @@
-"""The bytes that a process may read from the source now: by the memory that its buffers take, and by the second."""
+"""The bytes that a process may read from the source now: by its buffers' memory, and by rate."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from appliance.replicator.read.buffer import Buffer
 
 _BYTES = 16 * 1024 * 1024
 _ANSWERS = 5
-"""When a partition's answer has come, there is room for another one of that size, that will come meanwhile."""
+"""Least budget in bytes, and in answers: with one answer of a partition received, there is room for its next one."""
 
 LEAST = 64 * 1024
 """Least bytes of a partition worth a Fetch."""
@@ -26,19 +26,19 @@ def _clock() -> float:
 class Allowance:
     """A token bucket, which a bound of 0 leaves open; ``clock`` gives seconds, by default the event loop's.
 
-    It fills up to a second's worth. An answer is paid for once it has come, since nobody knows before how large it is:
-    what it brings beyond the bucket is a debt, and nothing is asked for until it is paid.
+    It fills up to a second's worth. An answer is paid for once it has come, since its size is unknown before: bytes
+    beyond the bucket are a debt, and no Fetch is sent until it is paid.
     """
 
     def __init__(self, clock: Callable[[], float] = _clock) -> None:
         self._clock = clock
         self._rate = 0
         self._held = 0.0
-        self._filled = 0.0  # nothing fills it before it is bound
+        self._filled = 0.0  # it is empty until it has a bound
         self._changed = asyncio.Event()
 
     def bound(self, bytes_per_second: int) -> None:
-        """Set a new rate; 0: no bound. A debt stays."""
+        """Set a new rate; 0 is unbounded. A debt stays."""
         self._fill()
         if not self._rate:
             self._held = bytes_per_second
@@ -48,7 +48,7 @@ class Allowance:
 
     @property
     def pause(self) -> float:
-        """Seconds until it is worth asking."""
+        """Seconds until a Fetch is worthwhile."""
         self._fill()
         if not self._rate:
             return 0.0
@@ -56,7 +56,7 @@ class Allowance:
         return pause if pause > _MOMENT else 0.0
 
     async def left(self, wanted: int) -> int:
-        """Wait until it is worth asking, then how many of the ``wanted`` bytes may be asked for."""
+        """Wait until a Fetch is worthwhile; the number of the ``wanted`` bytes that it may ask for."""
         while pause := self.pause:
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
@@ -65,7 +65,7 @@ class Allowance:
         return min(wanted, max(1, int(self._held))) if self._rate else wanted
 
     def spend(self, size: int) -> None:
-        """Count bytes that have come."""
+        """Count received bytes."""
         self._fill()
         if self._rate:
             self._held -= size
@@ -78,14 +78,14 @@ class Allowance:
 
 @dataclass(slots=True)
 class BufferBudget:
-    """``bytes`` is what all buffers hold now, ``limit``, by and large, what they may; ``allowance`` bounds the rate."""
+    """``bytes`` is the size of all buffers now, ``limit`` their approximate bound; ``allowance`` bounds the rate."""
 
     bytes: int = 0
     limit: int = _BYTES
     allowance: Allowance = field(default_factory=Allowance)
 
     def stretch(self, response_bytes: int) -> None:
-        """Make room for answers of this size, which the way to a leader far away takes."""
+        """Make room for answers of this size, as a distant leader needs."""
         self.limit = max(self.limit, _ANSWERS * response_bytes)
 
     @property
@@ -96,9 +96,9 @@ class BufferBudget:
     def room(self, buffer: Buffer) -> int:
         """Bytes that may be fetched into a buffer; 0 when it is full.
 
-        One buffer may hold half of what is left of the whole (the dynamic threshold of shared-memory switches,
-        Choudhury and Hahne 1998): a partition alone gets much, many get their shares, and what one lane cannot get rid
-        of leaves room for the others. An empty buffer may always be filled.
+        One buffer may hold half of the free budget (the dynamic threshold of shared-memory switches, Choudhury and
+        Hahne 1998): a single partition gets much, many get their shares, and a stuck lane leaves room for the others.
+        An empty buffer may always be filled.
         """
         room = (self.limit - self.bytes) // 2 - buffer.bytes
         if room < LEAST:

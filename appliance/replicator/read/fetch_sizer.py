@@ -1,4 +1,4 @@
-"""The size of a Fetch: enough to keep the line to a leader busy, as no other is on its way meanwhile."""
+"""The size of a Fetch: enough to keep the connection to a leader busy, as only one is in flight."""
 
 from dataclasses import dataclass
 
@@ -6,21 +6,22 @@ from appliance.kafka.client.interface import Transfer
 
 _NEAR_RESPONSE = 8 * 1024 * 1024
 _NEAR_PARTITION = 2 * 1024 * 1024
-"""Largest answer and partition of a leader nearby, in bytes: larger ones are no faster, and take memory."""
+"""Largest answer, and share of a partition, of a nearby leader, in bytes: larger ones are no faster, and take
+memory."""
 
 _NEAR = 0.02
 _SURE = 5
-"""Number of answers that tell a long way from a broker that was busy or had just started."""
+"""Number of answers that distinguish a long distance from a broker that was busy or had just started."""
 
 _FAR_RESPONSE = 32 * 1024 * 1024
 _TIMES = 8
 """Time of an answer's transfer, as a multiple of the latency."""
 
 _SLOW = 1.0
-"""Longest transfer of an answer of the nearby size, in seconds: nothing else of this leader comes meanwhile."""
+"""Longest transfer of an answer of the nearby size, in seconds: it delays everything else of this leader."""
 
 _TELLING = 256 * 1024
-"""An answer of fewer bytes does not tell how fast they come."""
+"""Smallest answer that shows the rate, in bytes."""
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class FetchSizer:
 
     @property
     def far(self) -> bool:
-        """True when waiting for the leader takes a good part of the time."""
+        """True when waiting for the leader takes a large part of the time."""
         return self._answers >= _SURE and self._latency > _NEAR
 
     @property
@@ -55,5 +56,5 @@ class FetchSizer:
 
     @property
     def partition_bytes(self) -> int:
-        """Bytes to ask for of one partition: all, when only one has anything."""
+        """Bytes to ask for of one partition: all, when only one has records."""
         return max(_NEAR_PARTITION, self.response_bytes // self._active) if self.far else _NEAR_PARTITION

@@ -1,6 +1,6 @@
 """The fetcher of one leader: one Fetch in flight, in a session, into the buffers of the partitions that it leads.
 
-A Fetch costs by the partitions that have news: the session knows the others, and nobody looks at them.
+A Fetch costs by the partitions with news: the session knows the idle ones, which take no work.
 """
 
 import asyncio
@@ -23,27 +23,27 @@ from appliance.replicator.read.leaders import OUT_OF_RANGE, at_divergence
 
 _IDLE_WAIT = 0.5
 _HURRIED_WAIT = 0.01
-"""Wait of a Fetch, in seconds, while a full buffer is left out, which may have room long before others have records;
-twice as long each time, as long as nothing is taken."""
+"""Wait of a Fetch that leaves out a full buffer, in seconds: the buffer may have room long before others have records.
+It doubles as long as nothing is taken."""
 
 _SMALL = 64 * 1024
 _COLLECTING = 0.005
-"""Minimum spacing of Fetches that bring little, in seconds: what comes in one answer is written in one batch. The first
-record after a silence does not wait."""
+"""Minimum spacing of Fetches that bring little, in seconds: the records of one answer are written in one batch. The
+first record after a silence does not wait."""
 
 
 class Keeper(Protocol):
     """Takes back the buffers that a leader cannot fill."""
 
     def release(self, buffers: Iterable[Buffer]) -> None:
-        """Their leader is another one, or none, or does not answer."""
+        """Their leader has changed, is gone, or does not answer."""
 
     def refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
         """The leader will not serve this one now, or does not have its position."""
 
 
 class Fetcher:
-    """The reading from one leader, as long as ``run`` runs."""
+    """The reading from one leader, while ``run`` runs."""
 
     def __init__(self, node: int, source: Cluster, budget: BufferBudget, problems: ProblemLog, keeper: Keeper) -> None:
         self.node = node
@@ -163,7 +163,7 @@ class Fetcher:
             self._budget.bytes += buffer.absorb(fetched)
         except MemoryError:
             raise
-        except Exception as error:  # whatever is wrong with one partition's bytes, the others are read on
+        except Exception as error:  # any fault in one partition's bytes: the others are still read
             fault = unexpected(error)
             self._stop(buffer, PartitionStopped(f"{buffer} from offset {buffer.position}: {fault}"))
         if buffer.stopped:
@@ -207,7 +207,7 @@ _NAMED = 3
 
 
 def _with_names(error: ApplianceError, waiting: Sequence[Buffer]) -> ApplianceError:
-    """The error, and some of the partitions that wait until it is over."""
+    """The error, and some of the waiting partitions."""
     names = [str(buffer) for buffer in sorted(waiting, key=lambda buffer: buffer.key)]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ApplianceError(f"{error}; not read meanwhile: {', '.join(names[:_NAMED])}{more}") if names else error

@@ -1,10 +1,10 @@
-"""The newest leader of a source partition, which alone can tell what its log has lost (KIP-320).
+"""The newest leader of a source partition, which alone knows what its log has lost (KIP-320).
 
-A broker that lags behind the controller names leaders that lead no more, and one that led before may not know that yet:
-what it says of its log is not what the partition holds.
+A broker that lags behind the controller names former leaders, and a former leader may not know yet that it was
+replaced: its log is not what the partition holds.
 
 Not every difference is a loss. A replica that was rebuilt from a compacted log may have no batch of an epoch that was
-read: then it names an older epoch, and one that ends at the position or above it (KIP-320; a consumer goes on too).
+read: then it names an older epoch that ends at or above the position (KIP-320; a consumer continues too).
 """
 
 import uuid
@@ -21,22 +21,22 @@ OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 
 class Leaders:
-    """The highest leader epoch that was seen of each partition; it outlives the partition's buffers."""
+    """The highest leader epoch seen of each partition; it outlives the partition's buffers."""
 
     def __init__(self) -> None:
         self._epochs: dict[tuple[uuid.UUID, Partition], int] = {}
 
     def seen(self, buffer: Buffer, epoch: int) -> None:
-        """There is a leader of this epoch, or was.
+        """Note a leader epoch, current or past.
 
-        Where topics have no ids, one that was made anew counts its epochs anew, and nothing else tells it apart.
+        Without topic ids, a recreated topic restarts its epochs, and nothing else distinguishes it.
         """
         if buffer.replica.source_id == NOWHERE:
             return
         self._epochs[buffer.replica.source_id, buffer.key] = max(epoch, self._known(buffer))
 
     def newest(self, buffer: Buffer, metadata: Metadata) -> int:
-        """The epoch of the leader that metadata name; it counts as seen.
+        """The epoch of the leader in the metadata; it counts as seen.
 
         Raises:
             BrokerBusy: a newer leader is known; ask again.
@@ -53,17 +53,17 @@ class Leaders:
 
 
 def at_divergence(buffer: Buffer, end: EpochEnd) -> PartitionStopped | None:
-    """The stop of a partition whose leader has less of the newest epoch read; None: it holds all that was copied.
+    """The stop of a partition whose leader has less of the newest epoch read; None: it holds all copied records.
 
     Raises:
-        BrokerBusy: it was no leader to believe.
+        BrokerBusy: the leader was outdated.
     """
     _require_as_new_as_the_batches(buffer, buffer.leader_epoch)
     return _truncated(buffer, end.offset) if end.offset < buffer.position else None
 
 
 async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> PartitionStopped | None:
-    """The stop of a partition whose position a broker does not have; None: its newest leader does, read on.
+    """The stop of a partition whose position a broker lacks; None: its newest leader has it, continue reading.
 
     Raises:
         BrokerBusy: the leader is not known, or does not know yet where its log ends; ask again.
@@ -73,7 +73,7 @@ async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> Par
     metadata = await source.metadata([key[0]])
     topic = metadata.topics.get(key[0])
     if topic is None or is_another(topic.id, buffer.replica.source_id):
-        return None  # whoever looks for the leader finds that out too
+        return None  # the search for the leader finds that out too
     _require_as_new_as_the_batches(buffer, leaders.newest(buffer, metadata))
     start = (await list_offsets(source, metadata, [key], Bound.START))[key]
     if buffer.position < start:
@@ -83,7 +83,7 @@ async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> Par
 
 
 def _require_as_new_as_the_batches(buffer: Buffer, leader_epoch: int) -> None:
-    """A leader that is older than what was read cannot tell; a topic without an id may be another, of new epochs."""
+    """Refuse a leader older than the last batch read; a topic without an id may be a recreated one, with new epochs."""
     if UNKNOWN_EPOCH < leader_epoch < buffer.epoch and buffer.replica.source_id != NOWHERE:
         text = f"{buffer}: the leader of epoch {leader_epoch} is older than what was read, of epoch {buffer.epoch}"
         raise BrokerBusy(text, FENCED)

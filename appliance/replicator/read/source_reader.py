@@ -20,21 +20,21 @@ from appliance.replicator.read.fetcher import Fetcher
 from appliance.replicator.read.leaders import FENCED, OUT_OF_RANGE, Leaders, out_of_range
 
 _BACKOFF, _BACKOFF_MAX, _IN_VAIN = 0.2, 1.0, 0.05
-"""Seconds between two looks for leaders; more, as a part of the time for which none was found."""
+"""Interval of looks for leaders, in seconds; it grows with the time for which none was found."""
 
 _SHARE = 0.2
-"""Most of the time that may go into looking for leaders while there are none: metadata of many topics take long."""
+"""Largest share of the time spent on looking for leaders while there are none: metadata of many topics take long."""
 
 _AGE_MIN, _AGE_MAX, _AGE_SHARE = 10.0, 300.0, 0.005
-"""Age to which metadata may grow, in seconds, and their share of the time. A leader says when it leads
-no more; all topics are looked at to find those that were made anew, and the leaders that do not know or cannot say."""
+"""Largest age of metadata, in seconds, and their share of the time. A former leader says that it is replaced; metadata
+of all topics find recreated ones, and former leaders that do not know or cannot say it."""
 
 _JUDGES = 8
-"""Partitions judged at once, at most: retention that was faster than we are may have overtaken thousands."""
+"""Most partitions judged at once: retention that was faster than we are may have overtaken thousands."""
 
 
 class SourceReader:
-    """The buffers of the partitions that the lanes of one process copy, filled while its event loop runs."""
+    """The buffers of the partitions of one process's lanes, filled while its event loop runs."""
 
     def __init__(self, source: Cluster, notice: Notice) -> None:
         self._cluster = source
@@ -58,14 +58,14 @@ class SourceReader:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def bound(self, bytes_per_second: int) -> None:
-        """Read so much in a second, at most; 0: as much as comes."""
+        """Bound the bytes read in a second; 0 is unbounded."""
         self._budget.allowance.bound(bytes_per_second)
 
     def read(self, replica: Replica, position: int, epoch: int, ready: ReadyQueue, limits: Limits) -> None:
-        """Read a partition from ``position`` on; what was buffered of it, or is on its way, counts no more.
+        """Read a partition from ``position`` on; drops its buffer and the answer in flight.
 
-        ``epoch`` is the leader epoch of what was read before the position, -1 when that is not known. ``ready`` is
-        the lane's: what is there to ``take``, or to be told by ``stopped``.
+        ``epoch`` is the leader epoch of the batch before the position, -1 when unknown. ``ready`` is the lane's queue
+        of chunks to ``take``, or of partitions in ``stopped``.
         """
         self.forget([replica])
         buffer = Buffer(replica, position, epoch, ready, limits)
@@ -73,7 +73,7 @@ class SourceReader:
         self._changed.set()
 
     def forget(self, replicas: Iterable[Replica]) -> None:
-        """Read these partitions no more."""
+        """Stop reading these partitions."""
         for replica in replicas:
             buffer = self._buffers.pop(replica.source, None)
             if buffer is not None:
@@ -84,7 +84,7 @@ class SourceReader:
         self._look_again()
 
     def take(self, ready: ReadyQueue, limit: int) -> list[Chunk]:
-        """Take what is there for a lane now, up to about ``limit`` bytes, of each partition in turn."""
+        """Take a lane's ready chunks, up to about ``limit`` bytes, of each partition in turn."""
         taken = ready.take(limit)
         self._budget.bytes -= sum(chunk.bytes for chunk in taken)
         if taken:
@@ -92,17 +92,17 @@ class SourceReader:
         return taken
 
     def full(self, ready: ReadyQueue) -> bool:
-        """True when one of a lane's partitions holds so much that it is not fetched until that is taken."""
+        """True when a buffer of the lane is so full that its partition is not fetched until some is taken."""
         return not all(map(self._budget.room, ready.filled))
 
     def stopped(self, ready: ReadyQueue) -> list[tuple[Replica, PartitionStopped]]:
-        """A lane's partitions that can be read no further, once all that was read before is taken; each once."""
+        """A lane's partitions that can be read no further and whose chunks are all taken; each once."""
         told = ready.stopped()
         self.forget(replica for replica, _ in told)
         return told
 
     def release(self, buffers: Iterable[Buffer]) -> None:
-        """A leader does not have these any more: find out which one has, soon, and not too often."""
+        """Look for the new leader of these soon, but not too often."""
         for buffer in buffers:
             buffer.leader = NOBODY
             self._unplaced[buffer.key] = buffer
@@ -110,7 +110,7 @@ class SourceReader:
         asyncio.get_running_loop().call_later(pause, self._changed.set)
 
     def refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
-        """A leader will not serve a partition: another one leads by now, or its log has lost what comes next."""
+        """Handle a leader's refusal of a partition: another one leads by now, or the log has lost the next records."""
         if error.code == OUT_OF_RANGE:
             buffer.leader = NOBODY
             self._begin(self._judge(buffer), f"reader-{buffer}")
@@ -133,7 +133,7 @@ class SourceReader:
         self.release([buffer])
 
     def _doubt(self, buffer: Buffer, error: ApplianceError) -> None:
-        """Tell what is wrong with a partition, unless it is new: a leader that moves is no trouble."""
+        """Log the problem of a partition, unless it is new: a leader that moves is no problem."""
         if buffer.doubted:
             self._problems.tell(buffer.subject, error)
         buffer.doubted = True
@@ -145,7 +145,7 @@ class SourceReader:
         buffer.leader = NOBODY
 
     async def _judge(self, buffer: Buffer) -> None:
-        """Find out, beside all reading, if the log has lost what comes next of a partition."""
+        """Find out, beside all reading, if a partition's log has lost the next records."""
         reason = None
         error: ApplianceError = BrokerBusy(
             f"fetch {buffer} from offset {buffer.position}: {OUT_OF_RANGE}, and its leader has that offset",
@@ -169,7 +169,7 @@ class SourceReader:
         """Give each buffer to the fetcher of the broker that leads its partition."""
         due = 0.0
         while True:
-            # Before the look, so that what comes while it waits for an answer is looked at again.
+            # Before the look, so that buffers that come while it waits for an answer get another look.
             self._changed.clear()
             self._looked = _clock()
             everything = self._looked >= due
@@ -207,11 +207,11 @@ class SourceReader:
     def _place(self, buffer: Buffer, metadata: Metadata) -> None:
         """Give a buffer to the newest leader's fetcher.
 
-        A topic of that name and another id is read by nobody (invariant G). A broker that lags behind names one that is
-        no more; if it is a new one, whoever looks for topics finds that out, and takes this partition back.
+        A topic of that name with another id is never read (invariant G). A broker that lags names a deleted one; if it
+        is a new one, topic discovery finds it and takes this partition back.
 
         Raises:
-            BrokerBusy, BrokerRefused: it is not known.
+            BrokerBusy, BrokerRefused: the leader is unknown.
         """
         topic = metadata.topics.get(buffer.key[0])
         if topic is None:
@@ -240,7 +240,7 @@ class SourceReader:
         return fetcher
 
     async def _run(self, fetcher: Fetcher) -> None:
-        """Fetch until cancelled; one that ends by anything else is replaced by a new one."""
+        """Fetch until cancelled; a fetcher that ends otherwise is replaced."""
         try:
             await fetcher.run()
         except Exception as error:

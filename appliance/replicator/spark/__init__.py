@@ -3,8 +3,8 @@
 ``session``, ``py4j_gateway`` and ``daemon`` alone import PySpark.
 
 - ``session``, ``configuration``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: Spark's driver.
-- ``daemon``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, one task, its lanes, what it reports.
+- ``daemon``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, one task, its lanes, its reports.
 - ``assignment``: the messages of driver and tasks; pure.
-- ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: how they travel.
+- ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: their transport.
 - ``standalone``: a Spark cluster of one's own.
 """

@@ -8,9 +8,9 @@
     task   -> driver  {"records", "bytes", ...}                what was copied since then; with 0, that it lives
     driver -> task    {"stop": true}                            finish the transactions and return
 
-A connection that ends without a stop is a failure: the task finishes its transactions and raises, so that Spark starts
-it again, unless the driver is dead. A task's number decides which lanes are its own, so a second try gets the lanes
-of the first; whoever holds a lane without being its newest epoch is fenced.
+A connection that ends without a stop is a failure: the task finishes its transactions and raises, so that Spark
+restarts it, unless the driver is dead. A task's number decides its lanes, so a second try gets the lanes of the first;
+an older epoch of a lane is fenced.
 """
 
 import dataclasses
@@ -28,9 +28,9 @@ from appliance.replicator.model.chunk import Ledger
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A task's first line; that it is one of this run's, the connection has shown (``control_connection``).
+    """A task's first line; the connection has shown that the task belongs to this run (``control_connection``).
 
-    ``attempt`` is Spark's number for this try of it: a later try has a larger one, in later jobs too.
+    ``attempt`` is Spark's number for this try: a later try has a larger one, in later jobs too.
     """
 
     task: int
@@ -41,8 +41,8 @@ class Hello:
 class Assignment:
     """The work of one task.
 
-    ``starts`` says where partitions begin that the link was made with; ``bytes_per_second`` is the task's share of the
-    link's bound, 0: none.
+    ``starts`` are the first offsets of partitions that existed when the link was made; ``bytes_per_second`` is the
+    task's share of the link's bound, 0 if unbounded.
     """
 
     lanes: Mapping[int, tuple[Replica, ...]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something to be seen by the operator; ``kind`` is the error's class name."""
+    """A problem for the operator; ``kind`` is the error's class name."""
 
     subject: str
     fault: str
@@ -61,7 +61,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The sums of what a task has copied; with none in them, the sign that it lives."""
+    """The sums of a task's copies; empty sums are its heartbeat."""
 
     records: int
     bytes: int
@@ -113,7 +113,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_assignment(line: bytes) -> Assignment | None:
-    """The assignment in a line of the driver's; None when it is a stop.
+    """The assignment in the driver's line; None when it is a stop.
 
     Raises:
         PeerError: it holds neither.
@@ -154,7 +154,7 @@ Message = TypeVar("Message")
 
 
 def _decoded(message: type[Message], fields: Mapping[str, Any], value: type) -> Message:
-    """A message all of whose fields are of one type."""
+    """A message with fields of one type."""
     names = [each.name for each in dataclasses.fields(message)]  # type: ignore[arg-type]
     try:
         return message(**{name: value(fields[name]) for name in names})

@@ -7,13 +7,13 @@ from pathlib import Path
 from appliance.settings.values import EngineSettings
 
 JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:MaxDirectMemorySize=64m")
-"""Spark's Java schedules a job now and then: the second compiler and the parallel collector would cost more than
-they bring. What arrives at a port is kept in direct memory before it is known whose it is: a stranger fills no more."""
+"""Spark's Java schedules few jobs: the second compiler and the parallel collector would cost more than they gain. Bytes
+that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
 
 LOG_FILE = files("appliance.replicator.spark").joinpath("log4j2.properties")
 
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024)}
-"""glibc keeps the memory of a Fetch for the next one: to take it from the kernel anew is a tenth of the copying."""
+"""glibc keeps the memory of a Fetch for the next one: fresh memory from the kernel costs a tenth of the copying."""
 
 _PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 
@@ -21,12 +21,12 @@ _TRIES = 4
 
 
 def configuration(engine: EngineSettings, name: str, tempdir: Path, host: str) -> dict[str, str]:
-    """The driver's, which reaches its executors' too.
+    """The driver's configuration, which also reaches its executors.
 
     Args:
         engine: the settings.
         name: the application's.
-        tempdir: the directory of Java's temporary files and of its sockets, whose names may have 106 bytes.
+        tempdir: the directory of Java's temporary files and of its sockets, with names of up to 106 bytes.
         host: the address at which executors find the driver.
     """
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
@@ -39,9 +39,9 @@ def configuration(engine: EngineSettings, name: str, tempdir: Path, host: str) -
         "spark.driver.extraJavaOptions": f"{properties} {' '.join(JAVA_OPTIONS)}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Only our user opens them, and a Python task costs 20 ms by them instead of 60.
+        # Only our user can open them, and they reduce the cost of a Python task from 60 to 20 ms.
         "spark.python.unix.domain.socket.enabled": "true",
-        # A task lasts: a process that waits for another one would complain when Java ends.
+        # Tasks are long: a process that waits for another one would complain when Java ends.
         "spark.python.worker.reuse": "false",
         # Less than the direct memory.
         "spark.network.maxRemoteBlockSizeFetchToMem": "16m",
@@ -51,16 +51,16 @@ def configuration(engine: EngineSettings, name: str, tempdir: Path, host: str) -
 
 
 def authentication(engine: EngineSettings) -> dict[str, str]:
-    """Spark's connections in every mode: nobody is heard without the secret, and all is encrypted with AES-GCM.
+    """Spark's connections in every mode: they require the secret, and are encrypted with AES-GCM.
 
-    Only a standalone cluster has to be told the secret, since its parts start apart from each other. In local mode and
-    on Kubernetes Spark's driver draws one for each run.
+    Only a standalone cluster needs the secret as a setting, since its parts start separately. In local mode and on
+    Kubernetes Spark's driver draws one for each run.
     """
     entries = {
         "spark.authenticate": "true",
         "spark.network.crypto.enabled": "true",
-        # Spark's defaults are the first version, which derives its keys in a weak way, and AES-CTR, which lets whoever
-        # sits on the wire flip bits unseen.
+        # Spark's defaults are the first version, whose key derivation is weak, and AES-CTR, where an attacker on the
+        # wire can flip bits unseen.
         "spark.network.crypto.authEngineVersion": "2",
         "spark.network.crypto.cipher": "AES/GCM/NoPadding",
         "spark.network.crypto.saslFallback": "false",
@@ -70,10 +70,10 @@ def authentication(engine: EngineSettings) -> dict[str, str]:
 
 
 def part_configuration(engine: EngineSettings, page_key: str) -> dict[str, str]:
-    """A standalone master's or worker's.
+    """A standalone master's or worker's configuration.
 
-    Neither starts without its web page. It asks for a token that is signed with ``page_key``, which nobody is given: so
-    it shows nothing and takes no order.
+    Neither starts without its web page. The page requires a token signed with ``page_key``, which nobody gets: so it
+    shows nothing and takes no order.
     """
     pages = {
         "spark.ui.filters": _PAGE_FILTER,
@@ -95,9 +95,9 @@ def _cluster(engine: EngineSettings) -> dict[str, str]:
         # As many slots as tasks.
         "spark.cores.max": str(engine.task_count),
         "spark.executor.memory": "512m",
-        # Below the executor's own directory, which goes with its Spark worker.
+        # Below the executor's own directory, which is removed with its Spark worker.
         "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir=. {' '.join(JAVA_OPTIONS)}",
-        # A host that falls silent is given up after half a minute, not after two.
+        # A silent host is given up after half a minute, not after two.
         "spark.executor.heartbeatInterval": "3s",
         "spark.network.timeout": "30s",
         "spark.network.timeoutInterval": "3s",
@@ -114,7 +114,7 @@ def _cluster(engine: EngineSettings) -> dict[str, str]:
 
 
 def _master(engine: EngineSettings) -> str:
-    """Spark's master: local mode gets a slot more than it has tasks, and tries a failed task again."""
+    """Spark's master: local mode gets one slot more than it has tasks, and retries a failed task."""
     if engine.spark_master == "local[*]":
         return f"local[{engine.task_count + 1},{_TRIES}]"
     return engine.spark_master

@@ -25,9 +25,9 @@ _FLUSH_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DriverEndpoint:
-    """The driver's address for a task: a file, or a host and its port, where both ends know the token.
+    """The driver's address for a task: a file, or a host and port, where both ends know the token.
 
-    ``run`` and ``generation`` name the replicator's process, as ``Owner`` has it.
+    ``run`` and ``generation`` name the replicator's process, as in ``Owner``.
     """
 
     at: str | tuple[str, int]
@@ -37,17 +37,17 @@ class DriverEndpoint:
 
 
 class ControlClient:
-    """The connection; ``control_client`` makes and ends it."""
+    """The connection; ``control_client`` opens and closes it."""
 
     def __init__(self, stream: Stream) -> None:
         self._reader, self._writer = stream
 
     async def assignments(self) -> AsyncIterator[Assignment]:
-        """The task's assignments, until the driver says stop.
+        """The task's assignments, until the driver sends a stop.
 
         Raises:
-            Unreachable: the driver is gone, or has another task in this one's place.
-            PeerError: the driver is not understood.
+            Unreachable: the driver is gone, or has replaced this task.
+            PeerError: the driver's line is invalid.
         """
         while True:
             try:
@@ -62,11 +62,11 @@ class ControlClient:
             yield assignment
 
     def report(self, report: Report) -> None:
-        """Tell the driver."""
+        """Send a report to the driver."""
         self._writer.write(encode_report(report))
 
     async def close(self) -> None:
-        """End the connection once all has been sent, or nobody takes it."""
+        """End the connection once everything is sent, or nobody reads it."""
         self._writer.close()
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(_FLUSH_SECONDS):

@@ -1,9 +1,9 @@
 """The sockets of the control connections, at both ends.
 
-In local mode they are a file in the run's own directory, which only its user opens: the network namespace, and with it
-loopback, is the gateway's too. Between hosts they speak TLS 1.3, for which both ends' certificates come from the run's
-token; it reaches the tasks through Spark, which encrypts its own connections, and never crosses this one. Either way
-whoever is connected has shown that it belongs to the run before a byte of it is read.
+In local mode they use a file in the run's own directory, which only its user can open: the gateway shares the network
+namespace, and with it loopback. Between hosts they speak TLS 1.3, with both ends' certificates derived from the run's
+token; it reaches the tasks through Spark, which encrypts its own connections, and never crosses this one. Either way a
+peer has shown that it belongs to the run before a byte of it is read.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from appliance.tls.certificates import make_credentials
 from appliance.tls.identity import tls_context
 
 BACKLOG = 512
-"""Connections that may wait to be accepted: all tasks of a job come at once."""
+"""Listen backlog: all tasks of a job connect at once."""
 
 REPORT_MAX = 1024 * 1024
-"""Bytes of a task's line, at most."""
+"""Longest line of a task, in bytes."""
 
 ASSIGNMENT_MAX = 64 * 1024 * 1024
-"""Bytes of the driver's line, at most: an assignment names every partition of its lanes."""
+"""Longest line of the driver, in bytes: an assignment names every partition of its lanes."""
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -40,7 +40,7 @@ def listening_socket(at: Path | Target) -> socket.socket:
     """A listening socket, in the file or on the port, 0 for any.
 
     Raises:
-        SettingsError: the port cannot be had.
+        SettingsError: the port is not available.
     """
     if isinstance(at, Path):
         bound = socket.socket(socket.AF_UNIX)
@@ -56,10 +56,10 @@ def listening_socket(at: Path | Target) -> socket.socket:
 
 
 async def accepted(connection: socket.socket, token: str) -> Stream:
-    """A connection that has been accepted, after TLS.
+    """An accepted connection, after TLS.
 
     Raises:
-        OSError: the other end was not given the token.
+        OSError: the other end does not know the token.
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(REPORT_MAX, loop)
@@ -75,7 +75,7 @@ async def dialled(at: Path | Target, token: str) -> Stream:
     """A connection to the driver.
 
     Raises:
-        OSError: there is none, or the other end was not given the token.
+        OSError: there is none, or the other end does not know the token.
     """
     if isinstance(at, Path):
         with _short(at) as path:
@@ -100,13 +100,14 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
 
 @functools.cache
 def control_tls(token: str, side: Side) -> ssl.SSLContext:
-    """One end's; the driver's is the source, since that is the end that listens.
+    """One end's TLS context; the driver is the source, since it listens.
 
-    The key is derived fast, because a token is drawn at random: nobody guesses it.
+    The key derivation is fast, because a random token cannot be guessed.
     """
     protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
     context = tls_context(make_credentials(hashlib.sha256(token.encode()).digest(), "control", side), protocol)
-    # As cheap as X25519, and every Python can name it alone: a stranger's hello cannot ask for a dear one (identity).
+    # As cheap as X25519, and every Python can set it alone: a stranger's hello cannot ask for an expensive one
+    # (identity).
     context.set_ecdh_curve("prime256v1")
     return context
 

@@ -1,4 +1,4 @@
-"""The listener of the control connections: they are asked for a hello within a time, and bounded until they say it."""
+"""The listener of the control connections: each must send a hello in time, and their number before it is bounded."""
 
 import asyncio
 import logging
@@ -14,25 +14,25 @@ from appliance.settings.target import Target
 log = logging.getLogger("appliance.replicator")
 
 STRANGERS_MAX = 512
-"""Connections that have not said hello, at most; a job of more tasks raises it."""
+"""Most connections without a hello; a job of more tasks raises it."""
 
 HELLO_SECONDS = 10.0
-"""For TLS and the hello."""
+"""Timeout of TLS and the hello, in seconds."""
 
 _BACK_OFF = 0.5
-"""Seconds without accepting after the system has given no connection."""
+"""Pause after a failed accept, in seconds."""
 
 
 class ControlListener:
-    """Accepts connections, and has ``serve`` talk to each task of this run that says hello.
+    """Accepts connections, and passes each task of this run that says hello to ``serve``.
 
-    When too many are connected that have said nothing, the oldest makes room for the newest: a task needs milliseconds,
-    so whoever holds connections, or opens them one after the other, keeps none out.
+    Among too many silent connections, the newest replaces the oldest: a task needs milliseconds, so a stranger that
+    holds connections, or opens one after the other, keeps no task out.
 
     Args:
-        at: a file, which only our user opens, or a port, where TLS asks for the ``token``.
-        strangers_max: how many may be connected and have said nothing.
-        hello_seconds: how long they have for it.
+        at: a file, which only our user can open, or a port, where TLS requires the ``token``.
+        strangers_max: the largest number of silent connections.
+        hello_seconds: the timeout of the hello.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ControlListener:
 
     @property
     def address(self) -> Path | Target:
-        """The address that it listens on."""
+        """The listening address."""
         if isinstance(self._at, Path):
             return self._at
         assert self._bound is not None
@@ -64,7 +64,7 @@ class ControlListener:
         """Talk to a task; the connection ends with it.
 
         Raises:
-            PeerError, OSError: it is not understood, or gone.
+            PeerError, OSError: its line is invalid, or it is gone.
         """
         raise NotImplementedError
 
@@ -78,7 +78,7 @@ class ControlListener:
         self._accepting = asyncio.create_task(self._accept(self._bound), name="control-listener")
 
     async def close(self) -> None:
-        """Listen no more, and end every connection; what has been written is still sent."""
+        """Stop listening, and end every connection; written bytes are still sent."""
         ending = [task for task in (self._accepting, *self._connections) if task is not None]
         for task in ending:
             task.cancel()
@@ -103,7 +103,7 @@ class ControlListener:
             self._strangers[task] = None
             task.add_done_callback(self._connections.discard)
             task.add_done_callback(self._forget)
-            await asyncio.sleep(0)  # it begins now, and so ends the connection however it is ended
+            await asyncio.sleep(0)  # it begins now, so that it closes the connection in any case
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._strangers.pop(task, None)

@@ -1,4 +1,4 @@
-"""The driver's end of the control connections: it assigns lanes to tasks, hears their reports, and ends the job."""
+"""The driver's end of the control connections: it assigns lanes to tasks, receives their reports, and ends the job."""
 
 import asyncio
 import logging
@@ -16,12 +16,12 @@ log = logging.getLogger("appliance.replicator")
 
 
 _TAKE_SECONDS = 30.0
-"""Seconds within which a task takes its assignment; one that does not is given up, and Spark starts it again."""
+"""Timeout of sending an assignment, in seconds; after it the task is given up, and Spark restarts it."""
 
 
 @dataclass(slots=True)
 class _Task:
-    """A task that is connected, and its newest assignment."""
+    """A connected task, and its newest assignment."""
 
     attempt: int
     writer: asyncio.StreamWriter
@@ -38,7 +38,7 @@ class _Task:
         self.writer.write(STOP)
 
     async def send_assignments(self) -> None:
-        """Send the newest assignment whenever the one before was taken: none pile up for a task that does not read."""
+        """Send the newest assignment when the one before is sent: none pile up for a task that does not read."""
         while await self.changed.wait():
             self.changed.clear()
             assert self.assignment is not None
@@ -54,11 +54,11 @@ class _Task:
 
 
 class ControlServer(ControlListener):
-    """Gives each task that connects the assignment of its number, until a later try of it comes.
+    """Gives each connecting task the assignment of its number, until a later try of the task connects.
 
     Args:
-        begun: called with the number of a task whenever a try of it begins.
-        heard: called with the number of a task and its report.
+        begun: called with a task's number when a try of it begins.
+        heard: called with a task's number and its report.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class ControlServer(ControlListener):
         self._tasks: dict[int, _Task] = {}
 
     async def close(self) -> None:
-        """Say stop, and listen no more."""
+        """Send a stop, and close the listener."""
         self.stop()
         await super().close()
 
     def assign(self, assignments: Sequence[Assignment]) -> None:
-        """Let the tasks of a job, by their numbers, do this from now on; those whose assignment stays are not told."""
+        """Assign this to the tasks of a job, by their numbers; unchanged assignments are not sent again."""
         self._assignments = tuple(assignments)
         self.strangers_max = max(self._strangers_at_least, 2 * len(assignments))
         for number, task in self._tasks.items():
@@ -90,7 +90,7 @@ class ControlServer(ControlListener):
                 task.assign(assignments[number])
 
     def stop(self) -> None:
-        """End the job: the tasks finish what they have begun; whoever comes later is told to stop at once."""
+        """End the job: the tasks finish their transactions; later tasks are stopped at once."""
         self._assignments = None
         for task in self._tasks.values():
             task.stop()
@@ -115,10 +115,10 @@ class ControlServer(ControlListener):
                 del self._tasks[hello.task]
 
     def _admitted(self, hello: Hello, writer: asyncio.StreamWriter) -> _Task:
-        """A try of a task takes the place of an earlier one, which Spark has given up, and which may be silent.
+        """Let a try of a task replace an earlier one, which Spark has given up and which may be silent.
 
         Raises:
-            PeerError: a later try has its place.
+            PeerError: a later try is connected.
         """
         before = self._tasks.get(hello.task)
         if before is not None:

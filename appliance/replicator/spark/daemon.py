@@ -1,7 +1,7 @@
-"""The process of which Spark's Python workers are forks: PySpark's own daemon, with our code loaded before it forks.
+"""The process that forks Spark's Python workers: PySpark's own daemon, with our code loaded before it forks.
 
 So a worker starts in milliseconds rather than in half a second, shares the code's memory with its siblings, and dies
-with the daemon. PySpark's daemon ends its workers by SIGHUP alone, which one that was forked a moment ago ignores.
+with the daemon. PySpark's daemon ends its workers by SIGHUP alone, which a freshly forked worker ignores.
 """
 
 import gc

@@ -1,8 +1,8 @@
-"""The connections through which the driver calls Java: there is a listener for them only until they are made.
+"""The connections through which the driver calls Java: their listener exists only until they are open.
 
-py4j gives whoever connects a thread of Java's, and all the time in the world to know the secret: some hundreds of
-strangers would leave Spark no thread to be had. So the driver connects at once, as often as it ever needs, and has
-Java close the listener, and every connection that is not ours.
+py4j gives every connection a Java thread, without a timeout for the secret: some hundreds of strangers would leave
+Spark no threads. So the driver opens all connections that it ever needs at once, and makes Java close the listener and
+every connection that is not ours.
 """
 
 import os
@@ -14,16 +14,17 @@ from py4j.java_gateway import JavaGateway
 from pyspark.java_gateway import launch_gateway
 
 _CONNECTIONS = 8
-"""A thread uses one: a job's, one that looks for room, one that ends the job by force, and one that forgets."""
+"""Number of connections, one a thread: a job's, one that looks for room, one that kills the job, and one that
+forgets."""
 
 
 def closed_gateway(port: int, secret: str) -> JavaGateway:
-    """PySpark's, connected to Java and to be reached by nobody else from now on.
+    """PySpark's gateway, connected to Java and closed to everybody else from now on.
 
     Raises:
         Py4JError, OSError: Java does not answer.
     """
-    # As in Java's own environment: threads share connections, and none has one of its own.
+    # As in Java's own environment: threads share connections; none owns one.
     os.environ["PYSPARK_PIN_THREAD"] = "false"
     os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
     gateway: JavaGateway = launch_gateway()  # type: ignore[no-untyped-call]
@@ -41,9 +42,9 @@ def closed_gateway(port: int, secret: str) -> JavaGateway:
 
 
 def _forget_apart(client: Any) -> None:
-    """Have a thread tell Java of the objects that Python forgets.
+    """Let a thread report the objects that Python forgets to Java.
 
-    py4j would do so in whichever thread collects garbage: the event loop's would hang with a Java that hangs.
+    py4j would do so in the thread that collects garbage: the event loop would hang when Java hangs.
     """
     forgotten: SimpleQueue[str] = SimpleQueue()
     tell = client.garbage_collect_object
@@ -57,7 +58,7 @@ def _forget_apart(client: Any) -> None:
 
 
 def _private(server: Any, name: str) -> Any:
-    """A field of ``py4j.GatewayServer``, which has no method that closes its listener and leaves its connections."""
+    """A field of ``py4j.GatewayServer``, which has no method that closes only its listener."""
     field = server.getClass().getDeclaredField(name)
     field.setAccessible(True)
     return field.get(server)

@@ -1,7 +1,7 @@
-"""Spark, seen from the driver: with ``gateway`` and ``daemon``, the only room that imports PySpark.
+"""Spark, seen from the driver: only this, ``py4j_gateway`` and ``daemon`` import PySpark.
 
-Spark places the tasks and starts them again when they fail. Nothing that correctness needs passes through it: a task
-that is tried twice is fenced by its own second try.
+Spark places the tasks and restarts them when they fail. Correctness does not depend on it: the second try of a task
+fences the first.
 """
 
 import dataclasses
@@ -27,29 +27,29 @@ _POLL = 0.05
 
 
 class Spark:
-    """A running Spark application, which ends with the JVM it runs in."""
+    """A running Spark application, which ends with its JVM."""
 
     def __init__(self, port: int, secret: str, engine: EngineSettings) -> None:
-        """Start it: about a second, and as long as a cluster's executors take.
+        """Start it: takes about a second, and the time of a cluster's executors.
 
         Raises:
             ProcessFailed: there is no such application, for example because no master answers.
         """
-        # An executor has the Python that its own host's Spark worker has.
+        # An executor uses the Python of its own host's Spark worker.
         os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
         self._master = engine.spark_master
         try:
             self._context: Any = SparkContext(gateway=closed_gateway(port, secret))
         except (Py4JError, OSError) as error:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
-        # The thread that waits for Java's accumulators would say with a stack trace that Java has ended.
+        # The thread that waits for Java's accumulators would print a stack trace when Java ends.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
         until = time.monotonic() + _EXECUTORS_PATIENCE
         while self.room() < engine.task_count and time.monotonic() < until:
             time.sleep(_POLL)
 
     def room(self) -> int:
-        """The number of tasks that can run at once now.
+        """Number of tasks that can run at once now.
 
         Raises:
             ProcessFailed: the application has ended.
@@ -66,7 +66,7 @@ class Spark:
         )
 
     def run_job(self, endpoint: DriverEndpoint, tasks: int) -> None:
-        """Run so many tasks, which ask the driver for their assignments; returns when all have ended.
+        """Run this many tasks, which ask the driver for their assignments; returns when all have ended.
 
         Raises:
             ProcessFailed: a task failed on every try.
@@ -84,7 +84,7 @@ class Spark:
             raise ProcessFailed(spark_error(str(error))) from error
 
     def let_go(self) -> None:
-        """Java is about to end: objects of it that Python forgets from now on are not to be told of, nor missed."""
+        """Prepare for Java's end: do not report the objects that Python forgets from now on."""
         self._context._gateway._gateway_client.is_connected = False
 
     def cancel(self) -> None:
@@ -115,7 +115,7 @@ def _where(text: str) -> str:
 
 
 def _python(text: str) -> str:
-    """The words of the innermost exception, ours without its name."""
+    """The text of the innermost exception, ours without its name."""
     trace = re.split(r"\n\s+at ", text.rpartition(_TRACEBACK)[2])[0]
     lines = [line for line in trace.splitlines() if line and not line.startswith(" ")]
     first, *more = lines or [""]

@@ -1,8 +1,8 @@
 """The JVM of Spark's driver.
 
-PySpark would start it too, but late, since all has to be imported first, and loosely: told that we are dead, it shuts
-down in its own time, if it does. Ours starts before anything else, and the kernel kills it when we die. PySpark
-connects to a machine that it finds in the environment as it does under ``spark-submit``.
+PySpark would start it too, but late, after all imports, and unreliably: after our death it shuts down in its own time,
+if at all. Ours starts before anything else, and the kernel kills it when we die. PySpark connects to the JVM named in
+the environment, as under ``spark-submit``.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from appliance.runtime.child_process import killed_with_parent
 from appliance.settings.values import EngineSettings
 
 ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
-"""The environment variable by which a worker finds the settings: secrets never pass through Spark."""
+"""The environment variable with the path of a worker's settings: secrets never pass through Spark."""
 
 _READY = "ready"
 _POLL = 0.02
@@ -32,7 +32,7 @@ _INTEGER = struct.Struct(">i")
 
 
 class SparkJvm:
-    """A running one; ``spark_jvm`` starts and ends it, and its user alone opens what is in ``tempdir``."""
+    """A running JVM; ``spark_jvm`` starts and ends it, and only its user can open the files in ``tempdir``."""
 
     def __init__(self, process: asyncio.subprocess.Process, tempdir: Path) -> None:
         self.tempdir = tempdir
@@ -40,7 +40,7 @@ class SparkJvm:
         self._ready_file = tempdir / _READY
 
     async def gateway(self) -> tuple[int, str]:
-        """Wait until it is ready; the port on which it takes PySpark's calls, and the secret that they need.
+        """Wait until it is ready; the port for PySpark's calls, and their secret.
 
         Raises:
             ProcessFailed: it has ended.
@@ -70,7 +70,7 @@ class SparkJvm:
             self._process.kill()
 
     async def stop(self) -> None:
-        """End Spark, and then the machine."""
+        """End Spark, and then the JVM."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await ended(self._process)
@@ -78,7 +78,7 @@ class SparkJvm:
 
 @contextlib.asynccontextmanager
 async def spark_jvm(engine: EngineSettings, name: str, env_file: Path, tempdir: Path) -> AsyncIterator[SparkJvm]:
-    """Start it, in the thread of the event loop, and end it with the block; it keeps its files in ``tempdir``.
+    """Start it, in the event loop's thread, and end it with the block; its files are in ``tempdir``.
 
     Raises:
         SettingsError: see ``driver_host``.
@@ -89,7 +89,7 @@ async def spark_jvm(engine: EngineSettings, name: str, env_file: Path, tempdir: 
         "SPARK_HOME": home,
         "SPARK_CONNECT_MODE": "0",
         "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={tempdir} {' '.join(JAVA_OPTIONS)}",
-        # Spark would look its host's own name up, and not start where nobody knows that.
+        # Spark would look up its own host name, and fail to start where the name is unknown.
         "SPARK_LOCAL_IP": host,
         "TMPDIR": str(tempdir),
         "PYSPARK_PYTHON": sys.executable,
@@ -114,7 +114,7 @@ async def spark_jvm(engine: EngineSettings, name: str, env_file: Path, tempdir: 
         ),
         stdin=asyncio.subprocess.PIPE,
         env={**os.environ, **environment},
-        process_group=0,  # Ctrl-C is for us to hear
+        process_group=0,  # Ctrl-C is ours to handle
     )
     machine = SparkJvm(process, tempdir)
     try:
@@ -125,12 +125,12 @@ async def spark_jvm(engine: EngineSettings, name: str, env_file: Path, tempdir: 
 
 
 def _short(descriptor: int) -> Path:
-    """Another name of an open directory for as long as we live, for those of our user."""
+    """Another name of an open directory while we live, for our user's processes."""
     return Path(f"/proc/{os.getpid()}/fd/{descriptor}")
 
 
 async def ended(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end of a process that was asked to: by itself, or, ten seconds later, by force."""
+    """Wait for the end of a process that was asked to end; kill it after ten seconds."""
     try:
         async with asyncio.timeout(_STOP_PATIENCE):
             await process.wait()
@@ -166,10 +166,10 @@ def driver_host(engine: EngineSettings) -> str:
 
 
 def own_address(master: str) -> str:
-    """The address from which this host reaches Spark's master: nothing is sent for that.
+    """The address from which this host reaches Spark's master, found without sending anything.
 
     Raises:
-        SettingsError: it knows no way there.
+        SettingsError: it has no route there.
     """
     first = urlsplit(master.removeprefix("k8s://").partition(",")[0])
     try:
@@ -181,7 +181,7 @@ def own_address(master: str) -> str:
 
 
 def private_file(path: Path, text: str) -> Path:
-    """A new file that only its owner reads."""
+    """A new file that only its owner can read."""
     with open(path, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.write(text)
     return path

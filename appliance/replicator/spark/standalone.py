@@ -1,7 +1,7 @@
-"""A Spark cluster of one's own, started from the installed PySpark: one master, and a worker on each host that copies.
+"""Our own Spark cluster, started from the installed PySpark: one master, and a worker on each host that copies.
 
-A worker gives its executors what is its own host's: this Python with the appliance in it, the settings' file, and a
-directory for what they write. So nothing of the driver's host has to be the same on theirs but the release.
+A worker gives its executors the resources of its own host: this Python with the appliance, the settings file, and a
+directory for their files. So only the release has to be the same as on the driver's host.
 """
 
 import asyncio
@@ -42,13 +42,13 @@ class Part(StrEnum):
 async def run_part(
     engine: EngineSettings, part: Part, cores: int | None, host: str | None, env_file: Path, stopping: asyncio.Event
 ) -> int:
-    """Be the master that SPARK_MASTER names, or a worker of it, until ``stopping``; the exit code.
+    """Run the master that SPARK_MASTER names, or a worker of it, until ``stopping``; the exit code.
 
-    ``cores`` is how many tasks a worker takes at once, None all that the host has; ``host`` at which address it is
-    reached, None that from which it reaches the master.
+    ``cores`` is the number of tasks that a worker takes at once, None for all cores of the host; ``host`` is its
+    address, None for the one from which it reaches the master.
 
     Raises:
-        SettingsError: SPARK_MASTER is not that of a cluster of Spark's own.
+        SettingsError: SPARK_MASTER is not a standalone cluster.
         ProcessFailed: Spark ended by itself.
     """
     if not engine.spark_master.startswith("spark://"):
@@ -65,7 +65,7 @@ async def run_part(
             str(properties),
             stdin=asyncio.subprocess.DEVNULL,
             env={**os.environ, **_environment(env_file, directory)},
-            process_group=0,  # Ctrl-C is for us to hear
+            process_group=0,  # Ctrl-C is ours to handle
         )
         log.info(f"spark {part} started", extra={"fields": {"master": engine.spark_master, "host": at}})
         return await _until(process, part, stopping)

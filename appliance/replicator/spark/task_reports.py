@@ -1,4 +1,4 @@
-"""The reports of the tasks: problems and sums go to the log; a lane that another replicator has ends the run."""
+"""The reports of the tasks: problems and sums go to the log; a lane taken by another replicator ends the run."""
 
 import asyncio
 import dataclasses
@@ -14,11 +14,11 @@ log = logging.getLogger("appliance.replicator")
 
 
 _SILENCE = 60.0
-"""Seconds within which a task that runs has said something; it does every five."""
+"""Silence after which a task counts as hanging, in seconds; a running one reports every five."""
 
 
 class TaskReports:
-    """``fenced`` is set, and ``fenced_from`` says what was taken by whom, once another replicator has a lane."""
+    """``fenced`` is set once another replicator has a lane; ``fenced_from`` says which one, and who took it."""
 
     def __init__(self, problems: ProblemLog, clock: Callable[[], float] = time.monotonic) -> None:
         self.fenced = asyncio.Event()
@@ -30,14 +30,14 @@ class TaskReports:
         self._heard: dict[int, float] = {}
 
     def new_job(self, tasks: int) -> None:
-        """A job of so many tasks begins."""
+        """Begin a job with this many tasks."""
         for task in list(self._subjects):
             self._forget(task)
         self._awaited = set(range(tasks))
         self._heard = dict.fromkeys(range(tasks), self._clock())
 
     def begun(self, task: int) -> None:
-        """A try of a task begins: the problems of the one before it are nobody's any more."""
+        """Begin a try of a task: the problems of the one before are obsolete."""
         self._forget(task)
         self._heard[task] = self._clock()
         self._awaited.discard(task)
@@ -45,12 +45,12 @@ class TaskReports:
             self._problems.over("spark")
 
     def silent(self) -> list[int]:
-        """The tasks of the job of which nothing was heard for a minute: their lanes may be copied by nobody."""
+        """The tasks of the job that were silent for a minute: their lanes may be idle."""
         now = self._clock()
         return sorted(task for task, at in self._heard.items() if now - at > _SILENCE)
 
     def heard(self, task: int, report: Report) -> None:
-        """A task has said something."""
+        """Take in a task's report."""
         self._heard[task] = self._clock()
         if isinstance(report, Copied):
             if report.partitions:
@@ -59,7 +59,7 @@ class TaskReports:
             self.fenced_from = report.fault
             self.fenced.set()
         elif report.kind == Superseded.__name__:
-            log.warning(report.fault)  # nothing that goes on being wrong: one of the two tasks ends
+            log.warning(report.fault)  # not a lasting problem: one of the two tasks ends
         elif report.fault:
             self._subjects.setdefault(task, set()).add(report.subject)
             self._problems.tell(report.subject, ApplianceError(report.fault))
@@ -74,5 +74,5 @@ class TaskReports:
                 self._problems.forget(subject)
 
     def _has(self, subject: str) -> bool:
-        """True when a task has that problem now: several may have the same, as with a broker that is down."""
+        """True when a task has that problem now: several may share it, as with a broker that is down."""
         return any(subject in subjects for subjects in self._subjects.values())

@@ -1,4 +1,4 @@
-"""The work of one task: the lanes of its newest assignment, each in an asyncio task of its own. It knows no Spark."""
+"""The work of one task: the lanes of its newest assignment, each in its own asyncio task. Independent of Spark."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
@@ -16,13 +16,13 @@ from appliance.replicator.write.lane_runner import LaneRunner
 from appliance.settings.values import EngineSettings
 
 _STOP_SECONDS = 10.0
-"""Seconds that a transaction has to end after a stop: with Spark's end they fit into the 30 that Docker gives.
+"""Time for a transaction to end after a stop, in seconds: with Spark's end it fits into the 30 that Docker gives.
 
-One that is cut off is as one of a process that was killed: the next start aborts it.
+The next start aborts a transaction that was cut off, as after a kill.
 """
 
 _BEAT = 5.0
-"""Seconds after which a task that has copied nothing says that it lives."""
+"""Interval of an idle task's heartbeats, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class _Running:
 
 
 class TaskRunner:
-    """Copies by the lanes of the newest assignment; to be made and run in one event loop, once.
+    """Copies with the lanes of the newest assignment; made and run once, in one event loop.
 
     Args:
-        source: to read from.
-        destination: to write to.
+        source: the cluster to read from.
+        destination: the cluster to write to.
         naming: the link's.
-        engine: how to copy.
+        engine: the settings of copying.
         owner: the name that the lanes leave at the destination.
-        report: told the lanes' problems, and now and then what they have copied.
+        report: called with the lanes' problems, and periodically with the sums of their copies.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class TaskRunner:
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, assignments: AsyncIterator[Assignment]) -> None:
-        """Copy until there are no more assignments; transactions that have begun are finished, however it ends.
+        """Copy until the assignments end; finishes open transactions, however it ends.
 
         Raises:
-            Superseded: a lane was taken by another try of this task: one of the two has to go.
-            ApplianceError: what the assignments raise.
+            Superseded: another try of this task took a lane: one of the two has to end.
+            ApplianceError: the error of the assignments.
         """
         following = asyncio.create_task(self._follow(assignments), name="assignments")
         summing = asyncio.create_task(self._sum_up(), name="summing")
@@ -95,7 +95,7 @@ class TaskRunner:
             self._apply(assignment)
 
     def _apply(self, assignment: Assignment) -> None:
-        """Begin, change and stop lanes; those that stay as they were are not disturbed."""
+        """Begin, change and stop lanes; unchanged lanes are not disturbed."""
         before, self._assignment = self._assignment.lanes, assignment
         self._reader.bound(assignment.bytes_per_second)
         for lane in before.keys() - assignment.lanes.keys():
@@ -117,7 +117,7 @@ class TaskRunner:
         self._running[lane] = _Running(runner, stopping, asyncio.create_task(work, name=f"lane-{lane}"))
 
     def _stop(self, lane: int) -> None:
-        """Have a lane finish its transaction; what waits for a broker outside of one is cut off."""
+        """Let a lane finish its transaction; waits for a broker outside of one are cut off."""
         running = self._running.pop(lane)
         self._ending[running.task] = lane
         running.task.add_done_callback(self._ending.pop)
@@ -138,12 +138,12 @@ class TaskRunner:
     async def _run_lane(
         self, runner: LaneRunner, stopping: asyncio.Event, before: Collection[asyncio.Task[None]]
     ) -> None:
-        """Run a lane once those of that number that were stopped before it have ended."""
+        """Run a lane once earlier stopped ones of that number have ended."""
         if before:
             await asyncio.wait(before)
         try:
             await runner.run(stopping)
-        except Exception as error:  # a defect of ours: the lane would be copied by nobody
+        except Exception as error:  # a defect of ours: nobody would copy the lane
             self._fail(error)
         finally:
             self._reader.forget(runner.replicas)

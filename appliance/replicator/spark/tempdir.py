@@ -1,7 +1,7 @@
 """The directory in which a replicator's process, its JVM and its Python workers keep their temporary files.
 
-It goes with the process. One that was left behind, by SIGKILL or when the machine lost power, is removed by the next
-replicator of that name on this machine: whoever lives holds a lock on its directory, which the kernel frees.
+It is removed with the process. After SIGKILL or a power loss, the next replicator of that name on this machine removes
+it: a live process holds a lock on its directory, which the kernel frees.
 """
 
 import contextlib
@@ -15,11 +15,11 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def tempdir(name: str) -> Iterator[Path]:
-    """A new directory, and the end of those that dead processes have left."""
+    """Make a new directory, and remove those of dead processes."""
     for left in Path(tempfile.gettempdir()).glob(f"{name}-*"):
         with contextlib.suppress(OSError), _locked(left):
             shutil.rmtree(left)
-    # It gets the name by which it is found once it is locked.
+    # It gets its final name once it is locked.
     made = Path(tempfile.mkdtemp(prefix=f".{name}-"))
     with _locked(made):
         directory = made.rename(made.with_name(made.name.removeprefix(".")))
@@ -34,7 +34,7 @@ def _locked(directory: Path) -> Iterator[None]:
     """Holds the directory's lock.
 
     Raises:
-        OSError: somebody else holds it, or it is not our directory.
+        OSError: another process holds it, or it is not our directory.
     """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

@@ -1,4 +1,4 @@
-"""A Spark task: it gets its assignment from the driver over a control connection, and copies until it is to stop."""
+"""A Spark task: it gets its assignment from the driver over a control connection, and copies until the stop."""
 
 import asyncio
 import os
@@ -25,13 +25,13 @@ from appliance.version import VERSION
 
 
 def work(version: str, given: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> None:
-    """Do what a Spark task does. The arguments are the same in every release; in this one ``given`` holds the
-    fields of the ``endpoint`` and of the ``hello``.
+    """Run a Spark task. The arguments are the same in every release; in this one ``given`` holds the fields of the
+    ``endpoint`` and of the ``hello``.
 
     Raises:
         PeerError: the driver is of another release.
-        SettingsError: this host's settings cannot be used.
-        Unreachable: the driver cannot be reached from here, or no more.
+        SettingsError: this host's settings are unusable.
+        Unreachable: the driver is not reachable from here, or no longer.
         Superseded: another try of the task has its lanes.
     """
     if version != VERSION:
@@ -54,7 +54,7 @@ async def _copy(settings: Settings, endpoint: DriverEndpoint, hello: Hello) -> N
         runner = TaskRunner(source, destination, Naming.of(settings), settings.engine, owner, driver.report)
         try:
             await runner.run(driver.assignments())
-        except Exception as error:  # Spark tells the driver only when it has failed for the last time
+        except Exception as error:  # Spark reports to the driver only after the last failure
             known = error if isinstance(error, ApplianceError) else unexpected(error)
             driver.report(Notice(f"task {hello.task}", str(known), type(known).__name__))
             raise

@@ -1,6 +1,6 @@
-"""Admission of partitions to a lane: what has to be known and remembered of them before the first record is read.
+"""Admission of partitions to a lane: the facts to find and remember before the first record is read.
 
-Each is looked at alone: one whose leader does not answer, or whose copy must not be written, keeps no other waiting.
+Each is checked alone: a leader that does not answer, or a copy that must not be written, delays no other partition.
 """
 
 import time
@@ -24,11 +24,11 @@ from appliance.replicator.write.lane import Lane
 
 @dataclass(slots=True)
 class Admission:
-    """The outcome of an admission, by the metadata of the destination that it had.
+    """The outcome of an admission, by the destination's metadata at that time.
 
-    ``positions`` have to be remembered before anything is read; ``stops`` are partitions that must not be read,
-    ``waiting`` those of which something is not known, or whose copies take nothing now. ``ends`` says where the copies
-    end, ``limits`` what their topics take, and ``begins`` where copying begins, or goes on after a gap.
+    ``positions`` must be committed before anything is read; ``stops`` are partitions that must not be read, ``waiting``
+    those with unknown facts, or with copies that take nothing now. ``ends`` are the ends of the copies, ``limits`` the
+    largest batches of their topics, and ``begins`` the offsets where copying begins, or continues after a gap.
     """
 
     metadata: Metadata
@@ -42,7 +42,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Admitting:
-    """The questions of an admission, and what it decides by. Nothing is changed by asking: it may be cut off.
+    """The questions of an admission, and its inputs. The questions change nothing: they may be cut off.
 
     ``starts`` are those of REPLICA_TOPICS_START=latest; with ``records_gaps`` no gap stops a partition.
     """
@@ -55,10 +55,10 @@ class Admitting:
     looked_to: LookedTo
 
     async def admit(self, replicas: Collection[Replica], metadata: Metadata, producer: Producer) -> Admission:
-        """Look at these partitions on both sides, by metadata of the destination and for the lane's newest epoch.
+        """Check these partitions on both sides, by metadata of the destination and for the lane's newest epoch.
 
         Raises:
-            Unreachable, BrokerBusy, BrokerRefused: what any broker can tell is not told.
+            Unreachable, BrokerBusy, BrokerRefused: no broker answers a question that any can answer.
         """
         known = {r: held for r in replicas if _is_known(held := self.lane.checkpoint.positions.get(r.source))}
         limits, untold = await write_limits(self.destination, {replica.destination_topic for replica in replicas})
@@ -89,7 +89,7 @@ class Admitting:
     async def _find_begins(
         self, admission: Admission, replicas: Iterable[Replica], known: Mapping[Replica, Position]
     ) -> Mapping[Partition, ApplianceError]:
-        """Find where copying begins of what is new, and of what goes on after a gap; the errors of the others."""
+        """Find where copying of new partitions begins, and where others continue after a gap; and the errors."""
         begins: dict[Partition, int | None] = {}
         for replica in replicas:
             if replica not in known:
@@ -113,7 +113,7 @@ class Admitting:
     def _remembered_ends(
         self, replicas: Iterable[Replica], known: Mapping[Replica, Position]
     ) -> dict[Partition, CopyEnd | None]:
-        """The remembered ends of copies; one that was written to in this epoch of the lane need not be looked at."""
+        """The remembered ends of copies, without those that this epoch of the lane has written to."""
         remembered: dict[Partition, CopyEnd | None] = {}
         for replica in replicas:
             held = known.get(replica)
@@ -124,7 +124,7 @@ class Admitting:
 
 
 def made_anew_since(replica: Replica, metadata: Metadata) -> ApplianceError | None:
-    """The error of a copy that is another topic by now than the one found: the next look at topics finds it."""
+    """The error of a copy that is a different topic by now: the next look at topics finds it."""
     topic = metadata.topics.get(replica.destination_topic)
     if topic is None or not is_another(topic.id, replica.destination_id):
         return None
@@ -132,10 +132,10 @@ def made_anew_since(replica: Replica, metadata: Metadata) -> ApplianceError | No
 
 
 def too_few_replicas(replica: Replica, metadata: Metadata, limits: Mapping[str, WriteLimits]) -> ApplianceError | None:
-    """The error of a copy that takes nothing, found before it is tried.
+    """The error of a copy that takes nothing, found before a write.
 
-    A transaction that has touched such a copy cannot end, not even by being aborted, before its marker can be written;
-    and as long as it has not ended the whole lane waits.
+    A transaction that has touched such a copy cannot end, not even by an abort, before its marker can be written; until
+    then the whole lane waits.
     """
     topic, minimum = metadata.topics.get(replica.destination_topic), limits[replica.destination_topic].in_sync
     if topic is None or not topic.lacks_replicas(replica.partition, minimum):
@@ -160,7 +160,7 @@ def _admit_known(admission: Admission, replica: Replica, held: Position, copies:
 
 
 def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refusal: ApplianceError | None) -> None:
-    """Stop at a topic that was made anew; no gap explains what its copy has lost, or holds already (G, H and J)."""
+    """Stop at a recreated topic; no gap explains the records that its copy has lost, or holds already (G, H and J)."""
     if refusal is None:
         admission.stops[replica] = fault
     elif isinstance(refusal, CopyShortened):
@@ -172,9 +172,9 @@ def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refu
 
 
 def _admit_new(admission: Admission, replica: Replica, begin: int, held: Position | None, empty: CopyEnd) -> None:
-    """Remember where a copy begins, and that it is empty.
+    """Remember where a new copy begins, and that it is empty.
 
-    A copy that holds something, though nobody remembers how much of the source, is left alone (invariant H).
+    A copy with records but without a position is left alone (invariant H).
     """
     position = Position(replica.source_id, replica.destination_id, begin, copy_end=empty)
     end = admission.ends[replica.copy]
@@ -193,9 +193,9 @@ def _admit_new(admission: Admission, replica: Replica, begin: int, held: Positio
 
 
 def identity_fault(replica: Replica, position: Position) -> GapFound | None:
-    """The fault of a position that does not belong to the topics of today (invariant G).
+    """The fault of a position that does not belong to the current topics (invariant G).
 
-    A cluster that had no topic ids when the position was written has made no topic anew by giving it one.
+    A topic without an id when the position was written is not recreated when the cluster gives it one.
     """
     if is_another(position.source_id, replica.source_id):
         what = f"source topic {replica.source_topic}"

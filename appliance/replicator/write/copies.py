@@ -1,16 +1,16 @@
-"""The ends of a lane's copies: they hold what was written to them, and no more (invariants H and J), or are refused.
+"""The ends of a lane's copies: each holds exactly what was written to it (invariants H and J), or is refused.
 
-A copy that an unclean election, or a lost disk, has shortened ends below the end that is remembered; but by the time
-it is looked at markers, or records of a transaction that was aborted, may have filled the hole. So the leader is asked
-how far it holds what was written up to the epoch of that time (KIP-101); where that is too little, or not known, the
-batch that lies at the end is looked at, since leaders may have changed, without any loss, before it was written.
+A copy shortened by an unclean election or a lost disk ends below the remembered end; but markers, or records of an
+aborted transaction, may have filled the hole by the time of the check. So the leader is asked for the end of the epochs
+up to that of the last write (KIP-101). If that is too low, or unknown, the batch at the end is read, since leaders may
+have changed, without any loss, before it was written.
 
-A copy that holds committed records of this lane past the remembered end shows that positions have been lost; so does
-one of which retention has deleted more than is remembered. A copy in which a transaction is open is not written to: it
-may be a late batch of an earlier epoch of this lane, which the next commit would make visible (KAFKA-14402).
+Committed records of this lane past the remembered end show that positions were lost; so does retention that has deleted
+beyond it. A copy with an open transaction is not written to: it may be a late batch of an earlier epoch of this lane,
+which the next commit would make visible (KAFKA-14402).
 
-Others may have written past the remembered end too, and much: all of it has to be looked through for records of this
-lane, but not at once. A look reads up to some megabytes, and the next one goes on from there.
+Others may also have written past the remembered end, and much: all of it must be searched for records of this lane, but
+not at once. A look reads some megabytes, and the next one continues from there.
 """
 
 from collections.abc import Mapping
@@ -28,27 +28,27 @@ from appliance.kafka.records.committed import committed
 from appliance.link.model.position import ANYBODY, LOST, NOBODY, UNACCOUNTED, CopyEnd
 
 NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
-"""The end of a copy that was made anew: whatever it holds is not what was written to the one before (invariant H)."""
+"""The end of a recreated copy: its records are not those written to the one before (invariant H)."""
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0)
 _FETCHES_MAX = 64
-"""Fetches of that size that a look at a copy takes, at most."""
+"""Most Fetches of that size in one look at a copy."""
 
 UNFINISHED = "LOOK_UNFINISHED"
-"""The code of a copy that another look has to go on with; no broker's."""
+"""The code of a copy that needs another look; not a broker's."""
 
 LookedTo = dict[tuple[Partition, int, CopyEnd, frozenset[int]], int]
-"""Offsets up to which unfinished looks have found nothing: by the copy, its leader's epoch, its end, and producers."""
+"""Offsets up to which unfinished looks have found nothing, by copy, its leader's epoch, its end, and producers."""
 
 
 def as_found(offset: int, metadata: Metadata, copy: Partition) -> CopyEnd:
-    """The end of a copy of which nothing is remembered, as its leader says it."""
+    """The end of a copy without a remembered end, from its leader."""
     return CopyEnd(offset, metadata.leader_epoch(*copy), NOBODY, UNKNOWN_EPOCH)
 
 
 @dataclass(frozen=True, slots=True)
 class CopyEnds:
-    """``ends`` of the copies that may be written to, and why the others may not be."""
+    """``ends`` of the copies that may be written to, and the reasons against the others."""
 
     ends: Mapping[Partition, int]
     refused: Mapping[Partition, ApplianceError] = field(default_factory=dict)
@@ -61,9 +61,9 @@ async def examine_copies(
     producer_id: int,
     looked_to: LookedTo,
 ) -> CopyEnds:
-    """Find where each copy ends, given its remembered end; refused are those that hold less, or more.
+    """Find the end of each copy, given its remembered end; refuse copies that hold less, or more.
 
-    The caller, whose producer has that id, has fenced whoever wrote there before, so nothing is under way.
+    The caller, whose producer has that id, has fenced all earlier writers, so no write is in flight.
     ``looked_to`` is kept from look to look.
     """
     ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
@@ -95,12 +95,12 @@ async def examine_copies(
 
 
 async def lost_from(cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd]) -> dict[Partition, int]:
-    """The offsets from which on copies have lost what was written up to these ends; whole copies are left out.
+    """The offsets from which copies have lost records up to these ends; complete copies are left out.
 
-    Others may have written in its place since.
+    Foreign records may have taken their place since.
 
     Raises:
-        ApplianceError: it cannot be told.
+        ApplianceError: the offsets are unknown.
     """
     ends = await list_offsets(cluster, metadata, copies, Bound.END)
     epochs = {copy: end.leader_epoch for copy, end in copies.items() if end.leader_epoch >= 0}
@@ -116,7 +116,7 @@ async def lost_from(cluster: Cluster, metadata: Metadata, copies: Mapping[Partit
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """A copy that is remembered to ``end``, and ends at ``found``."""
+    """A copy with the remembered end ``end``, and the actual end ``found``."""
 
     cluster: Cluster
     metadata: Metadata
@@ -126,16 +126,16 @@ class _Examined:
     looked_to: LookedTo
 
     async def is_whole(self, held: int | None) -> bool:
-        """True when the last batch that was written is there, and committed; one that was deleted counts as there.
+        """True when the last written batch is there, and committed; a deleted one counts as there.
 
-        ``held`` is how far the leader holds what was written up to that epoch, None where it is not known.
+        ``held`` is the leader's end of the epochs up to that of the write, None if unknown.
         """
         if self.found < self.end.offset:
             return False
         if held is not None and held >= self.end.offset:
             return True
         if self.end.producer_id in (NOBODY, ANYBODY):
-            return held is None  # of the last batch nothing is known
+            return held is None  # nothing is known of the last batch
         last = self.end.offset - 2
         return await self._start() > last or is_intact(await self._fetch(last), self.end)
 
@@ -143,8 +143,8 @@ class _Examined:
         """The offset of the first committed batch past the end that one of these producers wrote.
 
         Raises:
-            PartitionStopped: retention has deleted what lay there, and nobody can tell any more who wrote it.
-            BrokerBusy: there is more than a look reads; the next one goes on.
+            PartitionStopped: retention has deleted the batches there, and their writer is unknown.
+            BrokerBusy: there is more than a look reads; the next one continues.
         """
         key = self.copy, self.metadata.leader_epoch(*self.copy), self.end, producer_ids
         at = self.looked_to.pop(key, self.end.offset)
@@ -172,17 +172,17 @@ class _Examined:
 
 
 def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
-    """True when the fetched, from the last offset before the marker on, begins with what was written there.
+    """True when the fetched bytes, from the last offset before the marker on, begin with the written batch.
 
     Raises:
-        BrokerBusy: it cannot be told, as somebody's transaction is open below that.
+        BrokerBusy: unknown, since a transaction is open below that offset.
     """
     last = end.offset - 2
     _require_decided(fetched, last)
     batches = list(batch.split(fetched.records))
     there = [each for each in batches if each.header.base_offset <= last <= each.header.last_offset]
     if not there:
-        return True  # compaction alone leaves holes
+        return True  # only compaction leaves holes
     return there[0] in committed(batches, fetched.aborted) and _is_of(there[0], end)
 
 

@@ -1,4 +1,4 @@
-"""Looks at a lane's copies beside its transactions: losses, room for refused batches, maps that retention outran."""
+"""Looks at a lane's copies beside its transactions: losses, room for refused batches, maps of deleted records."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _INTERVAL = 5.0
 """Interval of looks at the leaders of the copies and their replicas in sync, in seconds."""
 
 _ROOM_INTERVAL = 3.0
-"""Interval of looks whether a copy that refused a batch takes larger ones by now, in seconds."""
+"""Interval of looks for a larger batch limit of a copy that refused a batch, in seconds."""
 
 _STARTS_INTERVAL = 600.0
 """Interval of looks at the starts of the copies, in seconds."""
@@ -35,11 +35,11 @@ class CopyWatch:
     _looked_for_room: float = 0.0
 
     async def look(self) -> None:
-        """Notice what may have happened to copies that nothing was written to for a while.
+        """Notice changes of copies that were not written to for a while.
 
-        A copy with a new leader may have lost something (invariant J), and one that was deleted and made anew has
-        (invariant G): only a start finds out, since nothing is under way then. One with too few replicas in sync would
-        keep a transaction, and so the lane, from ending.
+        A copy with a new leader may have lost records (invariant J), and a recreated one has (invariant G): only a
+        start finds out, since no write is in flight then. Too few replicas in sync would keep a transaction, and so the
+        lane, from ending.
 
         Raises:
             Unreachable, BrokerRefused: nothing has changed.
@@ -57,7 +57,7 @@ class CopyWatch:
                 partitions.leave_out(replica, error)
 
     async def look_for_room(self) -> None:
-        """Try again what was refused where a copy takes larger batches by now."""
+        """Retry refused batches of copies that take larger ones by now."""
         partitions, now = self.partitions, _clock()
         if not partitions.refused or now < self._looked_for_room + _ROOM_INTERVAL:
             return
@@ -75,7 +75,7 @@ def _clock() -> float:
 
 
 class MapCleaner:
-    """The segments in a lane's partition of the topic of the maps, and when they are looked at next."""
+    """The segments in a lane's partition of the topic of the maps, and the time of their next check."""
 
     def __init__(self, lane: Lane, destination: Cluster) -> None:
         self._lane = lane
@@ -84,7 +84,8 @@ class MapCleaner:
         self._due: float | None = None
 
     async def step(self, replicas: Sequence[Replica]) -> None:
-        """Do what is due for these partitions: read on by one Fetch, or drop what one transaction takes.
+        """Do the next step for these partitions: continue reading by one Fetch, or drop the segments of one
+        transaction.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``Lane.commit``.
@@ -96,25 +97,25 @@ class MapCleaner:
         try:
             starts = await self._starts(replicas) if await self._read() else None
         except ApplianceError:
-            self._due = now + _STARTS_INTERVAL  # whatever it is, copying does not depend on it
+            self._due = now + _STARTS_INTERVAL  # copying does not depend on it
             return
         if starts is not None and not await self._lane.drop_segments(self._known, starts):
             self._due = now + _STARTS_INTERVAL
 
     async def _read(self) -> bool:
-        """Read on by one Fetch; true when the log's end has been reached, which nobody else moves (invariant B)."""
+        """Continue by one Fetch; true at the log's end, which nobody else moves (invariant B)."""
         partition = self._lane.offsets
         metadata = await self._cluster.metadata([partition[0]])
         end = (await list_offsets(self._cluster, metadata, [partition], Bound.END))[partition]
         if self._known.read_to > end:
-            self._known = KnownSegments()  # the log has lost its tail, or was made anew
+            self._known = KnownSegments()  # the log has lost its tail, or was recreated
         if self._known.read_to < end:
             found = await read_records(self._cluster, metadata, partition, self._known.read_to)
             self._known.take(*found)
         return self._known.read_to >= end
 
     async def _starts(self, replicas: Sequence[Replica]) -> dict[Partition, int]:
-        """The start of each copy that has segments, by its source partition."""
+        """The start of each copy with segments, by its source partition."""
         copies = {each.copy: each.source for each in replicas if each.source in self._known.partitions}
         metadata = await self._cluster.metadata(sorted({topic for topic, _ in copies}))
         starts, _ = await try_offsets(self._cluster, metadata, list(copies), Bound.START)

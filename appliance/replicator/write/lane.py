@@ -1,9 +1,9 @@
 """A lane: one transactional id, one partition of the positions topic, and the copies of its source partitions.
 
 Who may write what (invariant B): lane i writes partition i of the positions topic and the destination partitions of
-the source partitions that ``lane_of`` gives it; nobody else does, and of several processes that hold lane i only
-the one with the newest epoch. There are no clever retries: after any doubtful answer the lane begins anew with
-a new epoch, which aborts what was open, fences what was delayed, and then reads what was decided.
+the source partitions that ``lane_of`` gives it; nobody else does, and of several processes with lane i only the one
+with the newest epoch. There are no clever retries: after any doubtful answer the lane restarts with a new epoch, which
+aborts open transactions, fences delayed writes, and then reads the committed state.
 """
 
 import asyncio
@@ -41,17 +41,17 @@ from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowt
 log = logging.getLogger("appliance.replicator")
 
 _DROPPED_A_COMMIT = 500
-"""Segments that are dropped in one transaction."""
+"""Number of segments dropped in one transaction."""
 
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
 
 _SEGMENTS_PAUSE, _SEGMENTS_PAUSE_MAX = 5.0, 300.0
-"""Seconds without segments of the maps after a transaction with some has failed; twice as long each time."""
+"""Pause of map segments after a failed transaction with some, in seconds; it doubles each time."""
 
 
 class Lane:
-    """One lane in one process; see the module for what it owns."""
+    """One lane in one process; the module says what it owns."""
 
     def __init__(
         self, index: int, destination: Cluster, naming: Naming, owner: Owner, transaction_timeout: float
@@ -80,16 +80,16 @@ class Lane:
 
     @property
     def in_transaction(self) -> bool:
-        """True when a transaction has begun: to be cut off now would leave it open until somebody aborts it."""
+        """True when a transaction is open: a cancel now would leave it open until somebody aborts it."""
         return self._writer is not None and self._writer.in_transaction
 
     async def start(self) -> None:
-        """Fence the predecessor, leave our name, then read what is remembered (invariant C).
+        """Fence the predecessor, leave our name, then read the checkpoint (invariant C).
 
-        An operator's name comes with the positions that it changes: whoever sees it takes the lane back.
+        An operator's name comes with the changed positions: a replicator that sees it takes the lane back.
 
         Raises:
-            Fenced: somebody newer has the lane.
+            Fenced: a newer owner has the lane.
             PartitionStopped, BrokerBusy, BrokerRefused, Unreachable: the lane is cold again.
         """
         self._machine.on(LaneEvent.START)
@@ -104,11 +104,11 @@ class Lane:
             raise
 
     async def check_owner(self) -> None:
-        """Find out if somebody else has the lane before our next transaction does.
+        """Check for another owner of the lane before our next transaction does.
 
         Raises:
-            Fenced: somebody has.
-            Unreachable, BrokerBusy, BrokerRefused: it cannot be found out.
+            Fenced: there is one.
+            Unreachable, BrokerBusy, BrokerRefused: the check failed.
         """
         if await self._find_owner() != self._owner:
             fenced = Fenced(self._transactional_id)
@@ -116,14 +116,14 @@ class Lane:
             raise fenced
 
     async def taken_by(self) -> ApplianceError | None:
-        """After ``Fenced``: who has the lane now, as an error to be shown.
+        """The new owner of the lane after ``Fenced``, as an error to show.
 
-        None when nobody has: the coordinator had given up our transaction, or the operator has changed a position, or
-        an older replicator was late; the lane is cold again. A new owner leaves its name as soon as it has read what
-        is remembered. Two replicators that start at once take some lanes each, and must agree on which of them stops.
+        None when there is none: the coordinator gave up our transaction, the operator changed a position, or an older
+        replicator was late; the lane is cold again. A new owner leaves its name as soon as it has read the checkpoint.
+        Two replicators that start at once take some lanes each, and must agree on which of them stops.
 
         Raises:
-            Unreachable, BrokerBusy, BrokerRefused: it cannot be found out; the lane stays fenced.
+            Unreachable, BrokerBusy, BrokerRefused: the owner is unknown; the lane stays fenced.
         """
         deadline = asyncio.get_running_loop().time() + _NAME_PATIENCE
         while asyncio.get_running_loop().time() < deadline:
@@ -141,21 +141,21 @@ class Lane:
         return None
 
     def begin_anew(self) -> None:
-        """Something has changed that only a new start can judge: the lane is cold."""
+        """Make the lane cold after a change that only a new start can judge."""
         self._writer = None
         self._machine.on(LaneEvent.DOUBT)
 
     @property
     def producer(self) -> Producer:
-        """The epoch in which the lane, which has started, writes."""
+        """The epoch in which the started lane writes."""
         assert self._writer is not None
         return self._writer.producer
 
     async def learn(self, copies: Collection[str]) -> Metadata:
-        """Look up who leads topics before the lane, which has started, writes to them; what is known of all of them.
+        """Look up the leaders of topics before the started lane writes to them; the metadata of all of its topics.
 
-        What is remembered need not be read again for that: it is what the destination holds, since nobody else writes
-        it as long as this lane's epoch is the newest (invariant B).
+        The checkpoint need not be read again: nobody else writes it as long as this lane's epoch is the newest
+        (invariant B).
 
         Raises:
             Unreachable, BrokerRefused: nothing has changed.
@@ -165,29 +165,29 @@ class Lane:
         return self._writer.metadata
 
     def is_led_as(self, copy: Partition, metadata: Metadata) -> bool:
-        """True when a copy's topic and leader are by now those that were known then."""
+        """True when a copy's topic and leader are those in these metadata."""
         assert self._writer is not None
         now, then = self._writer.metadata, metadata.topics.get(copy[0])
         same = then is not None and copy[0] in now.topics and now.topics[copy[0]].id == then.id
         return same and now.leader_epoch(*copy) == metadata.leader_epoch(*copy)
 
     def knows_end(self, copy: Partition) -> bool:
-        """True when the offset of the next batch for a copy is known."""
+        """True when the offset of a copy's next batch is known."""
         return self._writer is not None and copy in self._writer.ends
 
     def expect_ends(self, ends: Mapping[Partition, int], metadata: Metadata) -> None:
-        """Set the ends of copies that the lane writes to from now on, found by these metadata (invariant J)."""
+        """Set the ends of copies that the lane writes from now on, found by these metadata (invariant J)."""
         assert self._writer is not None
         self._writer.ends |= ends
         self._writer.epochs |= {copy: metadata.leader_epoch(*copy) for copy in ends}
 
     def has_moved(self, metadata: Metadata) -> bool:
-        """True when a copy has another leader than when its end was looked at."""
+        """True when a copy's leader has changed since its end was checked."""
         assert self._writer is not None
         return any(0 <= epoch < metadata.leader_epoch(*copy) for copy, epoch in self._writer.epochs.items())
 
     async def remember(self, records: Sequence[Record]) -> None:
-        """Write records other than positions and gaps into the lane's partition, in a transaction of their own.
+        """Write records other than positions and gaps into the lane's partition, in their own transaction.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
@@ -195,7 +195,7 @@ class Lane:
         await self._write((), lambda _: {self._positions: records})
 
     async def forget(self, partitions: Collection[Partition], segments: Collection[SegmentKey]) -> None:
-        """Remember these positions and segments of maps no more; leaves the owner's name, in the same transaction.
+        """Forget these positions and map segments; leaves the owner's name, in the same transaction.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
@@ -207,7 +207,7 @@ class Lane:
         await self._write((), lambda _: {self._positions: records} | ({self._offsets: dropped} if dropped else {}))
 
     async def remember_segments(self, segments: Sequence[tuple[Partition, Segment]]) -> None:
-        """Write segments of the maps of the lane's partitions, in a transaction of their own.
+        """Write segments of the maps of the lane's partitions, in their own transaction.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
@@ -222,12 +222,12 @@ class Lane:
 
     @property
     def keeps_offsets(self) -> bool:
-        """True when the lane's partition of the maps of offsets is there, and took the last segments."""
+        """True when the lane's partition of the maps of offsets exists, and took the last segments."""
         assert self._writer is not None
         return self._writer.metadata.leader(*self._offsets) >= 0 and _clock() >= self._segments_after
 
     async def drop_segments(self, known: KnownSegments, starts: Mapping[Partition, int]) -> int:
-        """Drop segments that lie below where the copies start, as many as fit one transaction; how many.
+        """Drop segments below the starts of the copies, as many as fit one transaction; their number.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
@@ -252,13 +252,13 @@ class Lane:
     ) -> None:
         """Write the chunks, and the positions past them, in one transaction (invariant A).
 
-        ``base`` holds positions that take the place of the remembered ones first: of replicas that have none yet, that
-        stop, or that leave a gap behind, which ``gaps`` writes down in the same transaction (invariant F). The first
-        transaction after a start leaves the owner's name; later on, one that has nothing to write is none.
+        ``base`` holds positions that first replace the remembered ones: of replicas without one, of stopping ones, or
+        of those that leave a gap, which ``gaps`` records in the same transaction (invariant F). The first transaction
+        after a start leaves the owner's name; later, an empty one is skipped.
 
         Raises:
             Fenced: somebody newer has the lane, which is over for us.
-            Unreachable, BrokerBusy, BrokerRefused: doubtful; the lane is cold again.
+            Unreachable, BrokerBusy, BrokerRefused: the outcome is unknown; the lane is cold again.
         """
         taken = by_partition(chunks)
         before = {
@@ -306,12 +306,12 @@ class Lane:
             raise
 
     async def _find_owner(self) -> Owner | None:
-        """The owner of the lane, as far as it is committed."""
+        """The committed owner of the lane."""
         await peek_checkpoint(self._cluster, *self._positions, self._seen)
         return self._seen.owner
 
     def _do_without_segments(self) -> None:
-        """Copy without segments for a while: a topic of the maps that cannot be written must not keep a lane."""
+        """Copy without segments for a while: an unwritable topic of the maps must not block a lane."""
         self._segments_pause = min(max(2 * self._segments_pause, _SEGMENTS_PAUSE), _SEGMENTS_PAUSE_MAX)
         self._segments_after = _clock() + self._segments_pause
 
@@ -322,7 +322,7 @@ class Lane:
         taken: Mapping[Replica, Sequence[Chunk]],
         ends: Mapping[Partition, int],
     ) -> dict[Replica, Position]:
-        """The positions, each of those whose copy was written to with where it ends, and what was copied to where."""
+        """The positions, with the new ends of written copies, and the maps of the copied records."""
         assert self._writer is not None
         producer, metadata = self._writer.producer, self._writer.metadata
         ended = dict(after)
@@ -339,10 +339,10 @@ class Lane:
         return ended
 
     def _require_own(self, replica: Replica, before: Position, chunks: Sequence[Chunk], end: int) -> None:
-        """See that nobody has written to a copy since a failback has ended there, or tell of others that write to it.
+        """Check that nobody has written to a copy since a failback ended there; report other foreign writers.
 
         Raises:
-            BrokerBusy: somebody has; the lane begins anew, and looks at what was written.
+            BrokerBusy: somebody has; the lane restarts, and checks the foreign records.
         """
         assert self._writer is not None
         begin = self._writer.ends[replica.copy]
@@ -357,7 +357,7 @@ class Lane:
         log.warning("somebody else writes to a copy; no failback brings that back", extra={"fields": fields})
 
     async def _read_checkpoint(self, producer: Producer) -> LaneCheckpoint:
-        """Commit a mark, and read until it comes: nothing that was committed before can be missed then."""
+        """Commit a mark, and read up to it: this finds everything that was committed before."""
         topic, _ = self._positions
         metadata = await self._cluster.metadata([topic, self._offsets[0]])
         self._maps = MapGrowth()
@@ -371,7 +371,7 @@ class Lane:
         return checkpoint
 
     async def _take_id(self) -> Producer:
-        # A question that was answered with an error has changed nothing: it may be asked again, of another broker.
+        # An error answer to a question means no change: it may be repeated, with another broker.
         self._cluster.forget_coordinator(self._transactional_id)
         coordinator = await self._cluster.coordinator(self._transactional_id)
         return await init_producer_id(coordinator, self._transactional_id, self._timeout)

@@ -1,6 +1,7 @@
-"""The partitions of a lane: each waits, is looked at, or is taken in: read, or stopped.
+"""The partitions of a lane: each waits, is being checked, or is taken in: read, or stopped.
 
-One whose topic is paused, promoted or on its way there is none of these: nobody looks at it until the lane begins anew.
+A partition of a topic that is paused, promoted, or about to be, is none of these: it is ignored until the lane
+restarts.
 """
 
 import asyncio
@@ -29,9 +30,9 @@ _TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 
 @dataclass(slots=True)
 class LanePartitions:
-    """The partitions of one lane, of which ``taken_in`` are read or stopped; with ``records_gaps`` no gap stops one.
+    """The partitions of one lane; those ``taken_in`` are read or stopped; with ``records_gaps`` no gap stops one.
 
-    ``limits`` are those of the copies' topics; ``refused`` are those of partitions of which one would not take a batch.
+    ``limits`` are those of the copies' topics; ``refused`` are those of partitions whose copy refused a batch.
     """
 
     lane: Lane
@@ -52,7 +53,7 @@ class LanePartitions:
     _looked_to: LookedTo = field(default_factory=dict)
 
     def assign(self, replicas: tuple[Replica, ...], starts: Mapping[str, StartOffsets]) -> None:
-        """Copy these from now on, and no others."""
+        """Copy only these from now on."""
         removed = set(self.replicas).difference(replicas)
         for replica in removed:
             self.problems.over(replica.name)
@@ -66,7 +67,7 @@ class LanePartitions:
         self._held_back.add_due(replica for replica in replicas if replica not in known)
 
     def begin_anew(self) -> None:
-        """The lane starts: read nothing until it is known again."""
+        """Begin a lane's start: read nothing until the positions are known again."""
         self.reader.forget(self.replicas)
         self.taken_in.clear()
         for look in self._looks:
@@ -75,7 +76,7 @@ class LanePartitions:
         self._held_back.add_due(self.replicas)
 
     async def close(self) -> None:
-        """End what is under way; it is begun again when the lane goes on."""
+        """Cancel running admissions; they restart when the lane continues."""
         for look, replicas in self._looks.items():
             look.cancel()
             self._held_back.add_due(replicas)
@@ -83,18 +84,18 @@ class LanePartitions:
         self._looks.clear()
 
     def pause(self) -> float:
-        """Seconds until a partition is due; infinite when none waits."""
+        """Seconds until a partition is due; infinite if none waits."""
         return self._held_back.pause(_clock())
 
     async def look(self) -> None:
-        """Begin to look at the partitions that are due; cut off at any await, it is done again.
+        """Begin to check due partitions; safe to repeat after a cancel at any await.
 
-        It is done beside the lane, by the leader of the copies: one that does not answer keeps no other's waiting.
+        It runs beside the lane, one task for each leader of the copies: a silent leader delays no other's partitions.
         """
         due = self._held_back.due(_clock())
         for replica in [replica for replica in due if not self._is_active(replica)]:
             self.problems.over(replica.name)
-            self._held_back.went_well(replica)  # a change of its state has the lane begin anew
+            self._held_back.went_well(replica)  # a change of its state restarts the lane
             due.remove(replica)
         if not due:
             return
@@ -116,7 +117,7 @@ class LanePartitions:
             self._looks[look] = led
 
     async def admit(self) -> None:
-        """Take in what was looked at by now.
+        """Take in the partitions checked by now.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``Lane.commit``.
@@ -160,7 +161,7 @@ class LanePartitions:
                 self.problems.over(replica.name)
 
     def leave_out(self, replica: Replica, error: ApplianceError) -> None:
-        """Copy a partition no further for now; the others go on."""
+        """Pause copying of a partition; the others continue."""
         self.problems.tell(replica.name, error)
         if replica in self.taken_in:
             self.reader.forget([replica])
@@ -170,7 +171,7 @@ class LanePartitions:
         self._held_back.add(replica, _clock())
 
     def leave_out_unwritable(self, reasons: Mapping[tuple[str, int], ApplianceError]) -> bool:
-        """Copy those no further for now that could not be written; False when none of the copies is of this lane."""
+        """Pause copying of unwritable partitions; False when none of the copies belongs to this lane."""
         unwritable = [replica for replica in self.replicas if replica.copy in reasons]
         for replica in unwritable:
             self._unwritable.add(replica)
@@ -178,7 +179,7 @@ class LanePartitions:
         return bool(unwritable)
 
     def wrote_to(self, replicas: Collection[Replica]) -> None:
-        """Note that the copies of these took what was written."""
+        """Note that the copies of these took their batches."""
         for replica in replicas:
             self.problems.over(replica.name)
         for replica in self._unwritable.intersection(replicas):
@@ -186,37 +187,37 @@ class LanePartitions:
             self._held_back.went_well(replica)
 
     def refuse(self, error: CopyRefused) -> None:
-        """Read up to a batch that the destination will not take, the next time, and stop there."""
+        """Next time, read up to a batch that the destination refuses, and stop there."""
         (replica,) = [replica for replica in self.replicas if replica.copy == error.partition]
         at, size = error.first_offset, self.limits[replica.destination_topic].batch_bytes
         remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
         self.refused[replica] = Limits(size, at, f"{replica.name} offset {at} is refused: {error}{remedy}")
 
     def take_in_again(self, replica: Replica) -> None:
-        """Forget what was refused of a partition, and read it from its position."""
+        """Forget the refused batch of a partition, and read it from its position."""
         del self.refused[replica]
-        if replica in self.taken_in:  # else it is being looked at, or waits to be
+        if replica in self.taken_in:  # else it is being checked, or waits
             self.reader.forget([replica])
             self.taken_in.discard(replica)
             self._held_back.add_due([replica])
 
     def _is_active(self, replica: Replica) -> bool:
-        """True when the lane's checkpoint, read after fencing, has the copy grow."""
+        """True when the lane's checkpoint, read after fencing, allows the copy to grow."""
         return effective(self.lane.checkpoint.states, replica.source_topic) is CopyState.ACTIVE
 
     def have_changed(self, metadata: Metadata) -> bool:
-        """True when a copy that is written to has another leader, or is another topic, than when it was looked at."""
+        """True when the leader or topic of a written copy has changed since its check."""
         made_anew = any(made_anew_since(replica, metadata) for replica in self.taken_in)
         return made_anew or self.lane.has_moved(metadata)
 
     def position(self, replica: Replica) -> Position:
-        """The remembered position of a partition that is taken in."""
+        """The remembered position of a taken-in partition."""
         return self.lane.checkpoint.positions[replica.source]
 
     async def settle(self, replica: Replica, reason: PartitionStopped, begin: int = -1) -> None:
-        """Remember why a partition stops; or go on after a gap and write it down, if the operator has chosen that.
+        """Remember why a partition stops; or record a gap and continue after it, if the operator chose that.
 
-        ``begin`` is where it goes on if the gap does not say. The gap and the position past it commit together
+        ``begin`` is where it continues if the gap does not say. The gap and the position past it commit together
         (invariants A and F).
         """
         held = self.position(replica)
@@ -242,7 +243,7 @@ class LanePartitions:
 
 
 def _with_offsets(gap: GapFound, replica: Replica, begin: int) -> ApplianceError:
-    """The gap as it is told: by the ids of the topics, two that are alike are told apart."""
+    """The gap for the log: the topics' ids distinguish gaps that are otherwise alike."""
     lost = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
     ids = f"topic id {replica.source_id}, copied to {replica.destination_id}"
     return ApplianceError(f"{gap}; {lost} will never be copied, it goes on from offset {begin} of {ids}")

@@ -1,4 +1,4 @@
-"""The work of one lane: a start when it is cold, then transaction after transaction until it is told to stop."""
+"""The work of one lane: a start when it is cold, then transaction after transaction until it is stopped."""
 
 import asyncio
 import contextlib
@@ -26,15 +26,15 @@ _CYCLE = 2
 """Minimum spacing of transaction starts, as a multiple of the average commit time."""
 
 _NEWEST = 1 / 8
-"""EWMA weight of the newest commit time: a broker's pause is not to be waited for twice."""
+"""EWMA weight of the newest commit time: a broker's pause must not cost its time twice."""
 
 _SILENCE = 3.0
-"""After so many seconds without a record a lane looks whether it is another's by now."""
+"""Idle time after which a lane checks that it still owns its transactional id, in seconds."""
 
 
 @dataclass(slots=True)
 class LaneRunner:
-    """A lane with what it reads from and what it owns, and what it has copied by now."""
+    """A lane with its source reader, its partitions, and the sums of its copies."""
 
     lane: Lane
     source: Cluster
@@ -71,9 +71,10 @@ class LaneRunner:
         return self._partitions.replicas
 
     def assign(self, replicas: Sequence[Replica], starts: Mapping[str, StartOffsets]) -> None:
-        """Copy these partitions from now on; ``starts`` says where those begin that the link was made with.
+        """Copy these partitions from now on; ``starts`` are the first offsets of those that existed when the link was
+        made.
 
-        A lane that runs does so when the transaction is over that it may be in.
+        A running lane does so after its current transaction.
         """
         self._assigned = tuple(replicas), starts
         self.ready.set()
@@ -86,7 +87,7 @@ class LaneRunner:
             self._partitions.assign(*assigned)
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Copy until ``stopping``, which sets ``ready`` too; a transaction that has begun is finished."""
+        """Copy until ``stopping``, which also sets ``ready``; finishes an open transaction."""
         self._running = True
         try:
             await self._look_for_others(stopping)
@@ -134,9 +135,9 @@ class LaneRunner:
         return f"{self._name} transactions"
 
     async def _get_ready(self) -> None:
-        """Start a lane that is cold, and look at partitions that are due; cut off at any await it is done again.
+        """Start a cold lane, and check due partitions; safe to repeat after a cancel at any await.
 
-        A start fences, leaves our name, for which whoever was fenced waits, and reads what is remembered.
+        A start fences, leaves our name (the fenced owner waits for it), and reads the checkpoint.
         """
         if self._is_cold():
             self._partitions.begin_anew()
@@ -144,7 +145,7 @@ class LaneRunner:
         await self._partitions.look()
 
     async def _transact(self, stopping: asyncio.Event) -> None:
-        """One transaction with what has arrived; none when that is nothing for long, or others may be tried again."""
+        """One transaction with the arrived records; none when there are none for long, or when retries are due."""
         pause = self._partitions.pause()
         try:
             async with asyncio.timeout(min(_SILENCE, pause)):
@@ -152,7 +153,7 @@ class LaneRunner:
         except TimeoutError:
             if pause >= _SILENCE:
                 await self._look_for_others(stopping)
-            return  # the lane may be another's, or cold, by now
+            return  # the lane may have another owner, or be cold, by now
         self.ready.clear()
         chunks = self.reader.take(self.ready, self._size.bytes)
         if chunks:
@@ -182,7 +183,7 @@ class LaneRunner:
         self._partitions.wrote_to({chunk.replica for chunk in chunks})
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
-        """Collect what comes in a trickle for a moment, rather than commit it record by record."""
+        """Collect a trickle of records for a moment, rather than commit it record by record."""
         while (pause := until - _clock()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
             self.ready.clear()
             with contextlib.suppress(TimeoutError):
@@ -190,7 +191,7 @@ class LaneRunner:
                     await self.ready.wait()
 
     async def _look_for_others(self, stopping: asyncio.Event) -> None:
-        """Find out if a lane that has nothing to write is another's, or the operator was there."""
+        """Find out if an idle lane has another owner, or was changed by the operator."""
         if self.lane.state is not LaneState.COPYING or self._wrote:
             self._wrote = False
             return
@@ -199,10 +200,10 @@ class LaneRunner:
         except Fenced:
             await self._find_out_by_whom(stopping)
         except ApplianceError:
-            return  # whatever it is, the next transaction meets it too
+            return  # the next transaction meets it too
 
     async def _find_out_by_whom(self, stopping: asyncio.Event) -> None:
-        """Find out if it was another replicator that fenced, or the coordinator's clock or the operator."""
+        """Find out if another replicator fenced us, or the coordinator's timeout, or the operator."""
         while True:
             try:
                 error = await self.lane.taken_by()
@@ -229,13 +230,13 @@ class LaneRunner:
 
 
 async def _unless_set(stopping: asyncio.Event, work: Coroutine[object, object, None]) -> None:
-    """Do the work, or cut it off once ``stopping`` is set: a coordinator that is busy may be waited for long."""
+    """Do the work, or cut it off once ``stopping`` is set: a busy coordinator may take long."""
     doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
     try:
         await asyncio.wait([doing, stopped], return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopped.cancel()
-        doing.cancel()  # nothing, where it is done
+        doing.cancel()  # no effect if it is done
         await asyncio.gather(doing, stopped, return_exceptions=True)
     if not doing.cancelled():
         doing.result()
