@@ -1,4 +1,4 @@
-"""A link: its names, its positions, its claims, the topics that remember them, and its two clusters.
+"""A link: its names, its positions, its claims, the topics that hold them, and its two clusters.
 
 The replicator writes them; status, verify and the doctor read them. It imports ``kafka`` and ``settings`` alone, and
 ``dns`` for the resolver.

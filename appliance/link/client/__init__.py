@@ -1,10 +1,10 @@
 """A link's facts in its clusters: read, and written in transactions.
 
-Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``PeerError``, which ``appliance.errors``
-tells apart. A docstring names them where they mean more than that.
+Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``PeerError``, defined in
+``appliance.errors``. A docstring names them where they mean more than that.
 
 - ``clusters``: the source through shim and tunnel, and the destination.
-- ``checkpoint_log``: a partition of the positions topic, read to its end, once or again and again.
+- ``checkpoint_log``: a partition of the positions topic, read to its end, once or repeatedly.
 - ``offset_maps``: the maps of offsets.
 - ``registry``: the claims of all links of a destination.
 - ``writer``: a transactional producer from one epoch to the next.

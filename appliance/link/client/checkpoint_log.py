@@ -1,4 +1,4 @@
-"""Reading one partition of the positions topic, or of another compacted log of ours: what is committed there."""
+"""Reading the committed records of a partition of the positions topic, or of another compacted log of ours."""
 
 import asyncio
 from collections.abc import Collection
@@ -19,23 +19,23 @@ from appliance.link.model.naming import Naming
 
 _LIMITS = FetchLimits(4 * 1024 * 1024, wait=0.1)
 _SEEN_TIMEOUT = 30.0
-"""Seconds within which something more is read, up to what was committed."""
+"""Timeout without progress while committed records are read, in seconds."""
 
 
 async def read_checkpoint(
     cluster: Cluster, topic: str, mark: Mark, checkpoint: LaneCheckpoint, timeout: float = _SEEN_TIMEOUT
 ) -> None:
-    """Add to ``checkpoint`` what the destination remembers of a lane, at least up to its ``mark``.
+    """Add the destination's records of a lane to ``checkpoint``, at least up to its ``mark``.
 
-    The caller has fenced the lane's predecessor (invariant C) and has committed the mark after that. So whatever was
-    committed before lies before the mark, and whoever shows the mark shows all of it: a former leader that has not
-    heard yet that it was deposed cannot hand out old positions. A last stable offset that stays below the mark is a
-    hanging transaction (KAFKA-14402), which positions may lie behind.
+    The caller has fenced the lane's predecessor (invariant C) and then committed the mark. So everything committed
+    before lies before the mark, and a broker that shows the mark shows all of it: a former leader that does not know
+    yet that it was replaced cannot return old positions. A last stable offset that stays below the mark shows a hanging
+    transaction (KAFKA-14402), and positions may lie behind it.
 
     Raises:
         Fenced: another start has left its mark since.
-        PartitionStopped: that is so.
-        Unreachable: the mark is not shown for another reason.
+        PartitionStopped: a transaction hangs.
+        Unreachable: the mark stays invisible for another reason.
     """
     partition = (topic, mark.lane)
     loop = asyncio.get_running_loop()
@@ -53,15 +53,15 @@ async def read_checkpoint(
 
 
 async def peek_checkpoint(cluster: Cluster, topic: str, lane: int, checkpoint: LaneCheckpoint) -> None:
-    """Add to ``checkpoint`` what has been committed since it was read, without fencing anybody.
+    """Add the records committed since the last read to ``checkpoint``, without fencing anybody.
 
-    It may have changed again by the time it is looked at.
+    The result may be out of date at once.
     """
     partition = (topic, lane)
     metadata = await cluster.metadata([topic])
     end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
     if checkpoint.read_to > end:
-        checkpoint.read_to = -1  # the log has lost its tail: what is there now may be other records
+        checkpoint.read_to = -1  # the log has lost its tail: it may hold other records now
     while checkpoint.read_to < end:
         await _read_some(cluster, metadata, partition, checkpoint)
 
@@ -87,11 +87,11 @@ async def _read_some(cluster: Cluster, metadata: Metadata, partition: Partition,
     records, following = await read_records(cluster, metadata, partition, checkpoint.read_to)
     for remembered in newest(records):
         checkpoint.add(remembered)
-    checkpoint.read_to = following  # not before: a record that is refused is met again
+    checkpoint.read_to = following  # not earlier: a refused record is met again
 
 
 async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped | Unreachable:
-    """The reason that a mark cannot be read which was committed."""
+    """The reason that a committed mark cannot be read."""
     metadata = await cluster.metadata([partition[0]])
     stable = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
     end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
@@ -104,7 +104,7 @@ async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped
 
 
 class NewestStates:
-    """Reads the states again and again, each time only what has been committed since."""
+    """Reads the states repeatedly, each time only the newly committed records."""
 
     def __init__(self, destination: Cluster, naming: Naming) -> None:
         self._cluster = destination
@@ -113,10 +113,10 @@ class NewestStates:
         self._id: UUID | None = None
 
     async def read(self) -> States:
-        """The states now; none of a link that has not been made yet.
+        """The current states; none before the link is made.
 
         Raises:
-            BrokerBusy: the positions topic was there, and is not shown any more.
+            BrokerBusy: the positions topic existed, and is no longer shown.
             Unreachable, BrokerRefused, PeerError: as everywhere.
         """
         topic = (await self._cluster.metadata([self._name])).topics.get(self._name)
@@ -130,10 +130,10 @@ class NewestStates:
         return dict(self._checkpoint.states)
 
     async def try_read(self, patience: float) -> States | ApplianceError:
-        """The same, or the reason that nobody tells them within so many seconds: the leader may just be elected.
+        """The same, or the reason that no broker returns them within this many seconds: the leader may just be elected.
 
         Raises:
-            BrokerRefused, PeerError: no use trying again.
+            BrokerRefused, PeerError: retrying is useless.
         """
         try:
             async with asyncio.timeout(patience):
@@ -148,8 +148,8 @@ class NewestStates:
     async def still_active(self, topics: Collection[str]) -> set[str]:
         """The topics whose copies the link may change now.
 
-        No epoch fences a request that makes, grows or configures a topic: it is sent right after this. A process that
-        stood still since its last look may have slept through a promotion.
+        No epoch fences a request that makes, grows or configures a topic, so it must be sent right after this. A
+        process that was suspended since its last look may have missed a promotion.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as ``read``.

@@ -1,4 +1,4 @@
-"""The link's two clusters: the source is reached through the shim and the tunnel, and no other way."""
+"""The link's two clusters: the source is reached only through the shim and the tunnel."""
 
 from appliance.dns.stub import StubResolver, system_addresses
 from appliance.kafka.client.cluster import KafkaCluster
@@ -6,7 +6,7 @@ from appliance.settings.values import Route, Settings
 
 
 def source_cluster(settings: Settings) -> KafkaCluster:
-    """The source: its brokers' names are asked of the shim, which knows the tunnel's endpoints."""
+    """The source: the shim, which knows the tunnel's endpoints, resolves its brokers' names."""
     if settings.route is Route.DIRECT:
         return KafkaCluster(settings.source, system_addresses, settings.replicator)
     shim = StubResolver(settings.dns.listen)
@@ -15,5 +15,5 @@ def source_cluster(settings: Settings) -> KafkaCluster:
 
 
 def destination_cluster(settings: Settings) -> KafkaCluster:
-    """The destination, which is at home here."""
+    """The destination, in this network."""
     return KafkaCluster(settings.destination, system_addresses, settings.replicator)

@@ -1,8 +1,8 @@
-"""The offset maps of a link, as the destination has them; the source is never asked.
+"""The offset maps of a link, from the destination; the source is never asked.
 
 A map's tail lies in the positions topic, the rest in the topic of the maps. Both commit in one transaction, whose
-markers reach partitions one by one: so a lane's positions are read first, and then its segments at least as far as
-anybody had written to them by then. A lane that cannot be read keeps no other from being known.
+markers reach partitions one by one: so a lane's positions are read first, and then its segments at least up to their
+end at that time. An unreadable lane does not affect the others.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ from appliance.link.model.segment_log import SegmentLog
 from appliance.link.model.translation import NOT_KNOWN, Translation, not_known
 
 _SILENCE = 5.0
-"""Seconds within which something more of a lane's maps is read."""
+"""Timeout without progress while a lane's maps are read, in seconds."""
 
 
 class OffsetMaps:
     """The maps of a link's partitions, as of the last ``refresh``.
 
-    ``failures`` are those of the lanes that could not be read then, by their number.
+    ``failures`` are those of unreadable lanes, by lane.
     """
 
     def __init__(self, destination: Cluster, naming: Naming) -> None:
@@ -49,10 +49,10 @@ class OffsetMaps:
         self._copies: dict[Partition, Partition] | None = None
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
-        """Read what has been committed since; cut off at any await, it goes on from there the next time.
+        """Read the newly committed records; after a cancel at any await, the next call continues from there.
 
-        Segments are read of the source partitions that are ``wanted`` alone, or of all. Returns the failures of lanes
-        that cannot be read now, each with a name for it.
+        Reads only segments of the ``wanted`` source partitions, or all. Returns the failures of unreadable lanes, each
+        with a name for it.
 
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: nothing can be read.
@@ -73,9 +73,9 @@ class OffsetMaps:
         return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
 
     def failure(self, partition: Partition) -> ApplianceError | None:
-        """The reason that nothing is known of a source partition now; None where it was read.
+        """The reason that nothing is known of a source partition now; None if it was read.
 
-        One of which no readable lane has a position may belong to a lane that is not readable.
+        A partition without a position in any readable lane may belong to an unreadable one.
         """
         lane = self._lanes.get(partition)
         if lane is None:
@@ -88,7 +88,7 @@ class OffsetMaps:
             yield from checkpoint.positions.items()
 
     def position(self, partition: Partition) -> Position | None:
-        """The position of a source partition; None where nothing is copied."""
+        """The position of a source partition; None if nothing is copied."""
         lane = self._lanes.get(partition)
         return None if lane is None else self._checkpoints[lane].positions.get(partition)
 
@@ -100,9 +100,9 @@ class OffsetMaps:
         return self._copies
 
     def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
-        """The offset of the copy at which a consumer continues that has read a source partition up to ``offset``.
+        """The copy's offset at which a consumer that has read a source partition up to ``offset`` continues.
 
-        With ``source_id`` the offset is one of the topic with that id, of which the copy may hold nothing
+        With ``source_id`` the offset belongs to the topic with that id, and the copy may hold none of its records
         (invariant G).
         """
         if failure := self.failure(partition):
@@ -113,18 +113,18 @@ class OffsetMaps:
         return self._map(partition).translate(offset)
 
     def reverse(self, copy: Partition, offset: int) -> Translation:
-        """The source offset at which a consumer continues that has read a copy up to ``offset``."""
+        """The source offset at which a consumer that has read a copy up to ``offset`` continues."""
         source = self.copies().get(copy)
         if source and (failure := self.failure(source)):
             return not_known(str(failure))
         return self._map(source).reverse(offset) if source else NOT_KNOWN
 
     def segments(self, partition: Partition) -> Sequence[Segment]:
-        """The map of a source partition; empty where it cannot be read now."""
+        """The map of a source partition; empty if it is unreadable now."""
         return () if self.failure(partition) else self._map(partition).segments
 
     def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[Hole]]:
-        """The stretches of each copy of which no map knows anything, by source partition; only where there are any."""
+        """The stretches of copies without a map, by source partition; only partitions with any."""
         chosen = [partition for partition, _ in self.positions() if partitions is None or partition in partitions]
         found = {partition: self._map(partition).holes() for partition in chosen}
         return {partition: holes for partition, holes in found.items() if holes}
@@ -138,7 +138,7 @@ class OffsetMaps:
         return known
 
     async def _read_lane(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
-        """Read a lane's positions, then its segments; what is known of it is known again once it has been read."""
+        """Read a lane's positions, then its segments; its failure ends once it has been read."""
         checkpoint, topic = self._checkpoints[lane], self._naming.positions_topic
         try:
             await _while_progressing(
@@ -158,7 +158,7 @@ class OffsetMaps:
             self.failures.pop(lane, None)
 
     async def _read_segments(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
-        """Read up to the log's end, for which a transaction that is open there has to end first."""
+        """Read up to the log's end; an open transaction there has to end first."""
         log, partition = self._logs[lane], (self._naming.offsets_topic, lane)
         own = None if wanted is None else {each for each in wanted if self._lanes.get(each) == lane}
         self._changed(log.want(own))
@@ -166,7 +166,7 @@ class OffsetMaps:
             return
         end = (await list_offsets(self._cluster, metadata, [partition], Bound.END))[partition]
         if log.read_to > end:
-            self._changed(log.begin_anew())  # it has lost its tail: what is there now may be other segments
+            self._changed(log.begin_anew())  # it has lost its tail: it may hold other segments now
         while log.read_to < end:
             await retry_while_busy(lambda: self._read_some(metadata, partition, end))
 
@@ -188,7 +188,7 @@ class OffsetMaps:
 
 
 async def segment_keys(cluster: Cluster, partition: Partition, topics: Collection[str]) -> list[SegmentKey]:
-    """The keys of the segments of some source topics in a lane's partition; none where there is no such partition.
+    """The keys of the segments of some source topics in a lane's partition; none without such a partition.
 
     The caller has fenced the lane, so nobody adds to them.
     """
@@ -201,7 +201,7 @@ async def segment_keys(cluster: Cluster, partition: Partition, topics: Collectio
     while at < end:
         records, at = await read_records(cluster, metadata, partition, at)
         for record in records:
-            with contextlib.suppress(PeerError):  # what is damaged keeps nothing else from being found
+            with contextlib.suppress(PeerError):  # a damaged record does not hide others
                 _note(keys, segment_key(record), is_there=key_and_value(record.body)[1] is not None)
     return [key for key in keys if key[0][0] in topics]
 
@@ -214,7 +214,7 @@ def _note(keys: set[SegmentKey], key: SegmentKey, *, is_there: bool) -> None:
 
 
 async def _while_progressing(read: Callable[[], Awaitable[None]], progress: Callable[[], int]) -> None:
-    """Read, and go on where it was cut off, as long as there is progress.
+    """Read, and continue after a timeout, as long as there is progress.
 
     Raises:
         TimeoutError: there was none for a while.

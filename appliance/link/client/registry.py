@@ -1,9 +1,9 @@
 """The registry of a destination cluster: the link to which each copy belongs, for all links (invariant I).
 
 A compacted topic of one partition, ``replicator-registry``. A record says that a link claims a copy, known by name and
-topic id. Whoever wants to write one takes the transactional id of the same name first, which fences all others that
-are about to; then reads to the end; and then claims what nobody has. So of two links one is always the first. Should
-a broker that lags have hidden the first claim, the second is void, and taken back: each claim keeps the rank it had.
+topic id. A writer first takes the transactional id of the same name, which fences all other writers; then it reads to
+the end; then it claims unclaimed copies. So one of two links is always first. If a lagging broker has hidden the first
+claim, the second is void, and withdrawn: each claim keeps its rank.
 """
 
 import time
@@ -30,7 +30,7 @@ from appliance.link.model.naming import REGISTRY
 from appliance.link.model.topic_configs import registry_topic
 
 Still = Callable[[], Awaitable[Collection[str]]]
-"""Gives the names of the copies that the link still wants."""
+"""Returns the names of the copies that the link still wants."""
 
 _PARTITION = (REGISTRY, 0)
 _TRANSACTION_TIMEOUT = 30.0
@@ -39,7 +39,7 @@ _PAUSE_MAX = 0.5
 
 @dataclass(slots=True)
 class Registry:
-    """The registry, as one link sees it: ``claims`` is what has been read of it."""
+    """The registry, as one link sees it: ``claims`` are those read so far."""
 
     cluster: Cluster
     link: str
@@ -50,7 +50,7 @@ class Registry:
     _read_to: int = -1
 
     async def refresh(self) -> None:
-        """Read what has been committed since."""
+        """Read the newly committed records."""
         metadata = await self.cluster.metadata([REGISTRY])
         topic = metadata.topics.get(REGISTRY)
         if topic is None or topic.id != self._id:
@@ -65,27 +65,27 @@ class Registry:
             records, following = await read_records(self.cluster, metadata, _PARTITION, self._read_to)
             for record in records:
                 self._take(record)
-            self._read_to = following  # not before: a record that is refused is met again
+            self._read_to = following  # not earlier: a refused record is met again
 
     async def policy(self) -> str:
-        """Its effective ``cleanup.policy``; empty where there is none, or nobody tells."""
+        """Its effective ``cleanup.policy``; empty if there is none, or it is unknown."""
         described, _ = await try_describe(self.cluster, [REGISTRY], (POLICY,))
         setting = described.get(REGISTRY, {}).get(POLICY)
         return (setting and setting.value) or ""
 
     def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
-        """The claims on copies that belong to other links, by name."""
+        """The claims of other links on copies, by name."""
         claims = {name: self.claims.get((name, topic_id)) for name, topic_id in copies.items()}
         return {name: claim for name, claim in claims.items() if claim is not None and claim.link != self.link}
 
     @property
     def deletion(self) -> Claim | None:
-        """The record that this link was deleted; None of one that was not."""
+        """The record that this link was deleted; None if it was not."""
         claim = self.claims.get(deletion_of(self.link))
         return claim if claim is not None and claim.deleted_by else None
 
     def own(self, there: Metadata) -> list[Copy]:
-        """The copies of this link that are there."""
+        """The existing copies of this link."""
         topics = {(topic.name, topic.id) for topic in there.topics.values()}
         own = {copy for copy, claim in self.claims.items() if claim.link == self.link}
         return sorted(topics & own - {deletion_of(self.link)})
@@ -93,10 +93,10 @@ class Registry:
     async def claim(
         self, copies: Mapping[str, uuid.UUID], *, take_over: bool = False, still: Still | None = None
     ) -> dict[str, Claim]:
-        """Claim the copies that are nobody's, or with ``take_over`` all; those that belong to others, by name.
+        """Claim unclaimed copies, or with ``take_over`` all; the copies of other links, by name.
 
-        Those alone that ``still`` gives, once no other writer can come between: whoever gives up a claim has said
-        before that no new one is to be made.
+        Claims only those that ``still`` returns, once no other writer can interfere: before a claim is given up, the
+        link's state forbids a new one.
 
         Raises:
             LinkRefused: the link was deleted.
@@ -137,7 +137,7 @@ class Registry:
             await self._write(wanted)
 
     async def withdraw_deletion(self) -> None:
-        """Take back that the link was deleted: it is made anew."""
+        """Withdraw the record of the link's deletion: it is recreated."""
         key = deletion_of(self.link), self.link
 
         async def wanted() -> Changes:
@@ -147,7 +147,7 @@ class Registry:
             await self._write(wanted)
 
     async def note(self, left_out: Mapping[Copy, tuple[str, ...]]) -> None:
-        """Write down which settings copies of this link do not have, where that has changed."""
+        """Record the settings that copies of this link lack, if they have changed."""
 
         async def changed() -> Changes:
             return {
@@ -161,7 +161,8 @@ class Registry:
 
     @property
     def acls(self) -> dict[str, frozenset[AccessControlEntry]]:
-        """The ACLs that this link has made, or was about to make, by the copy's name: a new topic has the old one's."""
+        """The ACLs that this link has made, or was about to make, by the copy's name: a recreated topic keeps its
+        ACLs."""
         made: dict[str, frozenset[AccessControlEntry]] = {}
         for (name, _), holders in self._holders.items():
             if self.link in holders:
@@ -173,7 +174,7 @@ class Registry:
         made: Mapping[str, frozenset[AccessControlEntry]],
         removed: Mapping[str, frozenset[AccessControlEntry]],
     ) -> None:
-        """Write down which ACLs this link is about to make, and which it has removed, by the copy's name."""
+        """Record the ACLs that this link is about to make, and those that it has removed, by the copy's name."""
 
         async def changed() -> Changes:
             changes: Changes = {}
@@ -198,7 +199,7 @@ class Registry:
         return wanted
 
     async def _take_back(self, copies: Mapping[str, uuid.UUID]) -> None:
-        """Withdraw claims on copies that another link had before."""
+        """Withdraw claims on copies that another link claimed first."""
 
         async def void() -> Changes:
             lost = [copy for copy in copies.items() if copy in self.claims and self.claims[copy].link != self.link]
@@ -221,7 +222,7 @@ class Registry:
             raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")
 
     async def _write(self, wanted: Callable[[], Awaitable["Changes"]]) -> None:
-        """Write claims; whenever another link was about to, too, what is wanted is asked for again."""
+        """Write claims; after interference by another link, compute the wanted ones again."""
 
         def passing(error: ApplianceError) -> bool:
             return isinstance(error, Fenced | PartitionsUnavailable | BrokerBusy)
@@ -241,7 +242,7 @@ class Registry:
         await retry_while_busy(lambda: self._see(changes))
 
     async def _see(self, changes: "Changes") -> None:
-        """Read on up to our own records: whatever was claimed before, by anybody, has been seen then."""
+        """Read up to our own records: this finds all earlier claims, by any link."""
         await self.refresh()
         if not all(self._shows(copy, link, claim) for (copy, link), claim in changes.items()):
             raise BrokerBusy(f"{REGISTRY} does not show what was written to it", "UNKNOWN_LEADER_EPOCH")
@@ -275,7 +276,7 @@ class Registry:
 
 
 Changes = dict[tuple[Copy, str], Claim | None]
-"""Claims to write, by copy and link; None takes one back."""
+"""Claims to write, by copy and link; None withdraws one."""
 
 
 def _now() -> int:

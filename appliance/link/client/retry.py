@@ -1,4 +1,4 @@
-"""Patience with brokers and other links that have something else to finish first."""
+"""Retries while brokers or other links have something else to finish first."""
 
 import asyncio
 import random
@@ -13,24 +13,24 @@ _PATIENCE = 30.0
 _PAUSE = 0.003
 _PAUSE_MAX = 0.025
 _GROWTH = 1.25
-"""Growth of the pause: a coordinator is free for at most a fifth longer than it is waited for."""
+"""Growth of the pause: the wait exceeds the coordinator's busy time by at most a fifth."""
 
 _COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 _LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
 
 
 def is_busy(error: ApplianceError) -> bool:
-    """True for any error that a broker says will pass."""
+    """True for any error that a broker calls transient."""
     return isinstance(error, BrokerBusy)
 
 
 def is_completing(error: ApplianceError) -> bool:
-    """True when a coordinator has the transaction before to finish first."""
+    """True when a coordinator has to finish the transaction before first."""
     return isinstance(error, BrokerBusy) and error.code in _COMPLETING
 
 
 def is_loading(error: ApplianceError) -> bool:
-    """True when a coordinator can give no epoch yet, or another broker is it."""
+    """True when a coordinator cannot give an epoch yet, or another broker is the coordinator."""
     return isinstance(error, BrokerBusy) and error.code in _LOADING
 
 
@@ -39,10 +39,10 @@ async def retry_while_busy(
     passing: Callable[[ApplianceError], bool] = is_busy,
     longest_pause: float = _PAUSE_MAX,
 ) -> Answer:
-    """Ask until the answer is no error that is ``passing``.
+    """Repeat a question until its answer is no ``passing`` error.
 
     Raises:
-        ApplianceError: another one, or one that has not passed within half a minute.
+        ApplianceError: another error, or one that lasts half a minute.
     """
     deadline = asyncio.get_running_loop().time() + _PATIENCE
     pause = _PAUSE
@@ -52,5 +52,5 @@ async def retry_while_busy(
         except ApplianceError as error:
             if not passing(error) or asyncio.get_running_loop().time() > deadline:
                 raise
-        await asyncio.sleep(pause * random.uniform(0.5, 1))  # two links that fence each other must not keep step
+        await asyncio.sleep(pause * random.uniform(0.5, 1))  # two links that fence each other must not stay in step
         pause = min(_GROWTH * pause, longest_pause)

@@ -1,7 +1,7 @@
 """The transactional writer of a lane's epoch: its producer, its sequence numbers, the ends of its copies.
 
-One transaction after the other, none of its steps ever tried again: after any doubtful answer the lane begins anew with
-a new epoch, and so with a new writer.
+It runs one transaction after the other, and never retries a step: after any doubtful answer the lane restarts with a
+new epoch, and so with a new writer.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint_records import packed
 
 _MARKER = 1
-"""A transaction ends with one marker in each partition that it wrote to, which takes an offset."""
+"""Offsets of a transaction's marker in each partition that it wrote to."""
 
 Round = Sequence[tuple[Partition, Outgoing]]
-"""One batch for each of some copies."""
+"""One batch for each of several copies."""
 
 Remembered = Mapping[Partition, Sequence[Record]]
-"""Records of ours, by the partition in which they are remembered."""
+"""Records of ours, by their partition."""
 
 Remember = Callable[[Mapping[Partition, int]], Remembered]
-"""Gives what is to be remembered for where the copies end after the transaction."""
+"""Returns the records to remember, from the ends of the copies after the transaction."""
 
 
 class Writer:
@@ -46,18 +46,18 @@ class Writer:
         self.producer = producer
         self.metadata = metadata
         self.ends: dict[Partition, int] = {}
-        """The offset of the next batch for each copy, as nobody else writes there."""
+        """The offset of the next batch for each copy, if nobody else writes there."""
         self.epochs: dict[Partition, int] = {}
-        """The leader epochs of the copies when their ends were looked at."""
+        """The leader epochs of the copies when their ends were checked."""
         self.sequences: dict[Partition, int] = {}
         self.in_transaction = False
-        """True from the first write of a transaction, or earlier, to its end."""
+        """True from the first write of a transaction, or earlier, until its end."""
         self._cluster = cluster
         self._positions = positions
         self._timeout = timeout
 
     def learn(self, found: Metadata) -> None:
-        """Take in who leads topics; one that was made anew under its name counts from 0 again."""
+        """Add the leaders of topics; the offsets of a recreated topic begin at 0 again."""
         known = self.metadata.topics
         anew = {name for name, topic in found.topics.items() if name in known and known[name].id != topic.id}
         for counters in (self.sequences, self.ends, self.epochs):
@@ -66,16 +66,16 @@ class Writer:
         self.metadata = replace(found, topics={**known, **found.topics})
 
     async def write(self, rounds: Sequence[Round], remember: Remember) -> None:
-        """One transaction: the copies, and what is to be remembered.
+        """Commit one transaction: the copies, and the records to remember.
 
-        ``remember`` is asked once more when a copy ends elsewhere than was expected: somebody else has written there.
-        What it gives beside positions is sent when that is known: a segment of a map has the copy's offset as its key.
+        ``remember`` is called once more when a copy ends elsewhere than expected: somebody else has written there. Its
+        records other than positions are sent when the ends are known: a map segment has the copy's offset as its key.
 
         Raises:
             Fenced: the epoch is no longer the newest.
-            CopyLost: a copy is shorter than it was, or was made anew.
+            CopyLost: a copy is shorter than it was, or was recreated.
             PartitionsUnavailable: some copies cannot be written now.
-            Unreachable, BrokerBusy, BrokerRefused: doubtful.
+            Unreachable, BrokerBusy, BrokerRefused: the outcome is unknown.
         """
         coordinator = await self._cluster.coordinator(self.producer.transactional_id)
         copies = {copy for one in rounds for copy, _ in one}
@@ -88,7 +88,7 @@ class Writer:
         remembered = remember(ends)
         if remembered.keys() == {self._positions}:
             sent += await self._send_remembered(coordinator, remembered)
-            remembered = {}  # unless a copy ends elsewhere: the positions have taken their keys' places then
+            remembered = {}  # unless a copy ends elsewhere: newer positions then replace these by key
         if further := await _all_written(sent):
             await self._require_decided({copy: shift.first_offset for copy, shift in further.items()})
             ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
@@ -99,13 +99,14 @@ class Writer:
         self.ends |= ends
 
     async def _require_decided(self, first_offsets: Mapping[Partition, int]) -> None:
-        """See that what lies before the transaction's first records in these copies is decided, and in the same topics.
+        """Check that everything before the transaction's first records in these copies is decided, and in the same
+        topics.
 
-        An open transaction there may be a late batch of an earlier epoch of this producer: this one's commit would make
-        that visible too (KAFKA-14402), while a new epoch aborts it.
+        An open transaction there may be a late batch of an earlier epoch of this producer: this commit would make it
+        visible too (KAFKA-14402), while a new epoch aborts it.
 
         Raises:
-            CopyLost: a copy's topic was deleted and made anew.
+            CopyLost: a copy's topic was recreated.
             PartitionsUnavailable: a transaction is open in some of them.
         """
         found = await self._cluster.metadata(sorted({topic for topic, _ in first_offsets}))
@@ -118,19 +119,19 @@ class Writer:
             raise PartitionsUnavailable({copy: undecided(copy, first) for copy, first in below.items()})
 
     async def _reach(self, copies: Collection[Partition]) -> None:
-        """Have a connection to each leader before the transaction begins.
+        """Open a connection to each leader before the transaction begins.
 
-        One that has touched a partition which nobody leads could not end, not even by being aborted.
+        A transaction that has touched a leaderless partition could not end, not even by an abort.
         """
 
         async def nothing(*_: object) -> None:
-            """Ask nothing: that there is a connection is enough."""
+            """Ask nothing: the connection is enough."""
 
         if failures := await ask_leaders(self._cluster, self.metadata, copies, nothing, "produce"):
             raise PartitionsUnavailable(failures)
 
     async def _send_round(self, one: Round, ends: dict[Partition, int]) -> list["_Sent"]:
-        """Send a batch for each copy, and count its records to where the copy ends."""
+        """Send a batch for each copy, and advance the copy's end by its records."""
         firsts = {copy: outgoing.first_offset for copy, outgoing in one}
         bases = {copy: ends[copy] for copy, _ in one if copy in ends}
         for copy, outgoing in one:
@@ -168,7 +169,7 @@ class Writer:
 
 
 class _Sent(NamedTuple):
-    """A Produce under way: its answer; of each copy's batch in it the first source offset, and where it should lie."""
+    """A Produce in flight: its answer; the first source offset and the expected offset of each copy's batch in it."""
 
     answer: asyncio.Future[ProduceResponse]
     first_offsets: Mapping[Partition, int]
@@ -176,26 +177,26 @@ class _Sent(NamedTuple):
 
 
 class _Shift(NamedTuple):
-    """A copy whose batches lie further on than they should: where its first one lies, and the largest distance."""
+    """A copy whose batches lie further on than expected: the offset of its first one, and the largest distance."""
 
     first_offset: int
     distance: int
 
 
 async def _all_written(sent: Collection[_Sent]) -> dict[Partition, _Shift]:
-    """Wait for all; the copies whose batches lie further on than they should."""
+    """Wait for all; the copies whose batches lie further on than expected."""
     first_offsets: dict[Partition, int] = {}
     further: dict[Partition, _Shift] = {}
     for each in sent:
         for copy, offset in (await _offsets(each)).items():
             first_offsets.setdefault(copy, offset)
             if distance := offset - each.bases.get(copy, offset):
-                further[copy] = _Shift(first_offsets[copy], distance)  # the later, the further
+                further[copy] = _Shift(first_offsets[copy], distance)  # later batches lie further on
     return further
 
 
 async def _offsets(sent: _Sent) -> dict[Partition, int]:
-    """Return the offsets of the batches that were taken."""
+    """Return the offsets of the accepted batches."""
     try:
         offsets = check_produced(await sent.answer)
     except CopyRefused as error:

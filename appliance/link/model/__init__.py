@@ -1,14 +1,14 @@
 """A link as values and as records; no IO.
 
-- ``naming``: the names of copies, positions and transactional ids, and which topics are copied.
+- ``naming``: the names of copies, positions and transactional ids, and the choice of copied topics.
 - ``replicas``: each source partition with the partition of its copy, and its lane.
-- ``position``: how far a source partition is copied.
-- ``checkpoint``, ``checkpoint_records``: all that the destination remembers of a lane, and its records.
+- ``position``: the progress of copying a source partition.
+- ``checkpoint``, ``checkpoint_records``: the destination's state of a lane, and its records.
 - ``offset_map``, ``offset_tail``, ``offset_runs``: from source offsets to those of a copy, and back.
 - ``offset_records``: maps of offsets as records.
 - ``segment_log``: the segments of maps in one lane's partition.
-- ``link_check``: a positions topic that may be gone on with, or the reason why not (invariant H).
-- ``translation``: the answer to the question where an offset of one side lies on the other.
+- ``link_check``: the check whether a link may continue with its positions topic (invariant H).
+- ``translation``: the translation of an offset to the other side.
 - ``claims``: the links that copies belong to (invariant I).
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.
 - ``topic_configs``: the settings of the topics that a link makes.

@@ -9,14 +9,14 @@ from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.position import Position
 
 OPERATOR = "operator"
-"""The run of an owner that is no replicator: a command that changed a position."""
+"""The run of an owner that is not a replicator: a command that changed a position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """Source offsets that will never be copied: from ``first`` up to but without ``next``; ``found`` in milliseconds.
 
-    ``next`` is -1 where nobody can know it: the log that held them is gone.
+    ``next`` is -1 if unknown: the log that held them is gone.
     """
 
     partition: Partition
@@ -31,7 +31,7 @@ class Gap:
 class Owner:
     """The owner of a lane: a run of the replicator and one of its workers, or the operator; ``since`` in milliseconds.
 
-    ``generation`` counts the link's runs: one is greater than that of every run which had left its name before.
+    ``generation`` counts the link's runs: it is greater than that of every run that had left its name before.
     """
 
     run: str
@@ -44,15 +44,16 @@ class Owner:
         return f"{self.run} on {self.host}"
 
     def is_newer_than(self, other: "Owner") -> bool:
-        """True when this run stays: of the same generation are those that started at once, and any order will do."""
+        """True when this run stays: simultaneous starts share a generation, and any order among them will do."""
         return (self.generation, self.run) > (other.generation, other.run)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The producer of a lane's newest start, written before anything is read: whoever sees it has read far enough.
+    """The producer of a lane's newest start, written before anything is read: a reader that sees it has read far
+    enough.
 
-    A broker that has been deposed as the partition's leader, and does not know it yet, does not have it.
+    A former leader of the partition that does not know yet that it was replaced does not have it.
     """
 
     lane: int
@@ -66,11 +67,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class LinkRecord:
-    """The link as it was made; in partition 0, once and for ever.
+    """The link as it was made; in partition 0, written once.
 
-    ``source_cluster`` is the id that the source cluster gives itself, empty when it gives none. ``partitions`` is the
-    size of the positions topic: that of ``lanes``, unless an operator has adopted a topic that was grown. ``made`` is
-    in milliseconds.
+    ``source_cluster`` is the id of the source cluster, empty when it has none. ``partitions`` is the size of the
+    positions topic: that of ``lanes``, unless an operator has adopted a grown topic. ``made`` is in milliseconds.
     """
 
     source_cluster: str
@@ -81,7 +81,7 @@ class LinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class StartOffsets:
-    """The first offsets of a topic that was there when the link was made with REPLICA_TOPICS_START=latest.
+    """The first offsets of a topic that existed when the link was made with REPLICA_TOPICS_START=latest.
 
     One offset for each partition of that time; -1: at its first record.
     """
@@ -93,7 +93,7 @@ class StartOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """A position that holds no more: a tombstone."""
+    """A deleted position: a tombstone."""
 
     partition: Partition
 
@@ -118,7 +118,7 @@ class LaneCheckpoint:
     read_to: int = -1
 
     def add(self, remembered: Remembered) -> None:
-        """Take in one record; the newest of a key holds."""
+        """Add one record; the newest of a key holds."""
         match remembered:
             case Gap() as gap:
                 self.gaps[gap.partition, gap.first, gap.found] = gap
@@ -141,7 +141,7 @@ class LaneCheckpoint:
 def start_offset(
     topic: str, partition: int, source_id: uuid.UUID | None, starts: Mapping[str, StartOffsets]
 ) -> int | None:
-    """The first offset of a partition that was there when the link was made, by its start at latest (invariant K).
+    """The first offset of a partition that existed when the link was made to start at latest (invariant K).
 
     None: at its first record.
     """

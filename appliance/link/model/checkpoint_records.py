@@ -1,18 +1,18 @@
 """The checkpoint of a lane, as records of its partition of the positions topic.
 
-The topic is compacted: of each key the newest record holds. Keys and values are JSON, so that any consumer can read
-them; the newest stretch of a partition's map of offsets is a header of its position, which older releases pass over.
+The topic is compacted: the newest record of each key holds. Keys and values are JSON, so that any consumer can read
+them; the newest stretch of a partition's map of offsets is a header of its position, which older releases ignore.
 The kinds of key::
 
-    {"topic", "partition"}          how far a source partition is copied; without a value: it is not, any more
-    {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger, kept for ever
-    {"lane"}                        who took the lane last
-    {"mark"}                        the producer with which the lane was started last
-    {"link"}                        how the link was made; in partition 0 alone
-    {"start"}                       where a topic's partitions begin, with REPLICA_TOPICS_START=latest; there too
-    {"state"}                       the state of a topic's copy, or of the link where the name is empty; in each lane
+    {"topic", "partition"}          the position of a source partition; without a value: no longer copied
+    {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger, never deleted
+    {"lane"}                        the lane's last owner
+    {"mark"}                        the producer of the lane's last start
+    {"link"}                        the link as it was made; in partition 0 alone
+    {"start"}                       a topic's first offsets, with REPLICA_TOPICS_START=latest; there too
+    {"state"}                       the state of a topic's copy, or of the link if the name is empty; in each lane
 
-A state has version 2, which releases that know no states refuse: they cannot start a lane that has to obey one.
+A state has version 2, which releases without states refuse: they cannot start a lane that has to obey one.
 """
 
 import dataclasses
@@ -34,14 +34,14 @@ _VERSION = 1
 _STATE_VERSION = 2
 _RECORDS_A_BATCH = 500
 _BYTES_A_BATCH = 500_000
-"""Bounds of a batch of ours, before it is compressed."""
+"""Bounds of a batch of ours, before compression."""
 
 _LZ4 = 3
 
 
 def encode_position(partition: Partition, position: Position, now: int) -> Record:
     """The record that remembers a position; ``now`` is its timestamp in milliseconds."""
-    # Thousands are written in a second, and the encoder of whatever there is would take six times as long.
+    # Thousands are written in a second, and a generic encoder would take six times as long.
     end = position.copy_end
     stopped = json.dumps(position.stopped) if position.stopped else '""'
     copy_end = f"[{end.offset},{end.leader_epoch},{end.producer_id},{end.producer_epoch}]" if end else "null"
@@ -67,27 +67,27 @@ def encode_gap(gap: Gap, now: int) -> Record:
 
 
 def encode_owner(lane: int, owner: Owner, now: int) -> Record:
-    """The record that remembers who has a lane."""
+    """The record that remembers a lane's owner."""
     return _record({"lane": lane}, dataclasses.asdict(owner), now)
 
 
 def encode_forgotten(partition: Partition, now: int) -> Record:
-    """The record after which a position is remembered no more."""
+    """The record that deletes a position."""
     return Record(0, now, body(_json(_partition_key(partition)), None))
 
 
 def encode_mark(mark: Mark, now: int) -> Record:
-    """The record that whoever starts a lane reads up to."""
+    """The record up to which a starting lane reads."""
     return _record({"mark": mark.lane}, {"producer_id": mark.producer_id, "epoch": mark.epoch}, now)
 
 
 def encode_link(link: LinkRecord, now: int) -> Record:
-    """The record that says how the link was made."""
+    """The record of the link as it was made."""
     return _record({"link": 0}, dataclasses.asdict(link), now)
 
 
 def encode_starts(starts: StartOffsets, now: int) -> Record:
-    """The record that says where the partitions of a topic begin."""
+    """The record of the first offsets of a topic's partitions."""
     return _record({"start": starts.topic}, {"source_id": starts.source_id, "offsets": starts.offsets}, now)
 
 
@@ -99,9 +99,9 @@ def encode_state(state: StateRecord, now: int) -> Record:
 
 
 def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
-    """The records as batches, each with its number of records: none is larger than any broker takes.
+    """The records as batches, each with its number of records; every broker accepts their size.
 
-    Several in one batch are compressed: what they say differs little.
+    Several in one batch are compressed: they differ little.
     """
     piece: list[Record] = []
     size = 0
@@ -123,7 +123,7 @@ def decode(record: Record) -> Remembered:
     """Decode a record.
 
     Raises:
-        PeerError: somebody else has written to the positions topic, or a newer appliance has.
+        PeerError: a foreign writer or a newer appliance has written to the positions topic.
     """
     key_bytes, value_bytes = key_and_value(record.body)
     try:
@@ -146,7 +146,7 @@ def decode(record: Record) -> Remembered:
 
 
 def newest(records: Iterable[Record]) -> Iterator[Remembered]:
-    """Decode the newest record of each key, and none of the others.
+    """Decode only the newest record of each key.
 
     Raises:
         PeerError: as ``decode``.

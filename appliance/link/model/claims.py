@@ -20,10 +20,10 @@ Copy = tuple[str, uuid.UUID]
 class Claim:
     """A copy's link, as ``replicator-<SOURCE_CLUSTER_ID>``; ``since`` in milliseconds.
 
-    ``left_out`` are the settings of the source topic that the copy does not have, since the destination does not take
-    them. ``rank`` is the offset at which the copy was claimed first; of several links the lowest has the copy. ``acls``
-    are the entries that the link has made on the copy, or was about to make; releases without any pass over them.
-    ``deleted_by`` is empty but for the claim by which a link says that it was deleted, and ``why`` belongs to that.
+    ``left_out`` are the settings of the source topic that the copy lacks, since the destination does not take them.
+    ``rank`` is the offset of the copy's first claim; the link with the lowest has the copy. ``acls`` are the entries
+    that the link has made on the copy, or was about to make; releases without ACLs ignore them. ``deleted_by``, with
+    its ``why``, is empty except in the claim that records a link's deletion.
     """
 
     link: str
@@ -36,9 +36,9 @@ class Claim:
 
 
 def deletion_of(link: str) -> Copy:
-    """The key, in place of a copy's, under which a link says that it was deleted.
+    """The key, in place of a copy's, of the record of a link's deletion.
 
-    A release that does not know it takes it for the claim of a copy that is not there.
+    A release that does not know it takes it for the claim of a missing copy.
     """
     return f"{link}.positions", NOWHERE
 
@@ -52,10 +52,10 @@ def given_up(copy: str) -> Copy:
 
 
 def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
-    """Decode the claim of a link on a copy; None by a tombstone, which takes it back.
+    """Decode the claim of a link on a copy; None for a tombstone, which withdraws it.
 
     Raises:
-        PeerError: somebody else has written to the registry, or a newer appliance has.
+        PeerError: a foreign writer or a newer appliance has written to the registry.
     """
     key_bytes, value_bytes = key_and_value(record.body)
     try:
@@ -76,7 +76,7 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
 
 
 def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record:
-    """The record by which a link claims a copy, or takes that back; ``now`` is its timestamp in milliseconds."""
+    """The record by which a link claims a copy, or withdraws the claim; ``now`` is its timestamp in milliseconds."""
     key = {"copy": copy[0], "id": copy[1].hex, "link": link}
     if claim is None:
         return Record(0, now, body(json.dumps(key).encode(), None))

@@ -1,10 +1,10 @@
 """The ACLs that copies get of their source topics. Pure: the source's ACLs in, entries for each copy out.
 
-- A copy gets what covers its source topic there: by its name, by a prefix of it, or by ``*``. It gets that by its own
-  name, so that no other topic is concerned, and each copy can be promoted alone.
-- It is read and never written: ALLOW of READ, DESCRIBE and DESCRIBE_CONFIGS, and these three in place of ALL.
-- Every DENY comes over as it is, except one that would bind the link too: of everybody, or of its own principal. The
-  ALLOWs that such a DENY beats at the source stay behind with it, so that nobody gains by that.
+- A copy gets the ACLs that cover its source topic by its name, by a prefix of it, or by ``*``. It gets them by its own
+  name, so that no other topic is affected, and each copy can be promoted alone.
+- It gets read rights alone: ALLOW of READ, DESCRIBE and DESCRIBE_CONFIGS, and these three in place of ALL.
+- Every DENY is copied as it is, except one that would bind the link too: of everybody, or of its own principal. The
+  ALLOWs that such a DENY overrides at the source are not copied either, so that nobody gains rights.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ _BEATS: Mapping[AclOperation, frozenset[AclOperation]] = {
     AclOperation.DESCRIBE: frozenset({AclOperation.DESCRIBE, AclOperation.ALL}),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALL}),
 }
-"""The denied operations that leave nothing of an allowed one; READ includes DESCRIBE."""
+"""The denied operations that cancel an allowed one; READ includes DESCRIBE."""
 
 Entries = frozenset[AccessControlEntry]
 
@@ -47,12 +47,12 @@ class AclChanges:
 
 
 def principal_of(api_key: str) -> str:
-    """The principal by which a cluster knows who logs in with a key; it may have other rules."""
+    """The principal of a key's owner in a cluster; the cluster may have other rules."""
     return f"User:{api_key or _ANONYMOUS}"
 
 
 def copied_acls(at_source: Iterable[AclBinding], topics: Iterable[str], link: str) -> dict[str, CopiedAcls]:
-    """What the copy of each source topic gets; ``link`` is the principal that writes the copies."""
+    """The ACLs for the copy of each source topic; ``link`` is the principal that writes the copies."""
     literal: dict[str, set[AccessControlEntry]] = {}
     prefixed: dict[str, set[AccessControlEntry]] = {}
     for binding in at_source:
@@ -79,24 +79,24 @@ def _for_copy(entries: Iterable[AccessControlEntry], link: str) -> CopiedAcls:
 
 
 def _to_read(entry: AccessControlEntry) -> Iterable[AccessControlEntry]:
-    """What of an ALLOW is granted on a copy."""
+    """The part of an ALLOW that is granted on a copy."""
     if entry.operation is AclOperation.ALL:
         return [replace(entry, operation=operation) for operation in _READING]
     return [entry] if entry.operation in _READING else []
 
 
 def _beaten(allowed: AccessControlEntry, denial: AccessControlEntry) -> bool:
-    """True where nothing is left of a right, or less; of a host that is denied, it is taken for every host."""
+    """True if a DENY cancels or reduces a right; the denial of one host counts for every host."""
     return denial.principal in (EVERYBODY, allowed.principal) and denial.operation in _BEATS[allowed.operation]
 
 
 def acl_changes(
     wanted: Mapping[str, Entries], there: Mapping[str, Entries], made_before: Mapping[str, Entries]
 ) -> AclChanges:
-    """The changes that lead to what is wanted, by copy; ``made_before`` is what the link has made or was about to.
+    """The changes that lead to the wanted ACLs, by copy; ``made_before`` are those that the link made or was about to
+    make.
 
-    What is there and was not made by the link is somebody's own, and stays. What the link made is removed also where it
-    is not seen: the broker that tells what is there may lag.
+    ACLs that the link has not made stay. The link's own are removed even if unseen: the broker that lists them may lag.
     """
     none: Entries = frozenset()
     made = {copy: new for copy, entries in wanted.items() if (new := entries - there.get(copy, none))}

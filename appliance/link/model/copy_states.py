@@ -1,9 +1,9 @@
 """The states of a link's copies, as a table, and their records; each lane obeys what its own checkpoint says.
 
-A state belongs to one source topic, or to the link: then it holds for every topic without a record of its own, and for
-topics to come. A copy grows in one state alone. Before ``promoted`` lies ``failing over``, in which every lane has been
-fenced and nothing is final; a command that was killed there is run again. So it is with ``resetting``, whose record
-says where copying goes on. Where the table has no move for an event, the topic stays as it is.
+A state belongs to one source topic, or to the link: then it holds for every topic without its own record, and for
+future topics. A copy grows only in ``active``. ``failing over`` precedes ``promoted``: every lane has been fenced,
+nothing is final, and a killed command is run again. The same holds for ``resetting``, whose record says where copying
+continues. If the table has no move for an event, the topic stays as it is.
 """
 
 import enum
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 LINK = ""
-"""Stands for the link where a topic's name is expected; no topic is called so."""
+"""The link in place of a topic's name; no topic has this name."""
 
 _WAS_PROMOTED = "was_promoted"
 """Detail of every state after a promotion, until what was written to the copy has gone back to its source topic."""
@@ -32,7 +32,7 @@ class CopyState(enum.StrEnum):
 
     @property
     def follows(self) -> bool:
-        """True while the copy belongs to the link: nobody else writes it, and groups follow to it."""
+        """True while the copy belongs to the link: nobody else writes it, and groups are copied to it."""
         return self in (CopyState.ACTIVE, CopyState.PAUSED)
 
 
@@ -91,7 +91,7 @@ COPY: Mapping[CopyState, Mapping[CopyEvent, CopyState]] = {
 class StateRecord:
     """The state of a source topic's copy, or of the link, since ``since`` in milliseconds, by user@host.
 
-    ``change`` is the id of the command's run that made it. ``details`` is what the state needs, as JSON has it.
+    ``change`` is the id of the command's run that made it. ``details`` are the state's own data, as JSON values.
     """
 
     topic: str
@@ -119,25 +119,25 @@ States = Mapping[str, StateRecord]
 
 
 def effective(states: States, topic: str) -> CopyState:
-    """The state that a source topic's copy has: its own, else the link's."""
+    """The state of a source topic's copy: its own, else the link's."""
     record = states.get(topic) or states.get(LINK)
     return record.state if record else CopyState.ACTIVE
 
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """The records that an event changes, and the topics or the link for which the table has no such move."""
+    """The records that an event changes, and the subjects for which the table has no such move."""
 
     records: tuple[StateRecord, ...] = ()
     kept: Mapping[str, CopyState] = field(default_factory=dict)
 
 
 Details = Callable[[str, CopyState], Mapping[str, Any]]
-"""Gives what a new state needs, for a topic and the state that it had."""
+"""Returns the details of a new state, from a topic and its state before."""
 
 
 def no_details(_: str, __: CopyState) -> Mapping[str, Any]:
-    """Give nothing: most states need nothing."""
+    """Return nothing: most states need no details."""
     return {}
 
 
@@ -148,10 +148,10 @@ def change(
     stamp: StateRecord,
     details: Details = no_details,
 ) -> StateChange:
-    """Apply an event to some topics, or with None to the link and to each topic that has a record of its own.
+    """Apply an event to some topics, or with None to the link and to each topic with its own record.
 
-    ``stamp`` says since when, by whom and why; the rest of it is replaced. A topic that is where the event leads
-    to is not changed, and not among those that were kept either.
+    ``stamp`` says since when, by whom and why; its other fields are replaced. A topic already in the event's target
+    state is neither changed nor among those kept.
     """
     subjects = sorted({LINK, *states} if topics is None else set(topics))
     leads_to = {target for moves in COPY.values() if (target := moves.get(event))}

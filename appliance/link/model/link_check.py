@@ -17,7 +17,7 @@ _COMPACT = "compact"
 
 @dataclass(frozen=True, slots=True)
 class PositionsTopic:
-    """The positions topic as it is: its name, its effective ``cleanup.policy``, what each partition holds."""
+    """The current positions topic: its name, its effective ``cleanup.policy``, the content of each partition."""
 
     name: str
     policy: str
@@ -25,12 +25,12 @@ class PositionsTopic:
 
     @property
     def link(self) -> LinkRecord | None:
-        """The link as it was made; None when nobody has written it down."""
+        """The link as it was made; None if there is no record of that."""
         return self.checkpoints[0].link if self.checkpoints else None
 
     @property
     def lanes(self) -> int:
-        """The link's lanes; where nobody has written them down, as many as put the most positions in their places."""
+        """Number of the link's lanes; without a record, the number that puts the most positions in their places."""
         if self.link:
             return self.link.lanes
         sizes = range(len(self.checkpoints), 0, -1)
@@ -38,22 +38,22 @@ class PositionsTopic:
 
     @property
     def generation(self) -> int:
-        """The generation of the link's next run: after all that have left their names in a lane; the first is 1."""
+        """The generation of the link's next run: after all names in the lanes; the first is 1."""
         return 1 + max((checkpoint.owner.generation for checkpoint in self.checkpoints if checkpoint.owner), default=0)
 
     @property
     def is_new(self) -> bool:
-        """True when nothing but names has ever been written to it."""
+        """True when only owners' names were ever written to it."""
         return not any(checkpoint.positions or checkpoint.gaps or checkpoint.link for checkpoint in self.checkpoints)
 
     def misplaced(self, lanes: int) -> Iterator[tuple[int, Partition]]:
-        """The positions that do not lie in their lane's partition, each with the partition in which it lies."""
+        """The positions outside their lane's partition, each with its actual partition."""
         for lane, checkpoint in enumerate(self.checkpoints):
             yield from ((lane, key) for key in checkpoint.positions if lane_of(*key, lanes) != lane)
 
 
 def policy_fault(topic: str, policy: str) -> str:
-    """The fault of a topic of ours that may lose its records; empty when it is compacted, or nobody tells."""
+    """The fault of a topic of ours that may lose its records; empty if it is compacted, or the policy is unknown."""
     if policy in ("", _COMPACT):
         return ""
     change = f"{_CHANGE} --topic {topic} --add-config cleanup.policy={_COMPACT}"
@@ -61,7 +61,7 @@ def policy_fault(topic: str, policy: str) -> str:
 
 
 def was_deleted(link: str, deletion: Claim) -> str:
-    """The fault of a link that was deleted, and must not be made anew by whichever replicator comes later."""
+    """The fault of a deleted link, which no later replicator may recreate."""
     why = f" ({deletion.why})" if deletion.why else ""
     at = datetime.fromtimestamp(deletion.since / 1000, UTC).isoformat(" ", "seconds")
     return (
@@ -71,10 +71,10 @@ def was_deleted(link: str, deletion: Claim) -> str:
 
 
 def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collection[Copy], naming: Naming) -> str:
-    """The reason that the link must not go on, with the command that helps; empty when it may.
+    """The reason that the link must not continue, with the command that helps; empty when it may.
 
-    ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the copies that the registry
-    gives to the link.
+    ``source_cluster`` is the id of the source cluster that answers now, ``own_copies`` are the link's copies in the
+    registry.
     """
     faults = (
         policy_fault(topic.name, topic.policy),
@@ -109,7 +109,7 @@ def _size_fault(topic: PositionsTopic) -> str:
 
 
 def cluster_fault(link: LinkRecord | None, source_cluster: str) -> str:
-    """The fault of a source cluster that is another one than that with which the link was made; empty if none."""
+    """The fault of a source cluster other than the one with which the link was made; empty if none."""
     if link is None or not link.source_cluster or not source_cluster or link.source_cluster == source_cluster:
         return ""
     return (
@@ -129,7 +129,7 @@ def _place_fault(topic: PositionsTopic) -> str:
 
 
 def _naming_fault(topic: PositionsTopic, own_copies: Collection[Copy], naming: Naming) -> str:
-    """The fault of settings by which every topic would be copied anew, beside the copy that it has."""
+    """The fault of settings that would copy every topic again, beside its existing copy."""
     names = {topic_id: name for name, topic_id in own_copies if topic_id != NOWHERE}
     called = {
         key[0]: names[position.destination_id]

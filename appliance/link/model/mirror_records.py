@@ -38,9 +38,9 @@ class MirrorCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign that the way from ``source`` to ``destination`` is open; ``at`` in milliseconds.
+    """A sign that the path from ``source`` to ``destination`` works; ``at`` in milliseconds.
 
-    ``way`` is how many milliseconds the one before took; None when it was not measured.
+    ``way`` is the duration of the one before, in milliseconds; None if not measured.
     """
 
     source: str
@@ -52,7 +52,7 @@ class Heartbeat:
 def encode_checkpoint(checkpoint: MirrorCheckpoint, now: int) -> Record:
     """The record of a checkpoint; ``now`` is its timestamp in milliseconds.
 
-    Metadata for which the format has no room are left out.
+    Metadata too long for the format are left out.
     """
     topic, partition = checkpoint.copy
     metadata = checkpoint.metadata if len(checkpoint.metadata.encode()) <= _STRING_MAX else ""

@@ -15,7 +15,7 @@ HEARTBEATS = "heartbeats"
 """MirrorMaker 2's topic of the heartbeats that are written in a cluster."""
 
 REGISTRY = "replicator-registry"
-"""The topic of a destination cluster in which all of its links look whose a copy is; also a transactional id."""
+"""The topic of a destination cluster with the copies' links; also a transactional id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Naming:
 
     @classmethod
     def of(cls, settings: Settings) -> "Naming":
-        """The names that the settings ask for; an empty exclude regex fits no topic."""
+        """The names by the settings; an empty exclude regex matches no topic."""
         topics = settings.topics
         return cls(
             settings.replicator,
@@ -57,17 +57,17 @@ class Naming:
 
     @property
     def variable(self) -> str:
-        """The setting that keeps the names of this link's copies apart from others."""
+        """The setting that separates the names of this link's copies from others."""
         return "REPLICA_TOPICS_DEST_SUFFIX" if self.kind is TopicNaming.SUFFIX else "SOURCE_CLUSTER_ID"
 
     @property
     def positions_topic(self) -> str:
-        """The topic in which the destination keeps the position of each source partition."""
+        """The destination's topic with the position of each source partition."""
         return self.replicator + _POSITIONS
 
     @property
     def heartbeats_topic(self) -> str:
-        """MirrorMaker 2's topic of the heartbeats that have come from the source."""
+        """MirrorMaker 2's topic of the heartbeats from the source."""
         return self._from_source(HEARTBEATS)
 
     @property
@@ -82,7 +82,7 @@ class Naming:
 
     @property
     def offsets_topic(self) -> str:
-        """The topic in which the destination keeps what is older of the maps of offsets."""
+        """The destination's topic with the older parts of the offset maps."""
         return self.replicator + _OFFSETS
 
     def transactional_id(self, lane: int) -> str:
@@ -91,7 +91,7 @@ class Naming:
 
     @property
     def failback(self) -> "Naming":
-        """The names of the link in reverse of a failback, at the source: no other link from there has the same."""
+        """The names of a failback's link in reverse, at the source: no other link from there has the same."""
         return replace(self, replicator=f"{self._failback}{self.target}")
 
     @property
@@ -99,12 +99,12 @@ class Naming:
         return f"{self.replicator}.failback-"
 
     def diverged(self, topic: str) -> str:
-        """The topic of the source cluster that keeps what a source topic held when it was lost; no link copies it."""
+        """The source cluster's topic with the uncopied records of a lost source topic; no link copies it."""
         return f"{self.replicator}.{topic}{_DIVERGED}"
 
     @property
     def doctors_id(self) -> str:
-        """The transactional id with which a diagnosis tries whether the destination takes transactions."""
+        """The transactional id with which the doctor tests transactions at the destination."""
         return f"{self.replicator}.doctor"
 
     def destination(self, topic: str) -> str:
@@ -127,10 +127,10 @@ class Naming:
         )
 
     def takes_for_a_replicators(self, topic: str, others: Container[str]) -> bool:
-        """True for a topic that is left out by its name alone, as the ``others`` of its cluster show.
+        """True for a topic that is excluded by its name alone, given the ``others`` of its cluster.
 
-        Where replicators write there is their registry, and beside each one's maps of offsets are its positions. What
-        this link's failbacks have made is none of that.
+        A cluster to which replicators write has their registry, and each topic of maps of offsets has one of positions
+        beside it. Topics of this link's failbacks are not among these.
         """
         if not _is_named_like_a_replicators(topic) or self.included.fullmatch(topic) is None:
             return False
@@ -140,7 +140,7 @@ class Naming:
         return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)
 
     def _is_a_replicators(self, topic: str) -> bool:
-        """True for what replicators keep in topics, MirrorMaker 2 among them where the link has names like its own."""
+        """True for the internal topics of replicators, including MirrorMaker 2 if the link has names like its own."""
         if topic == REGISTRY or _is_named_like_a_replicators(topic):
             return True
         names = topic.split(self.separator)
@@ -151,15 +151,15 @@ class Naming:
         )
 
     def _tells_of_further_clusters(self, topic: str) -> bool:
-        """True for heartbeats that came to the source: by them MirrorMaker 2's client counts hops."""
+        """True for heartbeats that came to the source: MirrorMaker 2's client counts hops by them."""
         prefixed = self.kind is TopicNaming.PREFIX and topic.endswith(self.separator + HEARTBEATS)
         return prefixed and self.mirror_formats
 
     def _travels_back(self, topic: str) -> bool:
-        """True for copies of a link the other way that has the same kind of names, so that nothing travels in circles.
+        """True for copies of an opposite link with the same kind of names, to avoid circles.
 
-        By suffix it is the same for both. By prefix the destination's name stands before the topic's, first or after
-        those of more clusters on the way, as MirrorMaker 2's ``DefaultReplicationPolicy`` has it.
+        With suffixes, both links have the same one. With prefixes, the destination's name precedes the topic's, first
+        or after those of more clusters on the way, as in MirrorMaker 2's ``DefaultReplicationPolicy``.
         """
         if self.kind is TopicNaming.PREFIX:
             return self.target in topic.split(self.separator)[:-1]

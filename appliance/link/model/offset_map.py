@@ -1,9 +1,9 @@
-"""The offset map of a source partition: from source offsets to those of its copy, and back. Never a guess.
+"""The offset map of a source partition: from source offsets to those of its copy, and back. It never guesses.
 
-A map is made of segments, each of which says of a stretch of both logs completely which record is where. Where one
-segment ends and the next begins at the same offset they chain; where they do not, nothing is known, and nothing is
-answered. The order in which segments were written is the truth: one that begins below the end of an older one shows
-that the copy was cut there, and written anew. A source offset that was copied twice lies where its newest copy does.
+A map is made of segments. Each one maps all records of a stretch of both logs. Segments chain if one begins at the
+offset where the other ends; between others nothing is known, and nothing is answered. The order in which segments were
+written decides: one that begins below the end of an older one shows that the copy was cut there, and rewritten. A
+source offset that was copied twice maps to its newest copy.
 """
 
 from bisect import bisect_left
@@ -21,16 +21,16 @@ from appliance.link.model.translation import NOT_KNOWN, Translation, Translation
 
 
 def exact(offset: int) -> Translation:
-    """The answer where one is known."""
+    """The known answer."""
     return Translation(offset, TranslationState.EXACT)
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a map, of topics that are known by id (invariant G).
+    """A stretch of a map, of topics identified by id (invariant G).
 
-    One that ``fills`` was made by reading both logs, for what was copied before there was a map: it takes the place of
-    what older segments say of its stretch alone.
+    A segment that ``fills`` was made by reading both logs, for records copied before there was a map: it overrides
+    older segments only within its stretch.
     """
 
     source_id: UUID
@@ -40,15 +40,15 @@ class Segment:
 
     @property
     def index(self) -> RunIndex:
-        """Its runs, to be searched."""
+        """Its runs, for searching."""
         return _index(self.stretch)
 
     def cut(self, copy_to: int) -> "Segment":
-        """The part of it that still holds when the copy was cut at an offset that lies within it."""
+        """The part of it that holds after a cut of the copy at an offset within it."""
         return replace(self, stretch=self.stretch.cut(copy_to))
 
     def belongs_to(self, position: Position) -> bool:
-        """True when it is about the topics of a position."""
+        """True when its topics are those of a position."""
         return not (
             is_another(self.source_id, position.source_id) or is_another(self.destination_id, position.destination_id)
         )
@@ -56,19 +56,19 @@ class Segment:
 
 @lru_cache(maxsize=64)
 def _index(stretch: OffsetTail) -> RunIndex:
-    """The index of a stretch; of a few alone, since one takes a hundred times the space of the packed runs."""
+    """The index of a stretch; only a few are cached, since an index takes a hundred times the space of packed runs."""
     return RunIndex(stretch.packed, stretch.source_from, stretch.copy_from)
 
 
 def overlaid(older: Sequence[Segment], newer: Segment) -> list[Segment]:
-    """The segments, in the order of the copy, after one more was written; segments never overlap there."""
+    """The segments, in the copy's order, after another one was written; they never overlap there."""
     known = list(older)
     overlay(known, newer)
     return known
 
 
 def overlay(known: list[Segment], newer: Segment) -> None:
-    """The same in place: a segment mostly comes after all others, however many they are."""
+    """The same in place: a new segment mostly comes after all others."""
     begin = newer.stretch.copy_from
     if newer.fills:
         known[:] = _filled(known, newer)
@@ -88,9 +88,9 @@ def drop(known: list[Segment], begin: int) -> None:
 
 
 def _filled(older: Sequence[Segment], newer: Segment) -> list[Segment]:
-    """Put in a segment where nothing was known when it was made.
+    """Insert a segment where nothing was known when it was made.
 
-    What is there nevertheless was cut then, perhaps by a segment that compaction has taken since for this one's key.
+    Any segment there nevertheless had been cut, perhaps by one that compaction has replaced with this one since.
     """
     begin, end = newer.stretch.copy_from, newer.stretch.copy_to
     below = [each if each.stretch.copy_to <= begin else each.cut(begin) for each in older if _begins_below(each, begin)]
@@ -103,9 +103,9 @@ def _begins_below(each: Segment, begin: int) -> bool:
 
 
 class Hole(NamedTuple):
-    """A stretch of a copy of which no map knows anything, and the source offsets that it must be of.
+    """A stretch of a copy without a map, and the source offsets that it must come from.
 
-    ``source_from`` is -1 where nothing is known before it either.
+    ``source_from`` is -1 if nothing is known before it either.
     """
 
     copy_from: int
@@ -114,13 +114,13 @@ class Hole(NamedTuple):
     source_to: int
 
     def lies_in(self, others: Iterable["Hole"]) -> bool:
-        """True when one of these begins where it does, and goes on at least as far."""
+        """True when one of these begins at the same offset, and reaches at least as far."""
         begins = [each for each in others if each[0::2] == self[0::2]]
         return any(each.copy_to >= self.copy_to and each.source_to >= self.source_to for each in begins)
 
 
 class OffsetMap:
-    """The map of one partition: ``segments`` in the order of the copy, and its position, with the map's tail."""
+    """The map of one partition: ``segments`` in the copy's order, and its position, with the map's tail."""
 
     def __init__(self, segments: Iterable[Segment] = (), position: Position | None = None) -> None:
         self.position = position
@@ -137,11 +137,11 @@ class OffsetMap:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """All that is known, in the order of the copy."""
+        """All known stretches, in the copy's order."""
         return self._known
 
     def translate(self, offset: int) -> Translation:
-        """The offset at which the copy of the first copied record at or after a source offset lies."""
+        """The copy's offset of the first copied record at or after a source offset."""
         if self._next_source == UNKNOWN:
             return NOT_KNOWN
         if offset > self._next_source:
@@ -173,7 +173,7 @@ class OffsetMap:
         return exact(self._next_source) if offset == self._next_copy else NOT_KNOWN
 
     def holes(self) -> list[Hole]:
-        """The stretches of the copy, from its beginning to its end, of which nothing is known."""
+        """The unknown stretches of the copy, from its beginning to its end."""
         found, source, copy = [], UNKNOWN, 0
         for segment in self._known:
             stretch = segment.stretch
@@ -185,7 +185,7 @@ class OffsetMap:
         return found
 
     def _covering(self, offset: int) -> int | None:
-        """The newest segment that says something of a source offset."""
+        """The newest segment that covers a source offset."""
         for number in range(len(self._known) - 1, -1, -1):
             stretch = self._known[number].stretch
             if stretch.source_from <= offset < stretch.source_to:
@@ -193,6 +193,6 @@ class OffsetMap:
         return None
 
     def _until_newer(self, number: int, offset: int) -> int:
-        """The source offset at which a segment ends, or one begins that is newer."""
+        """The source offset at which a segment ends, or a newer one begins."""
         begins = (each.stretch.source_from for each in self._known[number + 1 :])
         return min([self._known[number].stretch.source_to, *(begin for begin in begins if begin > offset)])

@@ -5,7 +5,7 @@ big-endian::
 
     version u8 | source from u64 | source to u64 | copy from u64 | copy to u64 | groups of runs
 
-What is older lies in the topic ``<replicator>.offsets``, which is compacted and has a partition for each lane. Keys and
+Older parts lie in the topic ``<replicator>.offsets``, which is compacted and has a partition for each lane. Keys and
 values are JSON::
 
     {"topic", "partition", "from"}   a segment, by the source partition and the first offset of the copy
@@ -37,7 +37,7 @@ SegmentKey = tuple[Partition, int]
 
 
 def tail_headers(tail: OffsetTail | None) -> tuple[tuple[str, bytes], ...]:
-    """The headers of a position whose map has this tail."""
+    """The headers of a position with this tail."""
     if tail is None:
         return ()
     bounds = _BOUNDS.pack(_VERSION, tail.source_from, tail.source_to, tail.copy_from, tail.copy_to)
@@ -45,9 +45,9 @@ def tail_headers(tail: OffsetTail | None) -> tuple[tuple[str, bytes], ...]:
 
 
 def tail_of(headers: Mapping[str, bytes | None]) -> OffsetTail | None:
-    """The tail in the headers of a position; None of one that an older release wrote, or a newer one in its own way.
+    """The tail in the headers of a position; None of an older release's position, or of a newer format.
 
-    None as well where the bytes are no tail: a position holds without its map.
+    Also None if the bytes are not a tail: a position holds without its map.
     """
     content = headers.get(_HEADER)
     if not content:
@@ -78,15 +78,15 @@ def encode_segment(partition: Partition, segment: Segment, now: int) -> Record:
 
 
 def encode_dropped(key: SegmentKey, now: int) -> Record:
-    """The record after which a segment is remembered no more."""
+    """The record that deletes a segment."""
     return Record(0, now, body(_key(key), None))
 
 
 def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
-    """Decode a segment; None by a tombstone.
+    """Decode a segment; None for a tombstone.
 
     Raises:
-        PeerError: somebody else has written to the topic, or a newer appliance has.
+        PeerError: a foreign writer or a newer appliance has written to the topic.
     """
     of = segment_key(record)
     _, value_bytes = key_and_value(record.body)
@@ -106,7 +106,7 @@ def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
 
 
 def segment_key(record: Record) -> SegmentKey:
-    """The key of a segment, without the work of decoding it.
+    """The key of a segment, without decoding the segment.
 
     Raises:
         PeerError: as above.
@@ -120,7 +120,7 @@ def segment_key(record: Record) -> SegmentKey:
 
 
 def decode_bounds(record: Record) -> tuple[SegmentKey, int | None]:
-    """The key of a segment, and the offset at which its copies end; None by a tombstone.
+    """The key of a segment, and the offset at which its copies end; None for a tombstone.
 
     Raises:
         PeerError: as above.

@@ -1,13 +1,13 @@
 """Runs of copied records: source offsets that follow each other, with copies that follow each other.
 
-Packed, equal runs in a row are one group, of a few bytes::
+Packed, consecutive equal runs are one group, of a few bytes::
 
     head unsigned varint: length << 5 | repeated << 4 | kind of source gap << 2 | kind of copy gap
     source gap unsigned varint, where its kind is 2      offsets without a copy between the run before and this one
     copy gap unsigned varint, where its kind is 2        offsets that hold no copy: markers, aborted records
     repeat unsigned varint, where repeated
 
-A kind below 2 is the gap itself. The gaps of the first group are counted from where the runs' stretch begins.
+A kind below 2 is the gap itself. The gaps of the first group count from the beginning of the runs' stretch.
 """
 
 from bisect import bisect_right
@@ -30,12 +30,12 @@ class Group(NamedTuple):
 
     @property
     def sources(self) -> int:
-        """Number of source offsets that they take, with their gaps."""
+        """Number of source offsets that they cover, with their gaps."""
         return (self.source_gap + self.length) * self.repeat
 
     @property
     def copies(self) -> int:
-        """Number of the copy's offsets that they take, with their gaps."""
+        """Number of the copy's offsets that they cover, with their gaps."""
         return (self.copy_gap + self.length) * self.repeat
 
 
@@ -71,7 +71,7 @@ def unpack_groups(packed: bytes) -> Iterator[Group]:
 
 
 def merged(groups: Iterable[Group]) -> Iterator[Group]:
-    """The same runs, with equal ones in a row in one group."""
+    """The same runs, with consecutive equal ones in one group."""
     last: Group | None = None
     for group in groups:
         if last is not None and last[:3] == group[:3]:
@@ -85,7 +85,7 @@ def merged(groups: Iterable[Group]) -> Iterator[Group]:
 
 
 class _Found(NamedTuple):
-    """The number of a group, of one of its runs, and of a record in that."""
+    """The number of a group, of one of its runs, and of a record in the run."""
 
     group: int
     run: int
@@ -93,7 +93,7 @@ class _Found(NamedTuple):
 
 
 class RunIndex:
-    """Runs that can be searched from both sides; they begin after ``source_from`` and ``copy_from``."""
+    """Runs that are searchable from both sides; they begin after ``source_from`` and ``copy_from``."""
 
     def __init__(self, packed: bytes, source_from: int, copy_from: int) -> None:
         self._groups = list(unpack_groups(packed))
@@ -105,7 +105,7 @@ class RunIndex:
             source_from, copy_from = source_from + group.sources, copy_from + group.copies
 
     def at_source(self, offset: int) -> tuple[int, int] | None:
-        """The first record at or after a source offset, as source and copy offset; None where there is none."""
+        """The first record at or after a source offset, as source and copy offset; None if there is none."""
         found = self._find(self._sources, 0, offset)
         return self._place(found) if found else None
 

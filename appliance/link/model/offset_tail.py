@@ -1,7 +1,7 @@
-"""A stretch of a partition's offset map that still grows: within a position record it is the map's tail.
+"""A growing stretch of a partition's offset map: within a position record it is the map's tail.
 
-It covers the source offsets from ``source_from`` up to but without ``source_to``, and those of the copy likewise, and
-both completely: a source offset that is in no run has no copy, and an offset of the copy that is in no run holds none.
+It covers the source offsets from ``source_from`` up to but without ``source_to``, and those of the copy likewise, both
+completely: a source offset outside all runs has no copy, and a copy's offset outside all runs holds none.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ _GROUP_BYTES = 40
 
 
 class OffsetTail(NamedTuple):
-    """A stretch; ``settled`` are its packed groups but the last, which ends at ``source_at`` and ``copy_at``."""
+    """A stretch; ``settled`` are its packed groups except the last, which ends at ``source_at`` and ``copy_at``."""
 
     source_from: int
     copy_from: int
@@ -29,12 +29,12 @@ class OffsetTail(NamedTuple):
 
     @classmethod
     def begin(cls, source: int, copy: int) -> "OffsetTail":
-        """One that covers nothing yet."""
+        """A stretch that covers nothing yet."""
         return cls(source, copy, source, copy, b"", None, source, copy)
 
     @property
     def is_empty(self) -> bool:
-        """True when it says nothing."""
+        """True when it has no runs and covers nothing."""
         return self.source_from == self.source_to and self.last is None
 
     @property
@@ -43,11 +43,11 @@ class OffsetTail(NamedTuple):
         return self.settled + pack_group(self.last) if self.last else self.settled
 
     def continues(self, other: "OffsetTail") -> bool:
-        """True when it begins where the other ends."""
+        """True when it begins at the other's end."""
         return (self.source_from, self.copy_from) == (other.source_to, other.copy_to)
 
     def read_to(self, source_to: int) -> "OffsetTail":
-        """The same, after source offsets of which none was copied."""
+        """The same, after uncopied source offsets."""
         return self if source_to == self.source_to else self._replace(source_to=source_to)
 
     def copied(self, batches: Sequence[Outgoing], begin: int, source_to: int, copy_to: int) -> "OffsetTail":
@@ -82,9 +82,9 @@ class OffsetTail(NamedTuple):
         return OffsetTail(self.source_from, self.copy_from, *ends, packed, last, other.source_at, other.copy_at)
 
     def cut(self, copy_to: int) -> "OffsetTail":
-        """The part of it that still holds when the copy was cut at an offset that lies within it.
+        """The part of it that holds after a cut of the copy at an offset within it.
 
-        Of source offsets it knows those before the first record that was cut off.
+        It covers the source offsets before the first record that was cut off.
         """
         source, copy, source_to = self.source_from, self.copy_from, self.source_to
         kept: list[Group] = []
@@ -101,7 +101,7 @@ class OffsetTail(NamedTuple):
         return unpack_tail(self.source_from, self.copy_from, source_to, copy_to, packed)
 
     def swapped(self) -> "OffsetTail":
-        """The same stretch with source and copy in each other's place."""
+        """The same stretch with source and copy swapped."""
         groups = (
             group._replace(source_gap=group.copy_gap, copy_gap=group.source_gap) for group in unpack_groups(self.packed)
         )
@@ -109,9 +109,9 @@ class OffsetTail(NamedTuple):
         return unpack_tail(self.copy_from, self.source_from, self.copy_to, self.source_to, packed)
 
     def pieces(self, size: int) -> Iterator["OffsetTail"]:
-        """The same as several that continue each other, each with groups of about ``size`` bytes."""
+        """The same as several consecutive stretches, each with groups of about ``size`` bytes."""
         if len(self.settled) + _GROUP_BYTES <= size:
-            yield self  # as nearly always: nothing needs to be unpacked
+            yield self  # the usual case: nothing needs to be unpacked
             return
         begin = source, copy = self.source_from, self.copy_from
         packed = b""
@@ -125,7 +125,7 @@ class OffsetTail(NamedTuple):
 
 
 def unpack_tail(source_from: int, copy_from: int, source_to: int, copy_to: int, packed: bytes) -> OffsetTail:
-    """The stretch of which these are the bounds and the groups.
+    """The stretch with these bounds and groups.
 
     Raises:
         IndexError, BatchCorrupt: the bytes are not groups, or not those of a stretch with these bounds.
@@ -156,7 +156,7 @@ def _runs(batches: Sequence[Outgoing]) -> Iterable[tuple[int, int]]:
 
 
 class MapFilling:
-    """The runs of copied records from a source offset and one of the copy on, as stretches of about ``size`` bytes."""
+    """The runs of copied records from a source and a copy offset on, as stretches of about ``size`` bytes."""
 
     def __init__(self, source: int, copy: int, size: int) -> None:
         self._size = size
@@ -165,7 +165,7 @@ class MapFilling:
         self._run: tuple[int, int, int] | None = None
 
     def add(self, source: int, copy: int, length: int) -> None:
-        """The next run: so many records, the first of which lies at these offsets."""
+        """Add the next run: its length, and the offsets of its first record."""
         if self._run is not None:
             first, first_copy, before = self._run
             if (first + before, first_copy + before) == (source, copy):
@@ -175,7 +175,7 @@ class MapFilling:
         self._run = source, copy, length
 
     def finished(self, source_to: int, copy_to: int) -> list[OffsetTail]:
-        """All stretches, which go on to these offsets."""
+        """All stretches, up to these offsets."""
         if self._run is not None:
             self._settle(*self._run)
             self._run = None

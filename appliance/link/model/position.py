@@ -1,4 +1,4 @@
-"""The position of a source partition: how far it is copied, as the destination has it."""
+"""The position of a source partition: the progress of its copy, as the destination holds it."""
 
 import uuid
 from dataclasses import dataclass, replace
@@ -6,28 +6,28 @@ from dataclasses import dataclass, replace
 from appliance.link.model.offset_tail import OffsetTail
 
 UNKNOWN = -1
-"""The next offset of a partition of which nobody knows how far it is copied: its copy holds records that no position
-accounts for (invariant H)."""
+"""The next offset of a partition with unknown progress: its copy holds records that no position accounts for (invariant
+H)."""
 
 LOST = "has lost what it had acknowledged"
-"""By which a reason to stop says that the copy is shorter than it was (invariant J)."""
+"""Marks a reason to stop: the copy is shorter than it was (invariant J)."""
 
 UNACCOUNTED = "that no position accounts for"
-"""By which a reason to stop says that the copy holds more than is remembered (invariant H)."""
+"""Marks a reason to stop: the copy holds more than is remembered (invariant H)."""
 
 NOBODY = -1
-"""The id of the producer of an end that was found, and not written."""
+"""The producer id of an end that was found, not written."""
 
 ANYBODY = -2
-"""The same where nobody but the link may have written past the end: whatever lies there is not accounted for."""
+"""The same if only the link may have written past the end: records there are not accounted for."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyEnd:
-    """The end of a copy that has lost nothing (invariant J), after the newest transaction that wrote to it.
+    """The end of a complete copy (invariant J), after the newest transaction that wrote to it.
 
-    ``offset`` is the destination's, past that transaction's commit marker. It was written by a producer under a leader
-    epoch of at least ``leader_epoch``, -1 when that is not known.
+    ``offset`` is the destination's, past that transaction's commit marker. The producer wrote under a leader epoch of
+    at least ``leader_epoch``, -1 if unknown.
     """
 
     offset: int
@@ -40,12 +40,11 @@ class CopyEnd:
 class Position:
     """The state of one source partition after the transaction that wrote it.
 
-    ``next_offset`` is the first source offset not yet copied; ``records`` and ``bytes`` count all that was ever
-    copied; ``timestamp`` is that of the newest record copied, in milliseconds, -1 before the first one;
-    ``leader_epoch`` is that of the last batch read, -1 before the first one. ``stopped`` says why the partition is not
-    copied any further, empty when it is, and ``stopped_at`` since when, in milliseconds. ``copy_end`` is None before
-    the first record, and where an older release wrote the position; so is ``tail``, the newest stretch of the map of
-    offsets.
+    ``next_offset`` is the first source offset not yet copied; ``records`` and ``bytes`` count everything ever copied;
+    ``timestamp`` is that of the newest copied record, in milliseconds, -1 before the first one; ``leader_epoch`` is
+    that of the last batch read, -1 before the first one. ``stopped`` is the reason that the partition is no longer
+    copied, empty if it is copied, and ``stopped_at`` the time of the stop, in milliseconds. ``copy_end`` is None before
+    the first record, and in positions of older releases; so is ``tail``, the newest stretch of the map of offsets.
     """
 
     source_id: uuid.UUID
@@ -61,14 +60,14 @@ class Position:
     tail: OffsetTail | None = None
 
     def written(self, copy_end: CopyEnd, tail: OffsetTail) -> "Position":
-        """The same, after the copy was written to."""
+        """The same, after a write to the copy."""
         # Of thousands in a second: ``replace`` would take three times as long.
         counts = self.records, self.bytes, self.timestamp
         ids, stop = (self.source_id, self.destination_id), (self.stopped, self.stopped_at)
         return Position(*ids, self.next_offset, self.leader_epoch, *counts, *stop, copy_end, tail)
 
     def stop(self, reason: str, now: int) -> "Position":
-        """The same, stopped; one that stops again for the same reason has been stopped all along."""
+        """The same, stopped; a repeated stop for the same reason keeps the time of the first."""
         return self if self.stopped == reason else replace(self, stopped=reason, stopped_at=now)
 
     def go_on(self) -> "Position":
@@ -76,14 +75,14 @@ class Position:
         return replace(self, stopped="", stopped_at=-1) if self.stopped else self
 
     def stop_shortened(self, reason: str, now: int, end: int) -> "Position":
-        """The same, stopped since the copy holds nothing of ours from offset ``end`` on; so the map ends there."""
+        """The same, stopped since the copy holds none of our records from offset ``end`` on; so the map ends there."""
         stopped = self.stop(reason, now)
         if self.next_offset == UNKNOWN or (self.tail is not None and self.tail.copy_to <= end):
             return stopped
         return replace(stopped, tail=OffsetTail.begin(self.next_offset, end))
 
     def begin_again(self, source_id: uuid.UUID, destination_id: uuid.UUID, offset: int) -> "Position":
-        """The same counts, read on from an offset that does not follow what was read before."""
+        """The same counts, continued from an unrelated offset."""
         same_copy = destination_id == self.destination_id
         return replace(
             self,

@@ -16,7 +16,7 @@ from appliance.link.model.naming import Naming
 class Replica:
     """One source partition and where its copy goes: the partition of the same number in the copy's topic.
 
-    Topics are known by id (invariant G); the names are what the protocol wants.
+    Topics are identified by id (invariant G); the protocol needs the names.
     """
 
     source_topic: str
@@ -46,9 +46,9 @@ class DiscoveredTopics:
     """The outcome of one look at both clusters.
 
     ``missing`` are source topics whose copy has to be made first, ``smaller`` those whose copy has fewer partitions,
-    ``unfit`` source topics that cannot be copied as things are, with the reason in one line; of none of these is
-    anything copied. ``left_out`` are the settings that a source topic's copy has to do without, as far as
-    they are known. ``inactive`` are topics that are not copied since an operator has said so, each with its state.
+    ``unfit`` source topics that cannot be copied now, with the reason in one line; none of these are copied.
+    ``left_out`` are the settings that a source topic's copy lacks, as far as they are known. ``inactive`` are topics
+    that an operator has excluded from copying, each with its state.
     """
 
     replicas: tuple[Replica, ...] = ()
@@ -84,7 +84,7 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
 
 
 def obeying(found: DiscoveredTopics, states: States) -> DiscoveredTopics:
-    """The same without the topics of which no copy is to be made, grown or written to now."""
+    """The same without the topics whose copies must not be made, grown or written now."""
     replicas, missing, smaller = found.replicas, found.missing, found.smaller
     names = {*(r.source_topic for r in replicas), *(t.name for t in missing), *(t.name for t, _ in smaller)}
     inactive = {name: state for name in names if (state := effective(states, name)) is not CopyState.ACTIVE}
@@ -98,7 +98,7 @@ def obeying(found: DiscoveredTopics, states: States) -> DiscoveredTopics:
 
 
 def waiting(found: DiscoveredTopics, copied: Iterable[Replica], reason: str) -> DiscoveredTopics:
-    """The same while no copy may be made or grown, for a reason: of a topic that grows what was copied is copied on."""
+    """The same while no copy may be made or grown, with the reason: a growing topic's copied partitions continue."""
     ids = {topic.name: (topic.id, copy.id) for topic, copy in found.smaller}
     kept = [each for each in copied if ids.get(each.source_topic) == (each.source_id, each.destination_id)]
     unfit = {topic.name: reason for topic in (*found.missing, *(topic for topic, _ in found.smaller))}
@@ -120,7 +120,7 @@ def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
 
 
 def too_small(topic: Topic, copy: Topic) -> str:
-    """The reason that a topic is not copied to one that was there before it and has fewer partitions."""
+    """The reason that a topic is not copied to an older topic with fewer partitions."""
     return (
         f"destination topic {copy.name} has {len(copy.leaders)} partitions and {topic.name} has {len(topic.leaders)}: "
         f"give {copy.name} {len(topic.leaders)} partitions, or delete it and it will be made anew"
@@ -128,12 +128,12 @@ def too_small(topic: Topic, copy: Topic) -> str:
 
 
 def lane_of(topic: str, partition: int, lanes: int) -> int:
-    """The lane that a source partition belongs to for ever; a topic's partitions are dealt to the lanes in turn."""
+    """The permanent lane of a source partition; a topic's partitions are distributed over the lanes round-robin."""
     return (zlib.crc32(topic.encode()) + partition) % lanes
 
 
 def lanes_of(replicas: Iterable[Replica], lanes: int) -> dict[int, tuple[Replica, ...]]:
-    """The replicas of each lane that has any, by lane."""
+    """The replicas of each lane with any, by lane."""
     dealt: dict[int, list[Replica]] = {}
     for replica in sorted(replicas):
         dealt.setdefault(lane_of(replica.source_topic, replica.partition, lanes), []).append(replica)
@@ -143,8 +143,8 @@ def lanes_of(replicas: Iterable[Replica], lanes: int) -> dict[int, tuple[Replica
 def lanes_by_task(
     lanes: Mapping[int, tuple[Replica, ...]], tasks: int
 ) -> tuple[Mapping[int, tuple[Replica, ...]], ...]:
-    """The lanes of each of the tasks, some of which may have none.
+    """The lanes of each task; some tasks may have none.
 
-    The task of a lane depends on nothing but its number, so that it stays where it is while topics come and go.
+    A lane's task depends only on the lane's number, so that it stays there while topics come and go.
     """
     return tuple({lane: lanes[lane] for lane in lanes if lane % tasks == task} for task in range(tasks))

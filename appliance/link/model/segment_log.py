@@ -1,4 +1,4 @@
-"""The segments in one lane's partition of the topic of the maps, of the source partitions that are wanted."""
+"""The segments of wanted source partitions in one lane's partition of the topic of the maps."""
 
 from collections.abc import Collection, Sequence
 
@@ -19,7 +19,7 @@ class SegmentLog:
         self._damaged: dict[Partition, dict[int, PeerError]] = {}
 
     def segments(self, partition: Partition) -> Sequence[Segment]:
-        """The segments of a source partition, in the order of the copy."""
+        """The segments of a source partition, in the copy's order."""
         return self._segments.get(partition, ())
 
     def damage(self, partition: Partition) -> PeerError | None:
@@ -27,9 +27,9 @@ class SegmentLog:
         return next(iter(self._damaged.get(partition, {}).values()), None)
 
     def want(self, wanted: Collection[Partition] | None) -> Collection[Partition]:
-        """Keep the segments of these source partitions, or of all; returns those whose segments are known no more.
+        """Keep the segments of these source partitions, or of all; returns the dropped partitions.
 
-        Those of another partition are not known unless everything is read anew.
+        The segments of another partition become known only when everything is read again.
         """
         before, self._wanted = self._wanted, None if wanted is None else frozenset(wanted)
         if before is not None and (self._wanted is None or self._wanted - before):
@@ -37,15 +37,15 @@ class SegmentLog:
         return self._forget([of for of in self._known() if self._wanted is not None and of not in self._wanted])
 
     def begin_anew(self) -> Collection[Partition]:
-        """Forget all, to be read from the log's start; returns the source partitions of which something was known."""
+        """Forget everything, for a read from the log's start; returns the source partitions with known segments."""
         self.read_to = -1
         return self._forget(self._known())
 
     def take(self, record: Record) -> Partition | None:
-        """Take in the next record; the source partition whose map it is about, None of one that is not wanted.
+        """Add the next record; the source partition of its map, None of an unwanted one.
 
         Raises:
-            PeerError: it is no segment of anything.
+            PeerError: it is not a segment.
         """
         of, begin = segment_key(record)
         wanted = self._wanted is None or of in self._wanted
@@ -59,7 +59,7 @@ class SegmentLog:
         damaged.pop(begin, None)
         try:
             segment = decode_segment(record)[1]
-        except PeerError as error:  # the others' maps can be read all the same
+        except PeerError as error:  # the others' maps stay readable
             damaged[begin] = error
         else:
             if segment is None:

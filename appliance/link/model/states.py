@@ -1,8 +1,8 @@
 """The states of a lane, as a table: the look-up is the check, the documentation is drawn from it.
 
-A lane's life: it fences its predecessor, and only then reads its positions (invariant C); it copies until something
-is doubtful, and then begins anew with a new epoch, whatever the doubt was. Fenced is the end, unless nobody else has
-the lane: then it was the coordinator that gave up our transaction, or the operator who changed a position.
+A lane's life: it fences its predecessor, and only then reads its positions (invariant C); it copies until any answer is
+doubtful, and then restarts with a new epoch. Fenced is the end, unless nobody else has the lane: then the coordinator
+gave up our transaction, or the operator changed a position.
 """
 
 import enum

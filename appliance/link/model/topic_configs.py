@@ -8,18 +8,18 @@ from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.naming import REGISTRY, Naming
 
 NOT_KNOWN = "not known there"
-"""The reason that a setting is left out which the destination does not have, or does not let be set."""
+"""The reason that a setting is left out: the destination does not have it, or does not allow setting it."""
 
 _ANY_TIME = str(2**63 - 1)
 _SINCE_3_6 = {"message.timestamp.before.max.ms": _ANY_TIME, "message.timestamp.after.max.ms": _ANY_TIME}
 _BEFORE_3_6 = {"message.timestamp.difference.max.ms": _ANY_TIME}
 _TIMES_KEPT = {"message.timestamp.type": "CreateTime"}
-"""With either of the two above every record keeps its source's time, however old or early (invariant E; KIP-937)."""
+"""With either of the two above, every record keeps its source's time, however old or early (invariant E; KIP-937)."""
 
 _COMPACTED = "compact"
 _MARKERS_KEPT = "delete.retention.ms"
-# Whoever takes a lane reads all that is not compacted yet, and the segment that is written to never is. The marker of
-# a commit stays for the time of retention after that.
+# A starting lane reads everything that is not compacted yet, and the active segment never is. A commit marker stays for
+# the retention time after that.
 _SOON_COMPACTED = {POLICY: _COMPACTED, "segment.bytes": str(4 * 1024 * 1024), "min.cleanable.dirty.ratio": "0.1"}
 _POSITIONS = {**_SOON_COMPACTED, _MARKERS_KEPT: "60000"}
 
@@ -28,27 +28,27 @@ _OUR_OWN = _SINCE_3_6.keys() | _BEFORE_3_6.keys() | _TIMES_KEPT.keys()
 
 
 def positions_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTopic:
-    """The positions topic to be made; without compaction it would forget positions, so that it has to have that."""
+    """The positions topic to make; it must have compaction, since it would forget positions otherwise."""
     return NewTopic(naming.positions_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
 
 
 def offsets_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTopic:
-    """The topic of the maps of offsets to be made, which is compacted too."""
+    """The topic of the maps of offsets to make, which is compacted too."""
     return NewTopic(naming.offsets_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
 
 
 def registry_topic(replication_factor: int) -> NewTopic:
-    """The registry of a destination cluster's links, to be made by whichever of them comes first."""
+    """The registry of a destination cluster's links to make; the first link makes it."""
     return NewTopic(REGISTRY, 1, replication_factor, {POLICY: _COMPACTED}, frozenset({POLICY}))
 
 
 def mirror_topic(name: str, replication_factor: int) -> NewTopic:
-    """One of MirrorMaker 2's topics, to be made; its client reads those of checkpoints from the beginning each time."""
+    """One of MirrorMaker 2's topics to make; its client reads those of checkpoints from the beginning each time."""
     return NewTopic(name, 1, replication_factor, _SOON_COMPACTED, frozenset({POLICY}))
 
 
 def positions_changes(held: Settings) -> dict[str, str | None]:
-    """Changes to a positions topic that an older release made: markers of commits were kept for a day."""
+    """Changes to a positions topic of an older release, which kept commit markers for a day."""
     kept = held.get(_MARKERS_KEPT)
     return {_MARKERS_KEPT: _POSITIONS[_MARKERS_KEPT]} if kept is not None and not kept.own else {}
 
@@ -60,7 +60,7 @@ def new_copies(
     replication_factor: int,
     known: Collection[str] | None,
 ) -> list[NewTopic]:
-    """The copies to be made of source topics, given what was set on each, and what the destination knows."""
+    """The copies to make of source topics, given the settings of each, and those that the destination knows."""
     return [
         _new_copy(topic, copied_configs(set_at_source.get(topic.name, {}), known), naming, replication_factor)
         for topic in topics
@@ -69,15 +69,15 @@ def new_copies(
 
 
 def _new_copy(topic: Topic, settings: Mapping[str, str], naming: Naming, replication_factor: int) -> NewTopic:
-    """A copy that must not be made without its clean-up policy: it would lose what its source keeps."""
+    """A copy that must not be made without its clean-up policy: it would lose records that its source keeps."""
     required = frozenset({POLICY} & settings.keys())
     return NewTopic(naming.destination(topic.name), len(topic.leaders), replication_factor, settings, required)
 
 
 def copied_configs(set_at_source: Mapping[str, str], known: Collection[str] | None = None) -> dict[str, str]:
-    """The settings of a copy, given what is to follow of those on its source topic, and what the destination knows.
+    """The settings of a copy, given those to copy from its source topic, and those that the destination knows.
 
-    As long as that is not known (None) it is asked for everything, old words and new.
+    While the latter are unknown (None), everything is requested, in old and new names.
     """
     times = _TIMES_KEPT | (_BEFORE_3_6 if known is not None and not _SINCE_3_6.keys() & set(known) else _SINCE_3_6)
     if known is None:
@@ -87,7 +87,7 @@ def copied_configs(set_at_source: Mapping[str, str], known: Collection[str] | No
 
 
 def unknown(set_at_source: Mapping[str, str], known: Collection[str] | None) -> dict[str, str]:
-    """Settings of a source topic that its copy does not have, as the destination does not know them; with why."""
+    """Settings of a source topic that its copy lacks, as the destination does not know them; with the reasons."""
     wanted = _without_our_own(set_at_source)
     return {} if known is None else {key: NOT_KNOWN for key in wanted if key not in known}
 
@@ -97,7 +97,7 @@ def _without_our_own(set_at_source: Mapping[str, str]) -> dict[str, str]:
 
 
 def missed(refused: Mapping[str, str], kept: Collection[str]) -> dict[str, str]:
-    """The refused settings that are missed: not the old names for record times where the new ones are kept."""
+    """The refused settings that matter: not the old names for record times if the new ones are kept."""
     needless: set[str] = set()
     if _SINCE_3_6.keys() & set(kept):
         needless |= _BEFORE_3_6.keys()
@@ -111,8 +111,8 @@ def config_changes(
 ) -> dict[str, str | None]:
     """Settings to set (or with None to unset) on a copy that holds ``held``, so that it follows its source.
 
-    ``before`` is what was wanted at the last look. What the operator has set on the copy alone stays, and so does a
-    larger max.message.bytes: it is how a record that was too large is let through.
+    ``before`` are the wanted settings of the last look. The operator's own settings on the copy stay, and so does a
+    larger max.message.bytes, which operators use to let an oversized record through.
     """
     changes: dict[str, str | None] = {
         key: value for key, value in wanted.items() if held.get(key) != value and not _larger(key, held.get(key), value)
@@ -121,9 +121,9 @@ def config_changes(
 
 
 def left_out(set_at_source: Mapping[str, str], on_copy: Settings) -> tuple[str, ...]:
-    """The settings that a copy does not have as it should, given all those that its broker tells of it.
+    """The settings in which a copy differs from the wanted ones, given all those that its broker lists.
 
-    They are not known there or refused, or have changed at the source since the replicator has looked.
+    They are unknown there or refused, or have changed at the source since the replicator's last look.
     """
     held = {key: setting.value for key, setting in on_copy.items() if not setting.read_only}
     wanted = copied_configs(set_at_source, held)
@@ -136,7 +136,7 @@ def _larger(key: str, held: str | None, wanted: str) -> bool:
 
 
 def told(left_out: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
-    """The fields of one line about what was left out, given by topic and setting why."""
+    """The fields of one log line about settings left out, given the reasons by topic and setting."""
     whys = {key: why for causes in left_out.values() for key, why in causes.items()}
     topic: object = next(iter(left_out)) if len(left_out) == 1 else len(left_out)
     cause = "; ".join(f"{key}: {why}" for key, why in sorted(whys.items()))

@@ -1,4 +1,4 @@
-"""The answer to the question where an offset of one side lies on the other."""
+"""The translation of an offset to the other side."""
 
 import enum
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ class TranslationState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """An offset on the other side, None where it is not known.
+    """An offset on the other side, None if unknown.
 
-    A consumer that goes on there reads exactly the records that it would have read next. An offset that is ``AHEAD``
-    lies ``behind`` offsets past what is copied. ``reason`` says why nothing is known, where there is more to say.
+    A consumer that continues there reads exactly the records that it would have read next. An ``AHEAD`` offset lies
+    ``behind`` offsets past the copied ones. ``reason`` explains an unknown offset, if there is more to say.
     """
 
     offset: int | None
@@ -30,5 +30,5 @@ NOT_KNOWN = Translation(None, TranslationState.UNKNOWN)
 
 
 def not_known(reason: str) -> Translation:
-    """The answer where nothing is known, with the reason."""
+    """The unknown answer, with the reason."""
     return Translation(None, TranslationState.UNKNOWN, reason=reason)
