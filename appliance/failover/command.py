@@ -26,7 +26,7 @@ class Outcome(Protocol):
     """The outcome of such a command."""
 
     def lines(self) -> Iterable[str]:
-        """Say it to the operator."""
+        """Print it for the operator."""
 
     def document(self) -> dict[str, object]:
         """The JSON object."""
@@ -36,7 +36,7 @@ Work = Callable[[Operation], Awaitable[Outcome]]
 
 
 def add_options(command: argparse.ArgumentParser, topics: str = "only these source topics (default: the link)") -> None:
-    """Declare the options that all of these commands have; ``topics`` is the help of the one that chooses topics."""
+    """Declare the options that these commands share; ``topics`` is the help of the option that chooses topics."""
     command.add_argument("--topic", default="", metavar="REGEX", help=topics)
     add_terms(command)
 
@@ -70,7 +70,7 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
     """Run one of these commands, and print its report.
 
     Raises:
-        ApplianceError: as the command; or it was stopped, and has to be run again.
+        ApplianceError: as the command; or it was stopped, and must be run again.
     """
     async with operation(settings, choice(parsed), _progress) as running:
         report = await unless_stopped(stopping, _coroutine(work, running))

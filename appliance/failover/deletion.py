@@ -1,13 +1,13 @@
-"""A link that is given up: nothing of it stays but its copies, and a record that it was deleted.
+"""Deleting a link: only its copies stay, and a record of the deletion.
 
-1. A replicator that runs is refused: it takes back a lane on which the operator has left a name.
-2. ``deleted`` in every lane. Whatever wakes up later cannot write, and makes and claims nothing.
-3. The copies are deleted, if that is asked for: as long as they are still this link's.
+1. A running replicator is refused: it takes back a lane on which the operator has left a name.
+2. ``deleted`` in every lane. A process that wakes up later cannot write, and makes and claims nothing.
+3. The copies are deleted, if requested, and only while they are still this link's.
 4. The registry gets the record that the link was deleted, and loses the link's claims, in one transaction. A
    replicator that starts later finds that record, and ends; `appliance resume --adopt-positions` takes it back.
 5. The link's own topics are deleted, the positions last.
 
-Killed anywhere the same command again goes on, also after the positions are gone.
+After a kill anywhere, the same command continues, even when the positions are gone.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, change,
 from appliance.link.model.naming import HEARTBEATS, Naming
 
 TAKEN_BACK_SECONDS = 8.0
-"""Seconds within which a replicator that runs finds the operator's name on a lane, and takes the lane back."""
+"""Time in which a running replicator finds the operator's name on a lane and takes it back, in seconds."""
 
 _SOURCE_SECONDS = 5.0
 _PAUSE = 0.2
 
 
 async def delete_link(operation: Operation, *, delete_copies: bool = False) -> DeletionReport:
-    """Give the link up.
+    """Delete the link.
 
     Raises:
-        LinkRefused: there is none, a replicator runs, or a topic is on its way somewhere.
-        SettingsError: nobody can be asked.
-        ApplianceError: a cluster does not answer, or refuses; run again, it goes on.
+        LinkRefused: there is none, a replicator runs, or a topic is between two states.
+        SettingsError: there is no terminal to ask for consent.
+        ApplianceError: a cluster does not answer, or refuses; the next run continues.
     """
     registry = Registry(operation.destination, operation.naming.replicator)
     await registry.refresh()
@@ -87,7 +87,7 @@ def _require_settled(operation: Operation) -> None:
 
 
 def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
-    """The source topics of this link's copies, empty where nobody remembers it, and the copies."""
+    """The source topics of this link's copies, empty if unknown, and the copies."""
     link, naming = operation.link, operation.naming
     topics = {topic for topic, _ in link.positions} | (link.states.keys() if link.checkpoints else set())
     sources = {naming.destination(topic): topic for topic in topics - {LINK}}
@@ -97,18 +97,18 @@ def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
 
 
 def _kept_if_promoted(copies: Iterable[GivenUpCopy]) -> tuple[GivenUpCopy, ...]:
-    """A promoted copy stays in any case: what was written there may be nowhere else."""
+    """Keep promoted copies in any case: their records may exist nowhere else."""
     return tuple(replace(copy, deleted=copy.deleted and not copy.promoted) for copy in copies)
 
 
 def _own_topics(naming: Naming) -> list[str]:
-    """The topics that this link alone has at the destination, the positions last."""
-    mirror = [name for name in naming.mirror_topics if name != HEARTBEATS]  # that one is every link's
+    """The link's own topics at the destination, the positions last."""
+    mirror = [name for name in naming.mirror_topics if name != HEARTBEATS]  # all links share that one
     return [*mirror, naming.offsets_topic, naming.positions_topic]
 
 
 async def _source_topics(operation: Operation) -> Mapping[str, uuid.UUID] | None:
-    """The topics that failbacks have left at the source; None while it does not answer."""
+    """The topics of failbacks at the source; None while it does not answer."""
     names = operation.naming.failback
     try:
         async with asyncio.timeout(_SOURCE_SECONDS):
@@ -124,7 +124,7 @@ async def _there(cluster: Cluster, name: str) -> Mapping[str, uuid.UUID]:
 
 
 async def _fence(operation: Operation) -> None:
-    """Have every lane say that the link is deleted, once no replicator has taken one back.
+    """Record the deletion in every lane, once no replicator has taken one back.
 
     Raises:
         LinkRefused: a replicator runs.
@@ -141,7 +141,7 @@ async def _fence(operation: Operation) -> None:
 
 
 def _busiest_lane(operation: Operation) -> list[int]:
-    """The lane with the most partitions that are copied now; none where nothing is."""
+    """The lane with the most copied partitions; none if nothing is copied."""
     states = operation.link.states
 
     def active(index: int) -> int:
@@ -153,10 +153,10 @@ def _busiest_lane(operation: Operation) -> list[int]:
 
 
 async def _require_left_alone(operation: Operation, index: int) -> None:
-    """Wait whether somebody takes the lane back.
+    """Wait for a replicator that takes the lane back.
 
     Raises:
-        LinkRefused: a replicator has.
+        LinkRefused: a replicator did.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + TAKEN_BACK_SECONDS

@@ -1,4 +1,4 @@
-"""The groups of one cluster with their offsets: those that consumer groups committed, where share groups start."""
+"""The groups of one cluster with their offsets: the commits of consumer groups, the starts of share groups."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -12,12 +12,12 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.share_offsets import alter_starts, fetch_starts
 
 _NAMED = 100
-"""Topics from which on a broker is asked about all of them."""
+"""Number of topics from which a broker is asked about all topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadGroups:
-    """Groups and their offsets by name; ``failures`` are those of which nothing is known now, or of brokers."""
+    """Groups and their offsets by name; ``failures`` are those of unknown groups, or of brokers."""
 
     groups: Mapping[str, Group] = field(default_factory=dict)
     offsets: Mapping[str, Commits] = field(default_factory=dict)
@@ -37,24 +37,24 @@ async def read_groups(cluster: Cluster, takes: Callable[[str], bool]) -> ReadGro
 
 
 def of_brokers(cluster: Cluster, listed: ListedGroups) -> dict[str, ApplianceError]:
-    """The failures of brokers that did not tell their groups, each with a name for it."""
+    """The failures of brokers that did not list their groups, each with a name for it."""
     return {f"broker {node} of the {cluster.side} cluster": error for node, error in listed.failures.items()}
 
 
 async def read_offsets(cluster: Cluster, groups: Collection[Group]) -> GroupOffsets:
-    """The offsets of groups, and why those of the others are not known."""
+    """The offsets of groups, and the reasons why others are unknown."""
     shares, others = _by_kind(groups)
     started, committed = await asyncio.gather(fetch_starts(cluster, shares), fetch_offsets(cluster, others))
     return {**committed[0], **started[0]}, {**committed[1], **started[1]}
 
 
 async def topic_ids(cluster: Cluster, topics: Collection[str]) -> dict[str, UUID]:
-    """The ids that topics have now; those of topics that are not there are left out.
+    """The current ids of topics; missing topics are left out.
 
     Raises:
         Unreachable: no broker answers.
     """
-    named = sorted(topics) if len(topics) < _NAMED else None  # about all it costs less to be told what is as before
+    named = sorted(topics) if len(topics) < _NAMED else None  # an unchanged answer about all topics costs less
     found = (await cluster.metadata(named)).topics
     return {name: found[name].id for name in topics if name in found}
 
@@ -62,9 +62,9 @@ async def topic_ids(cluster: Cluster, topics: Collection[str]) -> dict[str, UUID
 async def set_offsets(
     cluster: Cluster, offsets: Mapping[Group, Commits], may: MaySend = always
 ) -> dict[str, ApplianceError]:
-    """Set the offsets of groups that have no member; why not, by group, for those of which not all was set.
+    """Set the offsets of groups without members; the reasons, by group, of those with unset offsets.
 
-    ``may`` is asked right before each request is sent.
+    ``may`` is called right before each request is sent.
     """
     shares, others = _by_kind(offsets)
     altered, committed = await asyncio.gather(
@@ -80,7 +80,7 @@ def _by_kind(groups: Iterable[Group]) -> tuple[list[Group], list[Group]]:
 
 
 async def coordinated(cluster: Cluster, groups: Collection[Group]) -> tuple[list[Group], dict[str, ApplianceError]]:
-    """Groups that are not there yet, each of the same kind as ``groups`` has it, with its coordinator in the cluster.
+    """Groups to create, each of its kind in ``groups``, with its coordinator in the cluster.
 
     Raises:
         Unreachable: no broker answers.

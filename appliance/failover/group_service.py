@@ -1,4 +1,4 @@
-"""The groups' sync beside the replicator, for ever: rounds, what is told of them, and what is shown."""
+"""The groups' continuous sync beside the replicator: its rounds, its log lines, and its status."""
 
 import asyncio
 import logging
@@ -19,13 +19,13 @@ from appliance.settings.values import Settings
 log = logging.getLogger("appliance.failover")
 
 Keep = Callable[[Mapping[str, ApplianceError]], None]
-"""Told the problems that there are now, by subjects that begin with ``GROUPS``; those of before are over."""
+"""Called with the current problems, by subjects that begin with ``GROUPS``; all earlier ones are over."""
 
 GROUPS = "groups "
-"""With a space, as no topic's name has one: partitions are subjects too."""
+"""It has a space, unlike topics' names: partitions are subjects too."""
 
 _SHORTEST = 0.2
-"""Part of the time between two rounds that is left free of them, however long they take."""
+"""Share of the interval that stays free between two rounds, however long they take."""
 
 
 _FOLLOWED = frozenset(state for state in CopyState if state.follows)
@@ -34,7 +34,7 @@ _FOLLOWED = frozenset(state for state in CopyState if state.follows)
 def group_sync(
     settings: Settings, source: Cluster, destination: Cluster, states: Collection[CopyState] = _FOLLOWED
 ) -> GroupSync:
-    """The sync of a link's groups, with the maps of its copies, to those copies that are in one of these states."""
+    """The sync of a link's groups, by the maps of its copies, to copies in one of these states."""
     naming = Naming.of(settings)
     newest = NewestStates(destination, naming)
 
@@ -48,7 +48,7 @@ def group_sync(
 async def follow_groups(
     settings: Settings, source: Cluster, destination: Cluster, newest: NewestGroups, keep: Keep
 ) -> None:
-    """Let the groups of a link follow, a round every so many seconds."""
+    """Sync the groups of a link, a round every this many seconds."""
     sync, seconds = group_sync(settings, source, destination), settings.groups.sync_seconds
     mirror = MirrorCheckpoints(destination, Naming.of(settings), settings.topics.replication_factor)
     loop = asyncio.get_running_loop()
@@ -60,7 +60,7 @@ async def follow_groups(
         except ApplianceError as error:
             newest.unseen(error)
             keep({f"{GROUPS}of the link": error})
-        except Exception as error:  # a defect of ours: nothing would follow any more, and nobody would know
+        except Exception as error:  # a defect of ours: the sync would end unnoticed
             log.debug("the groups' sync failed", exc_info=error)
             unexpected = ApplianceError(f"unexpected {type(error).__name__}: {error}")
             newest.unseen(unexpected)
@@ -74,7 +74,7 @@ async def follow_groups(
 
 
 async def _mirror(mirror: MirrorCheckpoints, plans: Iterable[GroupPlan]) -> dict[str, ApplianceError]:
-    """Write MirrorMaker 2's checkpoints where the link has its formats; the failure, when that cannot be done."""
+    """Write MirrorMaker 2's checkpoints if the link has its formats; the failure, if any."""
     try:
         if mirror.naming.mirror_formats:
             await mirror.write(checkpoints(plans))

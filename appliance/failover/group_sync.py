@@ -1,11 +1,11 @@
-"""The offsets of groups follow to the destination: rounds of reading, translating and committing.
+"""The sync of groups' offsets to the destination: rounds of reading, translating and committing.
 
-A round writes nothing but commits, each of which is right by itself, so it may be killed at any await: the next round,
-of whatever process, sees what was committed and does the rest. Two that run at once do each other no harm.
+A round writes only commits, each correct by itself, so it may be killed at any await: the next round, in any process,
+sees the earlier commits and does the rest. Simultaneous rounds are harmless.
 
-What the newest round has read of the source is kept: when the source is gone, the copies may still come to where the
-groups were. What the destination held is kept for some rounds, since in most rounds nothing is new for most groups; but
-a group is read anew there before anything is committed for it.
+The newest state of the source is kept: after its loss, the copies may still reach the groups' offsets. The
+destination's state is kept for some rounds, since most rounds bring nothing new for most groups; but a group is read
+again there before a commit.
 """
 
 import asyncio
@@ -35,24 +35,24 @@ from appliance.link.model.translation import Translation
 from appliance.settings.values import GroupSettings
 
 _READ_ANEW = 12
-"""Rounds after which all that the destination holds is read anew: commits expire there, and operators delete them."""
+"""Rounds between complete reads of the destination: commits expire there, and operators delete them."""
 
 _PLANS_AT_ONCE = 100
-"""Plans that are made before the event loop has its turn."""
+"""Number of plans made before the event loop gets its turn."""
 
 _AT_ONCE = 250
 _FRESH = 5.0
-"""Groups that are read and committed together, and seconds for which what was read is good enough to commit by it."""
+"""Number of groups read and committed together, and the seconds for which a read is fresh enough for its commits."""
 
 
 class Translator(Protocol):
-    """Offsets of the source as those of the copies."""
+    """Translates offsets of the source to those of the copies."""
 
     async def refresh(self, wanted: Collection[Partition] | None = None, /) -> Mapping[str, ApplianceError]:
-        """Learn what was copied since the last time; the failures of what is not known now, each with a name for it.
+        """Read the newest maps; the failures of unknown ones, each with a name for it.
 
         Raises:
-            ApplianceError: the destination does not tell.
+            ApplianceError: the destination does not answer.
         """
         ...
 
@@ -62,7 +62,7 @@ class Translator(Protocol):
 
 
 class TopicNames(Protocol):
-    """The topics that groups follow from, and what those are called to which they follow."""
+    """The names of the topics that groups are synced from, and of those that they are synced to."""
 
     def copies(self, topic: str, internal: bool) -> bool:
         """True when a topic is copied."""
@@ -74,7 +74,7 @@ class TopicNames(Protocol):
 
 
 Follows = Callable[[str], bool]
-"""True of a source topic to whose copy groups follow."""
+"""True of a source topic with groups synced to its copy."""
 
 
 async def _always() -> Follows:
@@ -82,12 +82,11 @@ async def _always() -> Follows:
 
 
 class GroupSync:
-    """The groups of one link; ``plans`` are those of the newest round, by group, and ``failures`` what it lacked.
+    """The groups of one link; ``plans`` are those of the newest round, by group, and ``failures`` its failed reads.
 
-    ``stale`` are those of the failures by which any group may be elsewhere than its plan says; by the others some
-    translations are unknown, as their plans say themselves. ``follows`` reads of which topics they follow now: groups
-    of a promoted copy are its consumers' own. With ``takes_over`` what consumers have committed themselves at the
-    destination is taken for the link's own.
+    ``stale`` are the failures that may outdate any group's plan; the others only leave some translations unknown, as
+    the plans say themselves. ``follows`` reads the topics that are synced now: groups of a promoted copy belong to its
+    consumers. With ``takes_over`` the consumers' own commits at the destination count as the link's.
     """
 
     def __init__(
@@ -121,13 +120,13 @@ class GroupSync:
         """Read both sides and plan, but commit nothing.
 
         Raises:
-            ApplianceError: the destination does not tell, or the source never told.
+            ApplianceError: the destination does not answer, or the source has never answered.
         """
         self._committed.clear()
         return await self._round(commits=False)
 
     async def round(self) -> Mapping[str, GroupPlan]:
-        """Read both sides, plan, and commit what is due.
+        """Read both sides, plan, and make the due commits.
 
         Raises:
             ApplianceError: as above.
@@ -138,12 +137,12 @@ class GroupSync:
         return await self._round(commits=True)
 
     async def make_ours(self) -> Mapping[str, ApplianceError]:
-        """Commit anew at the source, as the link's own, what consumers of groups without members committed there.
+        """Repeat the consumers' commits of memberless groups at the source as the link's own.
 
-        A sync the other way may overwrite it then. Returns the reasons why not, by group.
+        A sync the other way may overwrite them then. Returns the reasons of failures, by group.
 
         Raises:
-            ApplianceError: the source does not tell.
+            ApplianceError: the source does not answer.
         """
         failures: dict[str, ApplianceError] = {}
         names = [name for name, made in self.plans.items() if made.lag == 0 and not made.here]
@@ -157,7 +156,7 @@ class GroupSync:
         return failures
 
     async def _round(self, *, commits: bool) -> Mapping[str, GroupPlan]:
-        """Plan for all groups; while a broker at the destination does not tell its own, for those that are told."""
+        """Plan for all groups; while a broker at the destination does not list its own, for the listed ones."""
         there = await self._read_both()
         self._offsets = self._followed(await self._follows())
         names = [name for name in self._offsets if name in there.groups or not there.failures]
@@ -174,7 +173,7 @@ class GroupSync:
         try:
             read = await read_groups(self._source, self._takes)
             topics = {topic for offsets in read.offsets.values() for topic, _ in offsets}
-            self._keep(read, await topic_ids(self._source, topics))  # as they were when the offsets were, or later
+            self._keep(read, await topic_ids(self._source, topics))  # as old as the offsets, or newer
             failures |= self._read.failures
         except ApplianceError as error:
             if not self._read.groups:
@@ -187,7 +186,7 @@ class GroupSync:
         return there
 
     def _keep(self, read: ReadGroups, ids: Mapping[str, UUID]) -> None:
-        """Note what was read of the source, as far as it is copied; what could not be read now is as it was."""
+        """Keep the read state of copied source topics; unreadable parts stay as they were."""
         copied = functools.cache(lambda topic: self._naming.copies(topic, internal=False))
         kept = dict(self._read.offsets) if read.failures else {}
         for name, offsets in read.offsets.items():
@@ -198,7 +197,7 @@ class GroupSync:
         self._ids = {name: known[name] for name in self._read.offsets}
 
     def _followed(self, states: Follows) -> dict[str, Commits]:
-        """The commits of the groups in topics whose copies they follow to, as the states of the copies are now."""
+        """The commits of the groups in synced topics, by the current states of the copies."""
         follows = functools.cache(states)
         followed = {
             name: {partition: commit for partition, commit in offsets.items() if follows(partition[0])}
@@ -207,7 +206,7 @@ class GroupSync:
         return {name: offsets for name, offsets in followed.items() if offsets}
 
     async def _follow(self, names: Sequence[str], there: ListedGroups, *, commits: bool) -> dict[str, GroupPlan]:
-        """Read anew what these groups hold at the destination, plan, and commit what is due."""
+        """Read these groups' offsets at the destination again, plan, and make the due commits."""
         began = _now()
         listed = [there.groups[name] for name in names if name in there.groups]
         committed, unreadable = await read_offsets(self._destination, listed)
@@ -219,7 +218,7 @@ class GroupSync:
         due = {name: made for name, made in plans.items() if made.commits}
         if not (commits and due):
             return plans
-        follows = await self._follows()  # once more: a round is long, and a copy may have been promoted meanwhile
+        follows = await self._follows()  # again: a round is long, and a copy may have been promoted meanwhile
         due = {name: made for name, made in due.items() if all(follows(each.source[0]) for each in made.partitions)}
         return {**plans, **await self._commit(due, there, began)}
 
@@ -236,12 +235,12 @@ class GroupSync:
         return made
 
     def _translate_by(self, group: str) -> Translate:
-        """Translates what a group has committed, which it did in the topics that there were then."""
+        """Translates a group's commits, which belong to the topics of that time."""
         ids = self._ids[group]
         return lambda partition, offset: self._translator.translate(partition, offset, ids.get(partition[0], NOWHERE))
 
     async def _commit(self, due: Mapping[str, GroupPlan], there: ListedGroups, read: float) -> Mapping[str, GroupPlan]:
-        """Commit what was not read too long ago: this process may have stood still, or waited for a connection."""
+        """Commit while the read is fresh: this process may have been suspended, or waited for a connection."""
         absent = [self._read.groups[name] for name in due if name not in there.groups]
         new, failures = await coordinated(self._destination, absent) if absent else ([], {})
         groups = {**there.groups, **{group.name: group for group in new}}
@@ -255,12 +254,12 @@ class GroupSync:
 
 
 def _ours(commits: Commits) -> Commits:
-    """The same commits as the link makes them, which never knows the leader epoch of a record that was read."""
+    """The same commits in the link's form, without the leader epoch of a read record."""
     return {partition: commit._replace(leader_epoch=-1) for partition, commit in commits.items()}
 
 
 def _settled(made: GroupPlan, error: ApplianceError | None) -> GroupPlan:
-    """The plan after its commits were answered; what cannot be committed now is due in the next round."""
+    """The plan after the answers to its commits; failed ones are due in the next round."""
     if error is None or error.retriable:
         return made if error else made.done()
     return replace(made, there=True) if has_members(error) else replace(made, refused=str(error))

@@ -1,4 +1,4 @@
-"""The last sync of groups before a promotion: what follows to a copy is committed once its lanes are fenced."""
+"""The last sync of groups before a promotion: their final commits, once the lanes of the copies are fenced."""
 
 import asyncio
 
@@ -9,14 +9,14 @@ from appliance.failover.operation import Operation
 from appliance.link.model.copy_states import CopyState
 
 _SECONDS = 30.0
-"""Seconds within which every group without members is where it can be."""
+"""Timeout of the last sync of all memberless groups, in seconds."""
 _PAUSE = 0.2
 
 
 async def last_sync(operation: Operation, source_answers: bool = True) -> tuple[str, ...] | None:
-    """Have the groups follow until nothing is due; those that are not where they are at the source.
+    """Sync the groups until nothing is due; the groups whose positions differ from those at the source.
 
-    None when the source does not tell: what the replicator has committed for them stays.
+    None if the source does not answer: the replicator's commits for them stay.
     """
     settings = operation.settings
     if not settings.groups.wanted:
@@ -30,7 +30,7 @@ async def last_sync(operation: Operation, source_answers: bool = True) -> tuple[
 
 
 async def settled(sync: GroupSync) -> bool:
-    """Have rounds until nothing is due, or for half a minute; False when nothing was told."""
+    """Run rounds until nothing is due, or for half a minute; False without an answer."""
     try:
         async with asyncio.timeout(_SECONDS):
             while True:
@@ -42,10 +42,10 @@ async def settled(sync: GroupSync) -> bool:
 
 
 async def _is_settled(sync: GroupSync) -> bool:
-    """True after a round that was told everything, and left nothing to commit.
+    """True after a complete round that left nothing to commit.
 
     Raises:
-        ApplianceError: no use trying again.
+        ApplianceError: retrying is useless.
     """
     try:
         plans = await sync.round()

@@ -1,9 +1,8 @@
-"""The states of a link, changed: written into every lane's partition, each time after the lane was fenced.
+"""Changing the states of a link: they are written into every lane's partition, after the lane was fenced.
 
-The first lane's partition is written first, and says what holds. A command that was killed after some lanes is run
-again: it finds what holds in the first one, and takes those lanes that do not say the same. So does any later command.
-Of two operators at once the one who takes the first lane last goes on; the other one sees that at the next lane, and
-ends.
+The first lane's partition is written first, and is authoritative. A command that was killed after some lanes is run
+again: it reads the first lane, and updates the lanes that differ. So does any later command. Of two simultaneous
+operators, the one who takes the first lane last continues; the other one sees that at the next lane, and ends.
 """
 
 import functools
@@ -40,17 +39,17 @@ from appliance.link.model.replicas import Replica
 from appliance.replicator.write.lane import Lane
 
 _SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED, CopyEvent.POSITIONED, CopyEvent.POSITIONED_PAUSED})
-"""The events that say of a state that all is settled: only of the very state in which it was settled."""
+"""The events that finish a state: valid only for the very state that their command has settled."""
 
 Subjects = Collection[str] | None
-"""Topics, or the link by its empty name; None: the link with each topic that has a state of its own."""
+"""Topics, or the link by its empty name; None: the link with each topic that has its own state."""
 
 _SEGMENTS_A_COMMIT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Positions that take the place of a lane's, the gaps that they leave behind, and segments of their maps."""
+    """Positions that replace a lane's, the gaps that they leave, and segments of their maps."""
 
     positions: Mapping[Replica, Position]
     gaps: Sequence[Gap] = ()
@@ -58,16 +57,16 @@ class Moves:
 
 
 def _any(_: States) -> None:
-    """Allow a change, whatever holds."""
+    """Allow a change in any state."""
 
 
 @dataclass(slots=True)
 class LinkStates:
     """The states of one link, and its positions, for one run of a command.
 
-    ``stamp`` says by whom and why states are changed, and its ``change`` is the run's id. ``checkpoints`` is what each
-    lane remembers, as far as it was read. ``require`` is given what holds once a lane is fenced, and raises where
-    nothing may be changed.
+    ``stamp`` says by whom and why states are changed, and its ``change`` is the run's id. ``checkpoints`` are those of
+    the lanes, as far as they were read. ``require`` gets the valid states once a lane is fenced, and raises if nothing
+    may be changed.
     """
 
     destination: Cluster
@@ -79,19 +78,19 @@ class LinkStates:
 
     @property
     def states(self) -> States:
-        """The states that hold: those of the first lane."""
+        """The valid states: those of the first lane."""
         return self.checkpoints[0].states
 
     @property
     def positions(self) -> Mapping[Partition, Position]:
-        """The position of each source partition, as it was read last."""
+        """The last read position of each source partition."""
         return {key: held for checkpoint in self.checkpoints for key, held in checkpoint.positions.items()}
 
     async def read(self) -> None:
-        """Read what every lane remembers now.
+        """Read the checkpoints of all lanes.
 
         Raises:
-            LinkRefused: there is no such link, or it must not go on as it is.
+            LinkRefused: there is no such link, or it must not continue as it is.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
         name = self.naming.positions_topic
@@ -109,10 +108,10 @@ class LinkStates:
             await peek_checkpoint(self.destination, name, lane, checkpoint)
 
     async def _check(self, topic: PositionsTopic) -> None:
-        """Check the link as far as the destination tells.
+        """Check the link as far as the destination knows.
 
         Raises:
-            LinkRefused: it must not go on.
+            LinkRefused: it must not continue.
         """
         registry = Registry(self.destination, self.naming.replicator)
         await registry.refresh()
@@ -121,14 +120,14 @@ class LinkStates:
             raise LinkRefused(fault)
 
     async def change(self, subjects: Subjects, event: CopyEvent, details: Details = no_details) -> StateChange:
-        """Apply an event, and have every lane obey.
+        """Apply an event in every lane.
 
-        When it returns no lane writes, that was fenced by it or by an earlier run of the same command, what the states
-        forbid; and the positions are those with which it has stopped.
+        When it returns, no lane fenced by it, or by an earlier run of the same command, writes to copies whose states
+        forbid it; and the positions are those of the stop.
 
         Raises:
             LinkRefused: another command has changed the states meanwhile.
-            Unreachable, BrokerBusy, BrokerRefused: run again, it goes on where it was.
+            Unreachable, BrokerBusy, BrokerRefused: the next run continues there.
         """
         stamp = replace(self.stamp, since=_now())
         made = change(self.states, subjects, event, stamp, details)
@@ -151,14 +150,14 @@ class LinkStates:
         return made
 
     def _require_as_settled(self, states: States, subjects: Subjects) -> None:
-        """Refuse where another command has changed, and perhaps changed back, what this one has settled."""
+        """Refuse if another command has changed, and perhaps changed back, the states that this one has settled."""
         for subject in states if subjects is None else subjects:
             now, then = (known.get(subject) or known.get(LINK) for known in (states, self.states))
             if now != then and now is not None and now.change != self.stamp.change:
                 raise LinkRefused(f"another command has made {now.subject} {now.state} meanwhile: run this one again")
 
     async def note(self, records: Callable[[States], Collection[StateRecord]]) -> None:
-        """Write records that change no state, given what holds, into the first lane alone.
+        """Write records that change no state, given the valid states, into the first lane alone.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``records``.
@@ -171,7 +170,7 @@ class LinkStates:
         await retry_while_busy(write, _may_pass)
 
     async def leave_name(self, index: int) -> None:
-        """Take a lane and leave the operator's name there: a replicator that runs takes the lane back.
+        """Take a lane and leave the operator's name there: a running replicator takes the lane back.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as ``change``.
@@ -183,10 +182,10 @@ class LinkStates:
         await retry_while_busy(write, _may_pass)
 
     async def move(self, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
-        """Change positions of a lane, given those that it remembers, with the operator's name.
+        """Change positions of a lane, given its current ones, with the operator's name.
 
-        The segments come afterwards, as of two that overlap the later one is the truth; a lane whose maps are not kept
-        does without.
+        The segments follow afterwards, as the later one of overlapping segments decides; a lane without a topic of maps
+        skips them.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``moves``.
@@ -205,7 +204,7 @@ class LinkStates:
         await retry_while_busy(write, _may_pass)
 
     async def forget(self, index: int, topics: Collection[str]) -> None:
-        """Have a lane remember nothing more of how far topics are copied, nor of their maps of offsets.
+        """Delete the positions of topics, and their maps of offsets, from a lane.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``.
@@ -221,7 +220,7 @@ class LinkStates:
         await retry_while_busy(write, _may_pass)
 
     async def _tell(self, index: int) -> None:
-        """Have a lane remember what the first one does."""
+        """Copy the first lane's states to another lane."""
         states = dict(self.states)
         checkpoint = self.checkpoints[index]
         await peek_checkpoint(self.destination, self.naming.positions_topic, index, checkpoint)
@@ -235,7 +234,7 @@ class LinkStates:
         await self._write(lane, [record for topic, record in states.items() if held.get(topic) != record])
 
     async def take(self, index: int) -> Lane:
-        """Fence a lane's owner, and read what the lane remembers."""
+        """Fence a lane's owner, and read the lane's checkpoint."""
         lane = Lane(index, self.destination, self.naming, self._owner(), self.transaction_timeout)
         await lane.start()
         return lane
@@ -245,9 +244,9 @@ class LinkStates:
         return Owner(OPERATOR, self.stamp.change, socket.gethostname(), _now(), generation)
 
     async def _write(self, lane: Lane, records: Collection[StateRecord]) -> None:
-        """Write states with the operator's name; returns when they are seen.
+        """Write states with the operator's name; returns when they are visible.
 
-        By that name a replicator that was fenced knows that its lane is still its own, and begins it anew.
+        From that name a fenced replicator knows that its lane is still its own, and restarts it.
         """
         name = self.naming.positions_topic
         owner = encode_owner(lane.index, self._owner(), _now())
@@ -268,5 +267,5 @@ def _now() -> int:
 
 
 def _may_pass(error: ApplianceError) -> bool:
-    """True of an error after which a lane is taken once more: its replicator may have begun it anew just then."""
+    """True of an error after which a lane is taken again: its replicator may have restarted it just then."""
     return error.retriable or isinstance(error, Fenced)

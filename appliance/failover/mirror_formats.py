@@ -1,12 +1,12 @@
 """MirrorMaker 2's topics at the destination, for its Java client: checkpoints of groups, and heartbeats.
 
-A checkpoint is written when what it says is committed in the copy, and again when it changes. It follows its group
-backwards too. It cannot be withdrawn: the client does not bear tombstones.
+A checkpoint is written when its offset is committed in the copy, and again when it changes, also backwards with its
+group. It cannot be withdrawn: tombstones break the client.
 
-Heartbeats show that the way from the source to the destination is open, and how long it takes. Nothing is written at
-the source. A heartbeat asks a source broker, on the way that the copies come, and is then written at the destination:
-into ``<source>.heartbeats``, where MirrorMaker 2 would have copied it to. The next one tells how long that took. Before
-it, one is written into ``heartbeats``, from which other links may bring it further.
+Heartbeats show that the path from the source to the destination works, and its latency. Nothing is written at the
+source. A heartbeat asks a source broker, on the path of the copies, and is then written at the destination: into
+``<source>.heartbeats``, where MirrorMaker 2 would have copied it. The next one records the duration. Before it, one is
+written into ``heartbeats``, from which other links may copy it further.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from appliance.link.model.naming import HEARTBEATS, Naming
 from appliance.link.model.topic_configs import mirror_topic
 
 HEARTBEAT_SECONDS = 1.0
-"""Time between two heartbeats, as by default in MirrorMaker 2."""
+"""Interval of heartbeats, in seconds, as by default in MirrorMaker 2."""
 
 _PAUSE_MAX = 0.5
 _PURPOSE = "heartbeats"
@@ -48,7 +48,7 @@ class MirrorTopics:
     _metadata: Metadata | None = None
 
     async def append(self, topic: str, records: Sequence[Record]) -> None:
-        """Append the records to one of the topics; after a failure they may be there, and are to be appended again.
+        """Append the records to one of the topics; after a failure they may be there, and must be appended again.
 
         Raises:
             ApplianceError: the destination does not take them.
@@ -56,7 +56,7 @@ class MirrorTopics:
         await retry_while_busy(lambda: self._append(topic, records), longest_pause=_PAUSE_MAX)
 
     async def _append(self, topic: str, records: Sequence[Record]) -> None:
-        """Append once; a topic that was made a moment ago has no leader that knows it yet."""
+        """Append once; the leader of a new topic may not know it yet."""
         try:
             self._metadata = self._metadata or await self._made()
             await append(self.cluster, self._metadata, (topic, 0), records)
@@ -78,7 +78,7 @@ class MirrorTopics:
 
 @dataclass(slots=True)
 class MirrorCheckpoints:
-    """The checkpoints of one link, as far as this process has written them."""
+    """The checkpoints of one link written by this process."""
 
     destination: Cluster
     naming: Naming
@@ -91,10 +91,10 @@ class MirrorCheckpoints:
         self._topics = MirrorTopics(self.destination, names, self.replication_factor)
 
     async def write(self, checkpoints: Iterable[MirrorCheckpoint]) -> int:
-        """Write those that have changed; how many they were.
+        """Write those that have changed; their number.
 
         Raises:
-            ApplianceError: some are not written; done again, they are.
+            ApplianceError: some are not written; a repeated call writes them.
         """
         changed = [each for each in checkpoints if self._written.get((each.group, each.copy)) != each]
         now = _now()
@@ -114,7 +114,7 @@ class Heartbeats:
     naming: Naming
     replication_factor: int = -1
     way: int | None = None
-    """Milliseconds that the newest heartbeat took."""
+    """Duration of the newest heartbeat, in milliseconds."""
     _topics: MirrorTopics = field(init=False)
     _node: int = NOBODY
 
@@ -123,10 +123,10 @@ class Heartbeats:
         self._topics = MirrorTopics(self.destination, names, self.replication_factor)
 
     async def beat(self) -> None:
-        """Write a heartbeat of the destination, and one that came from the source.
+        """Write a heartbeat of the destination, and one from the source.
 
         Raises:
-            ApplianceError: the way is not open, or the destination does not take it.
+            ApplianceError: the path does not work, or the destination does not take it.
         """
         before, self.way = self.way, None
         try:
@@ -135,7 +135,7 @@ class Heartbeats:
                 self._node = random.choice(sorted((await self.source.metadata(_NO_TOPICS)).brokers) or [NOBODY])
             self.way = await self._measure(before)
         except ApplianceError:
-            self._node = NOBODY  # it may be gone for ever, and another one may answer
+            self._node = NOBODY  # it may be gone for good, and another one may answer
             raise
 
     async def _measure(self, before: int | None) -> int:

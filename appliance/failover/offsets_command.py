@@ -1,6 +1,6 @@
-"""``appliance offsets translate``: offsets of the source as those of the copies, and back.
+"""``appliance offsets translate``: offsets of the source to those of the copies, and back.
 
-Only the destination is asked, except for what a group has committed at the source.
+Only the destination is asked, except for a group's commits at the source.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from appliance.settings.values import Settings
 
 @dataclass(frozen=True, slots=True)
 class TranslatedOffset:
-    """One line of the answer: an offset on one side, and on the other as far as it is known."""
+    """One line of the answer: an offset on one side, and on the other if known."""
 
     topic: str
     partition: int
@@ -36,7 +36,7 @@ class TranslatedOffset:
     reason: str = ""
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Describe it in one line."""
         where = f"{self.topic}-{self.partition} offset {self.offset}"
         if self.state is TranslationState.EXACT:
             return f"{where} is {self.to_topic}-{self.partition} offset {self.to_offset}"
@@ -46,7 +46,7 @@ class TranslatedOffset:
 
 
 class _Asked(NamedTuple):
-    """An offset to be translated, of the source topic with this id where it is known."""
+    """An offset to translate, of the source topic with this id if known."""
 
     partition: Partition
     offset: int
@@ -57,7 +57,7 @@ async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
     """Print the translations; the exit code is 0 when all are exact.
 
     Raises:
-        SettingsError: the options name nothing that is copied.
+        SettingsError: the options name no copied topic.
         ApplianceError: a cluster does not answer, or refuses.
     """
     async with destination_cluster(settings) as destination:
@@ -78,7 +78,7 @@ async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
 async def _asked(
     settings: Settings, destination: KafkaCluster, maps: OffsetMaps, parsed: argparse.Namespace
 ) -> Sequence[_Asked]:
-    """The offsets that are asked for: the one of the options, or those of a group in what is copied."""
+    """The requested offsets: the one of the options, or those of a group in copied topics."""
     copies = maps.copies()
     ours: Collection[Partition] = copies.keys() if parsed.reverse else copies.values()
     if parsed.group is None:
@@ -117,7 +117,7 @@ def _translated(maps: OffsetMaps, asked: _Asked, reverse: bool) -> TranslatedOff
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """The options by which offsets are chosen."""
+    """The options that choose offsets."""
     command.add_argument("--group", metavar="G", help="all that this group has committed of what is copied")
     command.add_argument("--topic", metavar="T", help="the source topic; with --reverse the copy")
     command.add_argument("--partition", type=int, metavar="P", help="its partition")

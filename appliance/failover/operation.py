@@ -1,4 +1,4 @@
-"""One run of an operator's command on a link: the topics that it is for, who gives it and why, and their consent."""
+"""One run of an operator's command on a link: its topics, its author and reason, and the consent."""
 
 import asyncio
 import getpass
@@ -27,7 +27,7 @@ WAIT_SECONDS = 600.0
 class Choice:
     """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds.
 
-    With ``keep_diverged`` a failback keeps what the sources had and never came over.
+    With ``keep_diverged`` a failback keeps the sources' uncopied records.
     """
 
     topic: str = ""
@@ -39,14 +39,14 @@ class Choice:
     keep_diverged: bool = False
 
     def takes(self, topic: str) -> bool:
-        """True when the command is for this source topic."""
+        """True when the command applies to this source topic."""
         return not self.topic or re.fullmatch(self.topic, topic) is not None
 
     def subjects(self, known: Collection[str]) -> Subjects:
-        """The topics of these that the command is for; None for all, and those to come.
+        """The topics among these that the command applies to; None for all, and future ones.
 
         Raises:
-            SettingsError: the regex is none, or fits nothing.
+            SettingsError: the regex is invalid, or matches nothing.
         """
         if not self.topic:
             return None
@@ -61,7 +61,7 @@ class Choice:
 
 @dataclass(slots=True)
 class Operation:
-    """A command's run; ``tell`` shows the operator a line."""
+    """A command's run; ``tell`` prints a line for the operator."""
 
     settings: Settings
     choice: Choice
@@ -81,7 +81,7 @@ class Operation:
         """Ask the operator, unless ``--yes`` was given.
 
         Raises:
-            SettingsError: there is no terminal to ask at.
+            SettingsError: there is no terminal.
             ApplianceError: the answer is no.
         """
         if self.choice.yes:
@@ -95,7 +95,7 @@ class Operation:
 
 @asynccontextmanager
 async def operation(settings: Settings, choice: Choice, tell: Callable[[str], None]) -> AsyncIterator[Operation]:
-    """A run with both clusters, of which the source need not answer."""
+    """A run with both clusters; the source need not answer."""
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         yield Operation(settings, choice, source, destination, tell)
 
@@ -110,7 +110,7 @@ def operator() -> str:
 
 
 async def _line() -> str:
-    """A line from the terminal; a stop cuts it off, which it could not if a thread were waiting for it."""
+    """A line from the terminal; a stop cancels it, unlike a thread that waits for it."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), ready.set)

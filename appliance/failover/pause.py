@@ -1,4 +1,4 @@
-"""Pausing copies, and letting them go on."""
+"""Pausing and resuming copies."""
 
 from appliance.failover.model.report import Report
 from appliance.failover.operation import Operation
@@ -7,7 +7,7 @@ from appliance.link.model.copy_states import LINK, CopyEvent, change
 
 
 async def set_paused(operation: Operation, event: CopyEvent) -> Report:
-    """Pause or resume the topics that the command is for. Killed anywhere, the same command again goes on.
+    """Pause or resume the command's topics. After a kill anywhere, the same command continues.
 
     Raises:
         ApplianceError: as ``LinkStates.change``.

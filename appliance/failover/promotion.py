@@ -1,7 +1,7 @@
 """Promotions: copies become topics of their own. ``failover`` needs no source; ``promote`` needs it, and loses nothing.
 
-Both fence every lane with ``failing over``, settle what there is to settle, and then say ``promoted``. Killed anywhere
-the same command again goes on from there.
+Both fence every lane with ``failing over``, settle groups and losses, and then write ``promoted``. After a kill
+anywhere, the same command continues from there.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateCh
 
 _PAUSE = 0.5
 _SAY_AGAIN = 10
-"""Looks between two lines of progress."""
+"""Number of looks between two progress lines."""
 
 _NOTHING_TO_LOSE = frozenset({CopyState.FAILING_BACK, CopyState.REMOVED, CopyState.DELETED})
 
 _PLANNED = {"planned": True}
-"""Details of a state that a promotion has made, and no failover."""
+"""Details of a state that a promotion has set, not a failover."""
 
 _NOT_COPIED = {
     CopyState.PAUSED: "`appliance resume`",
@@ -35,7 +35,7 @@ _NOT_COPIED = {
 """States in which a planned promotion waits in vain, with the command that ends them."""
 
 _NAMED = 10
-"""Partitions that an error names."""
+"""Number of partitions that an error names."""
 
 
 async def failover(operation: Operation) -> Report:
@@ -62,10 +62,10 @@ async def failover(operation: Operation) -> Report:
 
 
 async def promote(operation: Operation) -> Report:
-    """Promote the copies once they hold all that the source has; a source that still takes writes is refused.
+    """Promote the copies once they hold all of the source's records; a source that still takes writes is refused.
 
     Raises:
-        LinkRefused: a partition cannot be copied to its end, is not in time, or the source still takes writes.
+        LinkRefused: a partition cannot be copied to its end, or not in time, or the source still takes writes.
         ApplianceError: the source does not answer; or as ``LinkStates.change``.
     """
     link, choice = operation.link, operation.choice
@@ -100,7 +100,7 @@ async def _fail_over_as_planned(operation: Operation, subjects: Subjects) -> Non
 
 
 async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Subjects, SourceLogs]:
-    """The subjects with the topics that came to the source meanwhile, fenced as well, and the logs after that."""
+    """The subjects, with the new topics of the source, which are fenced as well, and the logs after that."""
     while True:
         logs = await _logs(operation)
         now = _subjects(operation, logs)
@@ -111,7 +111,7 @@ async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Sub
 
 
 async def _take_over(operation: Operation, subjects: Subjects) -> None:
-    """Make a promotion that has not ended a failover, which no promotion gives up any more."""
+    """Turn an unfinished promotion into a failover, which no promotion can give up."""
     link = operation.link
     if _planned(link.states, _failing_over(operation, subjects)):
         chosen = _failing_over(operation, subjects)
@@ -120,20 +120,20 @@ async def _take_over(operation: Operation, subjects: Subjects) -> None:
 
 
 def _planned(states: States, subjects: Iterable[str]) -> list[str]:
-    """Those of these that have a state of their own, by which a promotion is to end."""
+    """The subjects with their own state, in which a promotion has to end."""
     records = [record for subject in subjects if (record := states.get(subject))]
     failing = [record for record in records if record.state is CopyState.FAILING_OVER]
     return [record.topic for record in failing if _PLANNED.items() <= record.details.items()]
 
 
 def _given_up(operation: Operation) -> list[str]:
-    """What the command is for, and a promotion has fenced: a failover is never undone."""
+    """The command's subjects that a promotion has fenced: a failover is never undone."""
     states, choice = operation.link.states, operation.choice
     return [name for name in _planned(states, sorted(states)) if not choice.topic or (name and choice.takes(name))]
 
 
 def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
-    """Refuse what a failover has begun: a promotion that has to be given up would undo it."""
+    """Refuse the subjects of a failover: a promotion that has to be given up would undo it."""
     states = operation.link.states
     begun = [states.get(subject) or states[LINK] for subject in _failing_over(operation, subjects)]
     names = sorted({record.subject for record in begun if not _PLANNED.items() <= record.details.items()})
@@ -143,10 +143,10 @@ def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
 
 
 async def _last_sync(operation: Operation) -> tuple[str, ...] | None:
-    """The groups that are not where they are at the source.
+    """The groups whose positions differ from those at the source.
 
     Raises:
-        LinkRefused: the source does not tell its groups; unless losses are allowed.
+        LinkRefused: the source does not list its groups; unless losses are allowed.
     """
     groups = await last_sync(operation)
     if groups is None and not operation.choice.allow_loss:
@@ -162,7 +162,7 @@ async def _promoted(
     logs: SourceLogs | None,
     groups: tuple[str, ...] | None,
 ) -> Report:
-    """Say of all that has settled that it is promoted."""
+    """Write ``promoted`` for all settled subjects."""
     chosen = _failing_over(operation, subjects)
     if not chosen:
         return await _report(operation, kept, logs, ())
@@ -192,7 +192,7 @@ def _subjects(operation: Operation, logs: SourceLogs | None) -> Subjects:
 
 
 def _losses(operation: Operation, logs: SourceLogs | None) -> list[PartitionLoss]:
-    """The losses in the topics that the command is for; one that fails back, or was given up, has none."""
+    """The losses in the command's topics; a topic that fails back, or was removed, has none."""
     states = operation.link.states
 
     def takes(topic: str) -> bool:
@@ -223,10 +223,10 @@ def _require_copied(subjects: Subjects, states: States, named: Iterable[str] = (
 
 
 async def _until_copied(operation: Operation) -> SourceLogs:
-    """Wait until nothing is behind in the topics that are copied now; the source's logs by then.
+    """Wait until no copied topic is behind; the source's logs at that time.
 
     Raises:
-        LinkRefused: a partition cannot be copied to its end, or is not in time; unless losses are allowed.
+        LinkRefused: a partition cannot be copied to its end, or not in time; unless losses are allowed.
     """
     loop, choice, looks = asyncio.get_running_loop(), operation.choice, 0
     deadline = loop.time() + choice.wait
@@ -246,7 +246,7 @@ async def _until_copied(operation: Operation) -> SourceLogs:
 
 
 def _behind(operation: Operation, logs: SourceLogs) -> list[PartitionLoss]:
-    """The partitions that are being copied and are not at their ends.
+    """The copied partitions that are not at their ends.
 
     Raises:
         LinkRefused: some cannot be copied to their ends; unless losses are allowed.

@@ -1,11 +1,11 @@
-"""Topics that are copied no more, for good: their copies become topics of their own, or are deleted.
+"""Removing topics for good: their copies become independent topics, or are deleted.
 
 1. ``removed`` in every lane: no replicator copies them, makes their copies or claims them, whatever the regex says.
-2. The copies are deleted, if that is asked for: as long as they are still this link's.
-3. Every lane forgets the positions and maps. Then the claims are given up, last, as a replicator that had read the
-   states before may have claimed a copy once more.
+2. The copies are deleted, if requested, and only while they are still this link's.
+3. Every lane forgets the positions and maps. The claims are withdrawn last, as a replicator that had read the states
+   before may have claimed a copy again.
 
-Killed anywhere the same command again goes on.
+After a kill anywhere, the same command continues.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -23,12 +23,12 @@ from appliance.link.model.position import UNACCOUNTED, UNKNOWN
 
 
 async def remove_topics(operation: Operation, *, delete_copies: bool = False) -> RemovalReport:
-    """Give up the topics that the command is for.
+    """Remove the command's topics.
 
     Raises:
-        LinkRefused: a topic is on its way somewhere, or its copy is promoted and would be deleted.
-        SettingsError: nothing fits ``--topic``, or nobody can be asked.
-        ApplianceError: a cluster does not answer; run again, it goes on.
+        LinkRefused: a topic is between two states, or its copy is promoted and would be deleted.
+        SettingsError: nothing matches ``--topic``, or there is no terminal to ask for consent.
+        ApplianceError: a cluster does not answer; the next run continues.
     """
     link, choice = operation.link, operation.choice
     if not choice.topic:
@@ -83,7 +83,7 @@ def _still_removed(topics: Collection[str]) -> Callable[[States], None]:
 
 @dataclass(frozen=True, slots=True)
 class GivingUp:
-    """The copies of topics that are given up, as the registry and the destination have them."""
+    """The copies of removed topics, by the registry and the destination."""
 
     operation: Operation
     registry: Registry
@@ -91,7 +91,7 @@ class GivingUp:
     deletes: bool
 
     def copies(self, copies: Iterable[tuple[str, str]]) -> tuple[GivenUpCopy, ...]:
-        """What becomes of copies, given by source topic, as the states are now."""
+        """The future of copies, given by source topic, by the current states."""
         return tuple(self._copy(topic, copy) for topic, copy in copies)
 
     async def copies_now(self, copies: Iterable[tuple[str, str]]) -> tuple[GivenUpCopy, ...]:
@@ -100,7 +100,7 @@ class GivingUp:
         return self.copies(copies)
 
     def _copy(self, topic: str, copy: str) -> GivenUpCopy:
-        """What becomes of a copy; of one that is not this link's nothing."""
+        """The future of a copy; another link's copy stays unchanged."""
         known = self.there.topics.get(copy)
         claim = self.registry.claims.get((copy, known.id)) if known else None
         ours = claim is not None and claim.link == self.registry.link and self._is_accounted_for(topic, copy)
@@ -126,7 +126,7 @@ class GivingUp:
         return record is not None and record.is_or_was_promoted
 
     def require_not_promoted(self, copies: Collection[GivenUpCopy]) -> None:
-        """Refuse to delete what may be nowhere else.
+        """Refuse to delete records that may exist nowhere else.
 
         Raises:
             LinkRefused: a copy that would be deleted is promoted.
@@ -137,7 +137,7 @@ class GivingUp:
             raise LinkRefused(f"{named}: promoted, so what was written there may be nowhere else: delete it yourself")
 
     async def delete(self, copies: Collection[GivenUpCopy]) -> None:
-        """Delete the copies of which that is asked for.
+        """Delete the copies for which that is requested.
 
         Raises:
             ApplianceError: see ``delete_topics``.

@@ -1,11 +1,11 @@
-"""The groups of a failback: what they have committed in the copies is committed in the source topics, translated.
+"""The groups of a failback: their commits in the copies are translated and repeated in the source topics.
 
-It is the sync of the groups the other way, by the same rules, but for one: a commit that a consumer made itself in the
-source topic is from before the promotion, so it is overwritten; but never backwards, and only while the group has no
-member there. Afterwards the commits in the copies are made the link's own again: by them the sync goes on.
+The groups are synced the other way, by the same rules except one: a consumer's own commit in the source topic dates
+from before the promotion, so it is overwritten; but never backwards, and only while the group has no member there.
+Afterwards the commits in the copies become the link's own again: the sync continues from them.
 
-A group that has read nothing yet of what its copy took goes where the logs part: what the source held and never came
-over lies between, and nobody has read it there.
+A group that has read none of its copy's new records moves to where the logs diverge: the source's uncopied records lie
+between, and nobody has read them there.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ from appliance.link.model.translation import Translation, not_known
 
 
 async def return_groups(operation: Operation, topics: Collection[str]) -> tuple[str, ...] | None:
-    """Have the groups follow to these source topics; those that are not where they are at the copies.
+    """Sync the groups to these source topics; the groups whose positions differ from those at the copies.
 
     None when not all are told.
     """
@@ -64,7 +64,7 @@ class _Reversed:
     copies: Mapping[Partition, Partition] = field(default_factory=dict)
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
-        """Learn what was copied since the last time."""
+        """Read the newest maps."""
         await self.maps.refresh(())
         self.copies = self.maps.copies()
         sources = {source for copy, source in self.copies.items() if wanted is None or copy in wanted}

@@ -1,4 +1,4 @@
-"""The ends of the source's logs now, asked with little patience: it may be dead."""
+"""The current ends of the source's logs, with short timeouts: it may be dead."""
 
 import asyncio
 
@@ -10,15 +10,14 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import discover
 
 _PATIENCE = 5.0
-"""Seconds within which each cluster has to tell its topics, and then their ends."""
+"""Timeout of each cluster for its topics, and then for their ends, in seconds."""
 
 
 async def source_logs(source: Cluster, destination: Cluster, naming: Naming) -> SourceLogs:
-    """The starts and ends of the logs of all topics that are copied.
+    """The starts and ends of the logs of all copied topics.
 
     Raises:
-        ApplianceError: a cluster does not answer. A broker that does not answer for its own partitions keeps no other
-        partition from being known.
+        ApplianceError: a cluster does not answer. A silent broker affects only its own partitions.
     """
     metadata = await source.metadata(None)
     topics = [topic for topic in metadata.topics.values() if naming.copies(topic.name, topic.internal)]
@@ -30,7 +29,7 @@ async def source_logs(source: Cluster, destination: Cluster, naming: Naming) -> 
 
 
 async def try_source_logs(source: Cluster, destination: Cluster, naming: Naming) -> SourceLogs | None:
-    """The same; None where the source does not answer within a few seconds."""
+    """The same; None if the source does not answer within a few seconds."""
     try:
         async with asyncio.timeout(_PATIENCE):
             return await source_logs(source, destination, naming)

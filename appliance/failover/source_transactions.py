@@ -1,7 +1,7 @@
-"""Reads the source's logs around the positions of a promotion, to find transactions that were copied in part.
+"""Reads the source's logs around the positions of a promotion, to find partly copied transactions.
 
-Only what lies beyond a position can tear a transaction: a promotion that loses nothing reads nothing. The reading is
-bounded, in offsets, bytes and seconds; where it does not get to the end, the partition is named.
+Only records beyond a position can tear a transaction: a promotion that loses nothing reads nothing. The reading is
+bounded, in offsets, bytes and seconds; an incompletely read partition is named.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ from appliance.kafka.records.ended_transactions import EndedTransactions
 
 _SECONDS = 10.0
 _OFFSETS = 10_000
-"""Offsets of a partition that are read on either side of its position."""
+"""Number of offsets of a partition that are read on either side of its position."""
 _BYTES = 8 * 1024 * 1024
-"""Bytes of a partition that are read."""
+"""Most bytes read of a partition."""
 _FETCH = FetchLimits(1024 * 1024, 0.0)
 _AT_ONCE = 32
 
 
 async def find_torn(source: Cluster, logs: SourceLogs, losses: Sequence[PartitionLoss]) -> TornTransactions:
-    """The transactions of the source that were copied in part, as far as its logs tell within some seconds."""
+    """The partly copied transactions of the source, as far as its logs can be read within some seconds."""
     known = {(loss.topic, loss.partition): loss for loss in losses}
     places = {
         key: loss.source_end - loss.behind
@@ -45,12 +45,12 @@ async def find_torn(source: Cluster, logs: SourceLogs, losses: Sequence[Partitio
                 await looking.read([key for key in places if key not in behind])
                 looking.keep(producers)
     except (ApplianceError, TimeoutError):
-        pass  # what was not read is named
+        pass  # unread partitions are named
     return TornTransactions(tuple(torn_transactions(looking.ended, places)), tuple(sorted(looking.not_read())))
 
 
 class _Looking:
-    """What was read by now: the transactions that ``ended``, and the partitions of which something is ``unread``."""
+    """The result so far: the transactions that ``ended``, and the incompletely read partitions, ``unread``."""
 
     def __init__(self, source: Cluster, starts: Mapping[Partition, int], places: Mapping[Partition, int]) -> None:
         self.ended: list[Ended] = []
@@ -67,23 +67,23 @@ class _Looking:
             await asyncio.gather(*(self._read(metadata, partition) for partition in partitions))
 
     def keep(self, producers: Collection[int]) -> None:
-        """Forget what is of no other producer."""
+        """Forget the transactions of other producers."""
         self.ended = [each for each in self.ended if each[1].producer_id in producers]
 
     def not_read(self) -> set[Partition]:
-        """The partitions of which something was not read that may belong to a transaction that was not copied."""
+        """The incompletely read partitions that may belong to an uncopied transaction."""
         began = [each.began for partition, each in self.ended if each.last >= self._places[partition]]
         return self.unread | {key for key, oldest in self._oldest.items() if began and oldest > min(began)}
 
     async def _read(self, metadata: Metadata, partition: Partition) -> None:
-        """Read one partition; one whose leader does not answer stays unread, and keeps no other from being read."""
+        """Read one partition; a silent leader leaves only its own partitions unread."""
         async with self._turns:
             with contextlib.suppress(ApplianceError):
                 if await self._read_whole(metadata, partition):
                     self.unread.discard(partition)
 
     async def _read_whole(self, metadata: Metadata, partition: Partition) -> bool:
-        """Read up to the bounds; True when that is all that is decided."""
+        """Read up to the bounds; True when that covers all decided transactions."""
         place, start = self._places[partition], self._starts.get(partition, 0)
         at, size, transactions = max(start, place - _OFFSETS), 0, EndedTransactions()
         while at < place + _OFFSETS and size < _BYTES:

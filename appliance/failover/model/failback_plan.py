@@ -1,8 +1,8 @@
-"""The plan of a failback: where the link in reverse begins, and where the link goes on after it. Pure.
+"""The plan of a failback: where the link in reverse begins, and where the link continues after it. Pure.
 
-The link in reverse copies from ``T.copy`` to ``T``. It begins where the link's last transaction in the copy ended, so
-that it copies nothing back that came from ``T``. The link goes on where the reverse one has ended in ``T``, and not at
-the log's end: what a producer has written to ``T`` since then is copied.
+The link in reverse copies from ``T.copy`` to ``T``. It begins at the end of the link's last transaction in the copy, so
+that it copies nothing back that came from ``T``. The link continues where the reverse one has ended in ``T``, not at
+the log's end: later records of producers in ``T`` are copied.
 """
 
 from collections.abc import Iterable
@@ -21,23 +21,23 @@ GIVE_UP = "`appliance rm-topic` gives the topic up, and leaves its copy as it is
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason that a partition cannot be failed back as things are."""
+    """The reason that a partition cannot be failed back now."""
 
     partition: str
     reason: str
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Describe it in one line."""
         return f"{self.partition}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Both logs of a promoted partition, as a failback finds them.
+    """Both logs of a promoted partition at a failback.
 
-    ``held_to`` is the offset up to which the source holds what was written up to the leader epoch of the last record
-    that was copied, None where nobody knows. ``copy_start`` is where the copy's log starts. ``lost_from`` is the offset
-    from which on the copy has lost what the link had written, None where it has lost nothing.
+    ``held_to`` is the source's end of the leader epochs up to that of the last copied record, None if unknown.
+    ``copy_start`` is the start of the copy's log. ``lost_from`` is the offset from which the copy has lost records of
+    the link, None if it has lost none.
     """
 
     source_end: CopyEnd
@@ -50,10 +50,10 @@ class Found:
 class Seed:
     """A partition's first position of the link in reverse.
 
-    ``diverged`` are the offsets that the source holds, markers included, and that were never copied: from the first up
-    to but without the second. They stay in the source's log, as Kafka cannot cut them out. ``deleted`` are offsets of
-    the copy likewise, which retention took before they were brought back; ``lost`` are those that the link had written
-    and the copy has lost, so that the source alone has those records.
+    ``diverged`` are the source's uncopied offsets, markers included: from the first up to but without the second. They
+    stay in the source's log, as Kafka cannot cut them out. ``deleted`` are offsets of the copy likewise, which
+    retention deleted before they were copied back; ``lost`` are offsets that the link had written and the copy has
+    lost, so that only the source has those records.
     """
 
     position: Position
@@ -63,7 +63,7 @@ class Seed:
 
 
 def parts_at(forward: Position, found: Found) -> int:
-    """The source offset at which the logs part: below it, the source holds what was copied.
+    """The source offset where the logs diverge: below it, the source holds the copied records.
 
     A source that lost its newest records in an unclean election may have written others in their place since.
     """
@@ -74,12 +74,12 @@ def parts_at(forward: Position, found: Found) -> int:
 def seed(
     replica: Replica, forward: Position | None, found: Found, begin: int | None = None, *, grown: bool = False
 ) -> Seed | Refusal:
-    """Plan the beginning of a promoted partition's way back.
+    """Plan the beginning of a promoted partition in reverse.
 
-    ``replica`` is the partition as both clusters have it now, and ``forward`` is the link's position of it; with
-    ``grown`` it may have none, as the topic got the partition after the link had stopped. ``begin`` is the copy's
-    offset at which the logs part, where that is not where the link's last transaction ended: what the source has
-    lost is brought back with the rest.
+    ``replica`` is the partition as both clusters have it now, and ``forward`` is its position in the link; with
+    ``grown`` there may be none, as the topic got the partition after the link had stopped. ``begin`` is the copy's
+    offset where the logs diverge, if that is not the end of the link's last transaction: records that the source has
+    lost are copied back with the rest.
     """
     if forward is None and grown:
         return _seed(replica, 0, found, 0)
@@ -109,9 +109,9 @@ def _seed(replica: Replica, copy_from: int, found: Found, parted: int) -> Seed:
 
 
 def _unusable(replica: Replica, forward: Position | None) -> str:
-    """The reason that nobody knows where the copy's own records begin; empty when it is known.
+    """The reason that the beginning of the copy's own records is unknown; empty if it is known.
 
-    After a failback the link has written nothing: whatever lies past the end that it left is the copy's own.
+    After a failback the link has written nothing: all records past the end that it left are the copy's own.
     """
     copy = f"{replica.destination_topic}-{replica.partition}"
     if forward is None or forward.next_offset == UNKNOWN:
@@ -129,7 +129,7 @@ def _unusable(replica: Replica, forward: Position | None) -> str:
 
 
 def has_moved(replica: Replica, reverse: Position) -> str:
-    """The reason that what was copied back already is not of these topics; empty when it is."""
+    """The reason that the records copied back do not belong to these topics; empty if they do."""
     if is_another(reverse.source_id, replica.destination_id) or is_another(reverse.destination_id, replica.source_id):
         return f"its topic or the copy's was deleted and made anew since it was copied back: {GIVE_UP}"
     return ""
@@ -138,12 +138,12 @@ def has_moved(replica: Replica, reverse: Position) -> str:
 def returned(
     replica: Replica, forward: Position | None, reverse: Position | None, copy_end: CopyEnd, open_from: int
 ) -> Position | Refusal:
-    """Plan the link's position after the way back, given the copy's end and stable end as found after fencing.
+    """Plan the link's position after copying back, given the copy's end and stable end after fencing.
 
-    Whoever writes to the copy after that end is not the link.
+    Records in the copy after that end are foreign.
 
     The stable end, ``open_from``, lies before the end while a transaction is open in the copy. Records of the copy that
-    are not in the source yet are refused: the position's end of the copy would hide them for ever.
+    are not in the source yet are refused: the position's end of the copy would hide them permanently.
     """
     copy = f"{replica.destination_topic}-{replica.partition}"
     if reverse is None or reverse.copy_end is None:
@@ -164,7 +164,7 @@ def returned(
 
 
 def given_back(reverse: Iterable[Segment], begin: int) -> list[Segment]:
-    """The map of what was copied back, as the link's: of the source from offset ``begin`` on."""
+    """The map of the records copied back, in the link's direction: of the source from offset ``begin`` on."""
     return [
         Segment(each.destination_id, each.source_id, each.stretch.swapped())
         for each in reverse
@@ -173,9 +173,9 @@ def given_back(reverse: Iterable[Segment], begin: int) -> list[Segment]:
 
 
 def lost_begin(reverse: Iterable[Segment], held: Position, begun: Gap, forward: Position | None) -> int | None:
-    """The copy's offset from which on the source has lost again what was copied back; None where nobody knows.
+    """The copy's offset from which the source has lost the records copied back; None if unknown.
 
-    The map of what was copied back ends at what is left of it. Where all is lost the way back begins as it began.
+    The map of the records copied back is cut to those left. If all are lost, copying back restarts at its beginning.
     """
     left = held.tail.copy_to if held.tail else UNKNOWN
     for each in reverse:

@@ -10,12 +10,12 @@ _LINES_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class ReturnedPartition:
-    """One partition: source offsets that were never copied, up to but without the second, and what the copy took.
+    """One partition: source offsets that were never copied, up to but without the second, and the copy's records.
 
-    ``copied_back`` are records; None in a dry run. ``written_there`` is the first record and the offset after the last
-    one that somebody else wrote to the source meanwhile, None where there are none. ``deleted`` are likewise offsets of
-    the copy that retention took before they were brought back. ``kept`` are records that were never copied, and were
-    kept in topic ``kept_in``; None where they were not.
+    ``copied_back`` are records; None in a dry run. ``written_there`` are the offsets of foreign records at the source,
+    the first one and past the last one, None if there are none. ``deleted`` are likewise offsets of the copy that
+    retention deleted before they were copied back. ``kept`` counts the uncopied records that were kept in topic
+    ``kept_in``; None if they were not.
     """
 
     topic: str
@@ -28,7 +28,7 @@ class ReturnedPartition:
     kept_in: str = ""
 
     def lines(self) -> Iterator[str]:
-        """Say what is left out."""
+        """Describe the skipped offsets."""
         stays = f"they stay in {self.topic}, and are never copied"
         for what, span in (("", self.diverged), (", of a producer there", self.written_there)):
             if span and span[0] < span[1]:
@@ -42,9 +42,9 @@ class ReturnedPartition:
 
 @dataclass(frozen=True, slots=True)
 class FailbackReport:
-    """The topics that a run has returned, or with ``dry_run`` would, and those that stay as they are.
+    """The topics that a run has returned, or with ``dry_run`` would, and those that stay unchanged.
 
-    ``groups`` are those that are not where they are at the copies; None where nobody knows.
+    ``groups`` are those whose positions differ from those at the copies; None if unknown.
     """
 
     replicator: str
@@ -55,7 +55,7 @@ class FailbackReport:
     groups: tuple[str, ...] | None = ()
 
     def lines(self) -> Iterator[str]:
-        """Say it to the operator."""
+        """Print it for the operator."""
         for topic in self.returned:
             yield f"{topic or 'the link'}: {'would be ' if self.dry_run else ''}active"
         for topic, state in self.kept.items():

@@ -1,13 +1,13 @@
-"""The plan of one group: what to commit for it at the destination, and how far it is there. Pure.
+"""The plan of one group: its commits at the destination, and its progress there. Pure.
 
 - **a** A commit never moves backwards.
 - **b** Nothing is committed while the group has a member at the destination.
-- **c** What a consumer has committed itself at the destination is never overwritten. Its commit carries the leader
-  epoch of a record that it has read; ours carries none, and nobody needs to remember which are ours.
+- **c** A consumer's own commit at the destination is never overwritten. It carries the leader epoch of a record that it
+  has read; ours carries none, so that nobody needs to remember which are ours.
 - **d** The metadata of a commit are those of the source.
-- **e** What is not known is never committed, and its lag is not 0.
-- **f** The plan depends on what both clusters hold now, and on nothing that a process remembers: whoever was killed
-  between two commits, or made the same ones beside another, changes nothing.
+- **e** An unknown offset is never committed, and its lag is not 0.
+- **f** The plan depends only on the current state of both clusters, not on a process's memory: a kill between two
+  commits, or the same commits by two processes, change nothing.
 """
 
 import enum
@@ -27,7 +27,7 @@ Translate = Callable[[Partition, int], Translation]
 
 
 class GroupState(enum.StrEnum):
-    """The state of a group, or of one of its partitions; of several that fit, the first of these."""
+    """The state of a group, or of one of its partitions; the first of these that matches."""
 
     REFUSED = "refused"
     BOTH = "consumed on both sides"
@@ -39,7 +39,7 @@ class GroupState(enum.StrEnum):
 
     @property
     def follows(self) -> bool:
-        """True when nothing but the copy's own lag keeps the group from being where it is at the source."""
+        """True when only the copy's own lag keeps the group from its position at the source."""
         return self in (GroupState.BEHIND, GroupState.SYNCED)
 
 
@@ -58,7 +58,7 @@ class PartitionPlan:
 
     @property
     def target(self) -> Commit | None:
-        """The commit that fits the source's; None while nobody knows it."""
+        """The commit that matches the source's; None while it is unknown."""
         offset = self.translation.offset
         if offset is None or self.unknown:
             return None
@@ -66,7 +66,7 @@ class PartitionPlan:
 
     @property
     def due(self) -> Commit | None:
-        """The commit to make; None where it is made already, or must not be made."""
+        """The commit to make; None if it is made already, or must not be made."""
         target, there = self.target, self.committed
         if there is None or target is None:
             return target
@@ -76,7 +76,7 @@ class PartitionPlan:
 
     @property
     def lag(self) -> int | None:
-        """The offsets that a consumer which began at the destination now would be behind; None when not known."""
+        """The lag of a consumer that began at the destination now, in offsets; None if unknown."""
         target = self.target
         if target is None or self.committed is None:
             return None
@@ -84,7 +84,7 @@ class PartitionPlan:
 
     @property
     def unknown(self) -> bool:
-        """True when it is not known where in the copy the offset lies."""
+        """True when the offset's place in the copy is unknown."""
         return self.translation.state is TranslationState.UNKNOWN
 
     @property
@@ -102,9 +102,9 @@ class PartitionPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One group with its partitions that are copied; ``here`` and ``there`` say on which sides it has members.
+    """One group with its copied partitions; ``here`` and ``there`` say on which sides it has members.
 
-    ``refused`` is the reason for which nothing, or not all, can be committed.
+    ``refused`` is the reason that nothing, or not all, can be committed.
     """
 
     name: str
@@ -125,12 +125,12 @@ class GroupPlan:
 
     @property
     def reason(self) -> str:
-        """Why nothing, or not all, can be committed; empty where there is no more to say than the state does."""
+        """The reason that nothing, or not all, can be committed; empty if the state says it all."""
         return self.refused or next((each.translation.reason for each in self.partitions if each.unknown), "")
 
     @property
     def lag(self) -> int | None:
-        """The offsets of all partitions that the group is behind at the destination; None when one is not known."""
+        """The group's lag at the destination over all partitions, in offsets; None if one is unknown."""
         total = 0
         for partition in self.partitions:
             if (lag := partition.lag) is None:
@@ -146,7 +146,7 @@ class GroupPlan:
         return {partition.copy: due for partition in self.partitions if (due := partition.due) is not None}
 
     def done(self) -> "GroupPlan":
-        """The same once these commits are made."""
+        """The same after these commits."""
         made = (replace(p, committed=due) if (due := p.due) else p for p in self.partitions)
         return replace(self, partitions=tuple(made))
 
@@ -159,7 +159,7 @@ def plan(
     copy_of: CopyOf,
     translate: Translate,
 ) -> GroupPlan:
-    """The plan of a group that has consumed what is copied; ``destination`` is None where it is not there."""
+    """The plan of a group that has consumed copied topics; ``destination`` is None if it does not exist there."""
     there = destination is not None and destination.has_members
     refused = ""
     if destination is not None and destination.shares != source.shares:
@@ -177,7 +177,7 @@ def _partitions(
 
 
 def _translated(source: Partition, offset: int, translate: Translate) -> Translation:
-    """The translation; of an offset past what is copied, that of the copy's end: nothing below is to be read again."""
+    """The translation; an offset past the copied ones becomes the copy's end, so that nothing below is read again."""
     found = translate(source, offset)
     if found.state is TranslationState.AHEAD and found.offset is None:
         return replace(found, offset=translate(source, offset - found.behind).offset)
@@ -185,9 +185,9 @@ def _translated(source: Partition, offset: int, translate: Translate) -> Transla
 
 
 def checkpoints(plans: Iterable[GroupPlan]) -> Iterator[MirrorCheckpoint]:
-    """A checkpoint for each offset that is known in its copy.
+    """A checkpoint for each offset with a known place in its copy.
 
-    Where the copy lags behind the group, it is a checkpoint of the copy's end, and of the source's offset there.
+    If the copy lags behind the group, the checkpoint has the copy's end, and the source's offset there.
     """
     for plan in plans:
         for partition in plan.partitions:

@@ -1,6 +1,6 @@
-"""The loss of a promotion, by partition: what the source is known to hold that its copy does not.
+"""The loss of a promotion, by partition: the known records of the source that its copy lacks.
 
-Offsets are counted, markers of transactions and what compaction took among them. What nobody tells is unknown, never 0.
+Counted in offsets, including transaction markers and compacted records. A missing answer is unknown, never 0.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,14 +12,14 @@ from appliance.link.model.checkpoint import StartOffsets, start_offset
 from appliance.link.model.position import UNKNOWN, Position
 
 NO_STARTS: Mapping[str, StartOffsets] = {}
-"""Of a link that begins at the first records."""
+"""The starts of a link that begins at the first records."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLogs:
-    """The source's topics by id, and where the logs of their partitions begin and end, as far as it tells.
+    """The source's topics by id, and the known starts and ends of their partitions' logs.
 
-    ``unfit`` are topics that are not copied as things are, with the reason.
+    ``unfit`` are topics that cannot be copied now, with the reason.
     """
 
     ids: Mapping[str, UUID] = field(default_factory=dict)
@@ -31,9 +31,9 @@ class SourceLogs:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoss:
-    """One source partition: the first offset that is not copied, the source's end, and the offsets between them.
+    """One source partition: the first uncopied offset, the source's end, and the offsets between them.
 
-    ``fault`` is the reason that it is not copied any further, or that nobody knows how far it is.
+    ``fault`` is the reason that it is no longer copied, or that its progress is unknown.
     """
 
     topic: str
@@ -44,7 +44,7 @@ class PartitionLoss:
     fault: str = ""
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Describe it in one line."""
         position, end, behind = map(number, (self.position, self.source_end, self.behind))
         fault = f" ({self.fault})" if self.fault else ""
         name = f"{self.topic}-{self.partition}"
@@ -62,16 +62,16 @@ def losses(
     takes: Callable[[str], bool],
     starts: Mapping[str, StartOffsets] = NO_STARTS,
 ) -> list[PartitionLoss]:
-    """The loss of each partition of the topics that are taken; ``source`` is None while it does not answer.
+    """The loss of each partition of the chosen topics; ``source`` is None while it does not answer.
 
-    What lies before ``starts`` was never to be copied.
+    Records before ``starts`` are not part of the link.
     """
     known = {*positions, *(source.partitions if source else ())}
     return [_loss(key, positions.get(key), source, starts) for key in sorted(known) if takes(key[0])]
 
 
 def total(found: Iterable[PartitionLoss]) -> int | None:
-    """The offsets behind of all; None where those of one are unknown."""
+    """The lag of all partitions, in offsets; None if one is unknown."""
     counts = [each.behind for each in found]
     return None if None in counts else sum(count for count in counts if count is not None)
 

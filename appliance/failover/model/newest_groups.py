@@ -1,4 +1,4 @@
-"""The groups as they were seen last, and the sentences about the states that an operator should know of."""
+"""The last seen groups, and the sentences about states that an operator should know."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from appliance.errors import ApplianceError
 from appliance.failover.model.group_plan import GroupPlan, GroupState
 
 _NAMED = 5
-"""Groups of a state that are named; the others are counted."""
+"""Number of groups of a state that are named; the others are counted."""
 
 _TOLD = {
     GroupState.REFUSED: "not committed at the destination: {reason}",
@@ -18,7 +18,7 @@ _TOLD = {
 
 
 def told(groups: Iterable[GroupPlan]) -> dict[GroupState, str]:
-    """The text to be told of groups, by their state; none of those that follow, or have gone over."""
+    """The log texts about groups, by their state; none about synced or migrated ones."""
     found: dict[GroupState, list[GroupPlan]] = {}
     for group in groups:
         if group.state in _TOLD:
@@ -39,16 +39,16 @@ def _names(groups: list[GroupPlan]) -> str:
 
 @dataclass(slots=True)
 class NewestGroups:
-    """The groups of a link; ``problem`` says why they are not known as they are now, and is empty when they are."""
+    """The groups of a link; ``problem`` is the reason that they are out of date, empty if they are current."""
 
     plans: tuple[GroupPlan, ...] = ()
     problem: str = "nobody has looked at the groups yet"
 
     def seen(self, plans: Iterable[GroupPlan], failures: Iterable[ApplianceError]) -> None:
-        """Note what was seen, and the failures of what could not be."""
+        """Note the seen groups, and the failures of the others."""
         self.plans = tuple(plans)
         self.problem = "; ".join(dict.fromkeys(map(str, failures)))
 
     def unseen(self, error: ApplianceError) -> None:
-        """Note that nothing could be seen: what was seen last stays."""
+        """Note that nothing was visible: the last seen groups stay."""
         self.problem = str(error)

@@ -1,4 +1,4 @@
-"""The outcomes of giving up topics, and of giving up a link, in lines and as JSON."""
+"""The outcomes of removing topics, and of deleting a link, in lines and as JSON."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -11,9 +11,9 @@ _LINES_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class GivenUpCopy:
-    """A source topic and its copy; ``copied`` are records, None where nothing is remembered of it any more.
+    """A source topic and its copy; ``copied`` are records, None if the count is no longer remembered.
 
-    The copy is ``there`` or not; ``deleted`` says that it is deleted with the topic, ``promoted`` that it was promoted.
+    The copy is ``there`` or not; ``deleted``: it is deleted with the topic; ``promoted``: it was promoted.
     """
 
     topic: str
@@ -24,7 +24,7 @@ class GivenUpCopy:
     copied: int | None = None
 
     def __str__(self) -> str:
-        """Say in one line what becomes of the copy."""
+        """Describe the copy's future in one line."""
         records = "" if self.copied is None else f" with {self.copied} copied records"
         if self.deleted:
             return f"{self.copy} is deleted{records}"
@@ -40,7 +40,7 @@ class RemovalReport:
     removed: tuple[GivenUpCopy, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """Say it to the operator."""
+        """Print it for the operator."""
         would = "would be " if self.dry_run else ""
         for each in self.removed[:_LINES_MAX]:
             yield f"{each.topic}: {would}removed; {each}"
@@ -55,10 +55,10 @@ class RemovalReport:
 
 @dataclass(frozen=True, slots=True)
 class DeletionReport:
-    """What of a link a run has deleted, or with ``dry_run`` would.
+    """The parts of a link that a run has deleted, or with ``dry_run`` would.
 
-    ``topics`` are the link's own at the destination, ``source_topics`` those at the source; None of a source that does
-    not answer. ``copies`` are those that are this link's.
+    ``topics`` are the link's own at the destination, ``source_topics`` those at the source; None if the source does not
+    answer. ``copies`` are those of this link.
     """
 
     replicator: str
@@ -68,7 +68,7 @@ class DeletionReport:
     copies: tuple[GivenUpCopy, ...] = field(default_factory=tuple)
 
     def lines(self) -> Iterator[str]:
-        """Say it to the operator."""
+        """Print it for the operator."""
         would = "would be " if self.dry_run else ""
         yield f"{self.replicator}: {would}deleted"
         for topic in (*self.topics, *(self.source_topics or ())):
@@ -91,7 +91,7 @@ class DeletionReport:
 
 
 def copied_records(checkpoints: Collection[LaneCheckpoint], naming: Naming) -> Mapping[str, int]:
-    """The number of records copied to each copy, by its name."""
+    """Number of records in each copy, by its name."""
     counts: dict[str, int] = {}
     for checkpoint in checkpoints:
         for (topic, _), held in checkpoint.positions.items():

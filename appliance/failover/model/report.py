@@ -12,10 +12,10 @@ _LINES_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The states that a run has made, or with ``dry_run`` would make; and the topics that stay as they are.
+    """The states that a run has set, or with ``dry_run`` would set; and the topics that stay unchanged.
 
-    ``losses`` are of each partition of the topics that are promoted. ``groups`` are those that are not where they are
-    at the source; None where nobody knows. ``torn`` are the source's transactions that were copied in part; None too.
+    ``losses`` are those of each partition of the promoted topics. ``groups`` are those whose positions differ from
+    those at the source; None if unknown. ``torn`` are the source's partly copied transactions; also None if unknown.
     """
 
     replicator: str
@@ -27,7 +27,7 @@ class Report:
     torn: TornTransactions | None = NOTHING_TORN
 
     def lines(self) -> Iterator[str]:
-        """Say it to the operator."""
+        """Print it for the operator."""
         would = "would be " if self.dry_run else ""
         for record in self.states:
             yield f"{record.subject}: {would}{record.state}"

@@ -1,9 +1,9 @@
-"""Source transactions of which some partitions were copied and others were not, as far as the source's logs tell.
+"""Source transactions with copied and uncopied partitions, as far as the source's logs show.
 
-A log names a transaction by its producer's id and epoch alone. Clients of Kafka 4 have an epoch for each transaction;
-of older ones those of one producer are told apart by time. All records come before any marker, and the markers at once:
-so two partitions have the same transaction where the marker of the one is nearer to the other's marker than to the
-other's first record.
+A log names a transaction only by its producer's id and epoch. Clients of Kafka 4 have an epoch for each transaction;
+the transactions of an older client are distinguished by time. All records precede all markers, and the markers come at
+once: so two partitions share a transaction if the marker of one is nearer to the other's marker than to the other's
+first record.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,14 +13,14 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.ended_transactions import EndedTransaction
 
 _TICK = 2
-"""Milliseconds by which two markers of one transaction may differ, however short it was."""
+"""Minimum tolerance between two markers of one transaction, in milliseconds, however short it was."""
 
 Ended = tuple[Partition, EndedTransaction]
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The records of a transaction in one partition: those from offset ``first`` to ``last``."""
+    """The records of a transaction in one partition, from offset ``first`` to ``last``."""
 
     topic: str
     partition: int
@@ -28,13 +28,13 @@ class Share:
     last: int
 
     def __str__(self) -> str:
-        """Say it to the operator."""
+        """Print it for the operator."""
         return f"{self.topic}-{self.partition} {self.first} to {self.last}"
 
 
 @dataclass(frozen=True, slots=True)
 class TornTransaction:
-    """One that was copied in part; a partition that was copied up to its middle is among both."""
+    """A partly copied transaction; a partition that was copied up to its middle is among both."""
 
     producer_id: int
     producer_epoch: int
@@ -42,7 +42,7 @@ class TornTransaction:
     not_copied: tuple[Share, ...]
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Describe it in one line."""
         copied, others = ("; ".join(map(str, shares)) for shares in (self.copied, self.not_copied))
         name = f"transaction of producer {self.producer_id}, epoch {self.producer_epoch}"
         return f"{name}: copied offsets {copied}; not copied {others}"
@@ -50,7 +50,7 @@ class TornTransaction:
 
 @dataclass(frozen=True, slots=True)
 class TornTransactions:
-    """The transactions that were found, and the partitions of which not all was read that may belong to one."""
+    """The transactions found, and the incompletely read partitions that may belong to one."""
 
     found: tuple[TornTransaction, ...] = ()
     unread: tuple[Partition, ...] = ()
@@ -66,12 +66,12 @@ NOTHING_TORN = TornTransactions()
 
 @dataclass(slots=True)
 class _Transaction:
-    """The shares that belong together."""
+    """The shares of one transaction."""
 
     shares: dict[Partition, EndedTransaction] = field(default_factory=dict)
 
     def takes(self, partition: Partition, ended: EndedTransaction, by_epoch: bool) -> bool:
-        """True when that share is one of this transaction's, whose markers are no newer than its own."""
+        """True when the share belongs to this transaction, whose markers are no newer than its own."""
         if partition in self.shares:
             return False
         apart = ended.ended - min(each.ended for each in self.shares.values())
@@ -79,7 +79,7 @@ class _Transaction:
 
 
 def torn_transactions(ended: Iterable[Ended], positions: Mapping[Partition, int]) -> list[TornTransaction]:
-    """The transactions that were copied in part, given how far each partition is copied."""
+    """The partly copied transactions, given the progress of each partition."""
     by_producer: dict[int, list[Ended]] = {}
     for each in ended:
         by_producer.setdefault(each[1].producer_id, []).append(each)
@@ -88,12 +88,12 @@ def torn_transactions(ended: Iterable[Ended], positions: Mapping[Partition, int]
 
 
 def uncopied_producers(ended: Iterable[Ended], positions: Mapping[Partition, int]) -> set[int]:
-    """The producers of transactions of which something was not copied."""
+    """The producers of transactions with uncopied records."""
     return {each.producer_id for partition, each in ended if each.last >= positions[partition]}
 
 
 def _transactions(shares: Collection[Ended]) -> Iterator[_Transaction]:
-    """Put together the shares of one producer's transactions."""
+    """Group the shares of one producer's transactions."""
     epochs = {each.producer_epoch for _, each in shares}
     once = len({(partition, each.producer_epoch) for partition, each in shares}) == len(shares)
     by_epoch = once and len(epochs) > 1
