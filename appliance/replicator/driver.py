@@ -226,7 +226,6 @@ class Replicator:
         """Number of tasks for which there is room now; waits for some.
 
         Raises:
-            ProcessFailed: there was none for long, and our next application may get it, also from a new master; or Java
             ProcessFailed: there was none for long (our next application may get it, even from a new master), or Java
             hangs.
         """

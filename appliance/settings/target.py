@@ -78,7 +78,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TargetPattern:
-    """Every name below ``domain``, on so many ports from ``port`` on."""
+    """Every name below ``domain``, on this many ports from ``port`` on."""
 
     domain: str
     port: int

@@ -93,7 +93,7 @@ class TlsLayer:
             self._clear()
 
     def send_eof(self) -> None:
-        """End this direction by a close_notify; the other one goes on."""
+        """End this direction by a close_notify; the other one continues."""
         try:
             self._object.unwrap()
         except ssl.SSLWantReadError:

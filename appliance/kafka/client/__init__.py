@@ -1,9 +1,9 @@
 """Connections to brokers, and every call that is made on them.
 
-Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``PeerError``, which ``appliance.errors``
-tells apart. A docstring names them where they mean more than that.
+Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``PeerError``, defined in
+``appliance.errors``. A docstring names them where they mean more than that.
 
-- ``interface``: what the engine asks of a cluster; the others are the real one, and what is asked through it.
+- ``interface``: the engine's view of a cluster; the other files are the real one, and the calls through it.
 - ``dial``, ``login``, ``connection``, ``silence``: one connection, from a name to pipelined requests.
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
 - ``by_leader``: partitions grouped as requests name them, and all leaders asked at once.

@@ -1,6 +1,6 @@
 """The ACLs of topics (KIP-11, KIP-290): DescribeAcls, CreateAcls and DeleteAcls, as every broker since 2.8 has them.
 
-And what a key itself may do, which Metadata tells without any right to see ACLs (KIP-430).
+Also the key's own operations, which Metadata returns without any right to see ACLs (KIP-430).
 """
 
 import enum
@@ -29,7 +29,7 @@ _UNTOLD = -(2**31)
 """In place of the bits of the operations that the key may do."""
 
 _AT_ONCE = 500
-"""Most ACLs in one request: a controller writes each request down at once, and has a bound of 10,000 records for it."""
+"""Most ACLs in one request: a controller writes each request at once, and has a bound of 10,000 records for it."""
 
 
 class AclOperation(enum.IntEnum):
@@ -94,7 +94,7 @@ async def topic_acls(cluster: Cluster) -> list[AclBinding]:
     """All ACLs of topics.
 
     Raises:
-        BrokerRefused: they are not told; the text names what is missing.
+        BrokerRefused: they are not listed; the text names the missing right.
         Unreachable, BrokerBusy: as everywhere.
     """
     connection = await _able(cluster, DescribeAclsRequest)
@@ -125,7 +125,7 @@ async def topic_acls(cluster: Cluster) -> list[AclBinding]:
 
 
 async def create_acls(cluster: Cluster, bindings: Sequence[AclBinding]) -> dict[AclBinding, ApplianceError]:
-    """Make ACLs in this order; what is there already stays. Why not, for each that could not be made."""
+    """Make ACLs in this order; existing ones stay. Returns the errors of those that could not be made."""
     connection = await _able(cluster, CreateAclsRequest)
     failures: dict[AclBinding, ApplianceError] = {}
     for some in _pieces(bindings):
@@ -150,7 +150,7 @@ async def create_acls(cluster: Cluster, bindings: Sequence[AclBinding]) -> dict[
 
 
 async def delete_acls(cluster: Cluster, bindings: Sequence[AclBinding]) -> dict[AclBinding, ApplianceError]:
-    """Remove exactly these ACLs, where they are there. Why not, for each that could not be removed."""
+    """Remove exactly these ACLs, if they exist. Returns the errors of those that could not be removed."""
     connection = await _able(cluster, DeleteAclsRequest)
     failures: dict[AclBinding, ApplianceError] = {}
     for some in _pieces(bindings):
@@ -176,7 +176,7 @@ async def delete_acls(cluster: Cluster, bindings: Sequence[AclBinding]) -> dict[
 
 
 async def permitted(cluster: Cluster, topics: Sequence[str]) -> dict[str, frozenset[AclOperation]]:
-    """The operations that the key may do on each topic that is there; brokers that do not tell them name none."""
+    """The operations that the key may do on each existing topic; none where the broker does not list them."""
     connection = await cluster.any_broker()
     request = replace(metadata.request(topics), include_topic_authorized_operations=True)
     answer = await connection.call(request, MetadataResponse)

@@ -14,7 +14,7 @@ Ask = Callable[[Connection, list[Partition]], Awaitable[None]]
 async def ask_leaders(
     cluster: Cluster, metadata: Metadata, partitions: Iterable[Partition], ask: Ask, purpose: str = "control"
 ) -> dict[Partition, ApplianceError]:
-    """Ask all leaders at once; the errors of those that there are not, or that do not answer, by partition."""
+    """Ask all leaders at once; the errors of missing or silent ones, by partition."""
     led: dict[int, list[Partition]] = {}
     for partition in partitions:
         led.setdefault(metadata.leader(*partition), []).append(partition)

@@ -29,7 +29,7 @@ _ANOTHER_EVERY = 20
 """Interval, in questions to any broker, of one that goes to a broker without an open connection."""
 
 _AVOIDED_SECONDS = 60.0
-"""Seconds for which a broker that was not reached is asked only when no other answers."""
+"""Time for which an unreachable broker is asked only if no other answers, in seconds."""
 
 
 class KafkaCluster:
@@ -134,9 +134,9 @@ class KafkaCluster:
         self._coordinators.pop(transactional_id, None)
 
     def _candidates(self) -> Iterable[Target]:
-        """Brokers that a connection is open to come first; but now and then another one.
+        """Brokers with an open connection come first; but occasionally another one.
 
-        A broker that answers may be cut off from the others, and tell what held long ago.
+        A broker that answers may be cut off from the others, and return outdated metadata.
         """
         known = {target for target, purpose in self._connections if purpose == "control"}
         open_now = [t for t in known if self._connections[(t, "control")].open]
@@ -150,7 +150,7 @@ class KafkaCluster:
         return dict.fromkeys([*first, *open_now, *others, *self.settings.bootstrap])
 
     async def _connection(self, target: Target, purpose: str) -> BrokerConnection:
-        """The open connection, or a new one: all who want it wait for the same dial, and share its error."""
+        """The open connection, or a new one: all callers wait for the same dial, and share its error."""
         key = (target, purpose)
         connection = self._connections.get(key)
         if connection is not None and connection.open:
@@ -171,9 +171,9 @@ class KafkaCluster:
         return connection
 
     def _doubt(self, since: float) -> None:
-        """Drop the connections of which nothing was heard since then, and that nobody waits for.
+        """Drop the connections that were silent since then, and that nobody waits for.
 
-        What broke one connection without a word may have broken others, and to find that out takes as long for each.
+        The cause that silently broke one connection may have broken others, and each would take as long to be noticed.
         """
         for connection in self._connections.values():
             if connection.open and connection.idle_since(since):

@@ -14,7 +14,7 @@ from appliance.kafka.protocol.config_search import Ask, Settled, next_step
 
 _ABOUT_SETTINGS = ("INVALID_CONFIG", "POLICY_VIOLATION")
 _LOOKED_AT = 1_000
-"""Topics whose settings may be asked for until one tells which settings there are, at most."""
+"""Most topics asked for their settings until one shows the settings that exist."""
 
 _REPLICAS_AND_IN_SYNC = 3, "2"
 _BY_DEFAULT = -1
@@ -25,15 +25,15 @@ Change = Mapping[str, str | None]
 """Settings to set on a topic; None unsets one."""
 
 Refusal = Callable[[Collection[str]], Awaitable[str]]
-"""Asks whether settings are taken together; why not, or nothing."""
+"""Asks whether settings are accepted together; the reason of a refusal, or nothing."""
 
 
 @dataclass(slots=True)
 class Made:
     """The outcome of making topics.
 
-    ``topics`` were made (or can be) as they stand here, ``there`` are those that exist already, ``failures`` says why
-    not, by name; ``left_out`` tells by topic and setting why it was made without.
+    ``topics`` were made (or can be) as they stand here, ``there`` are those that exist already, ``failures`` are the
+    errors of others, by name; ``left_out`` are the reasons of missing settings, by topic and setting.
     """
 
     topics: list[NewTopic] = field(default_factory=list)
@@ -52,10 +52,10 @@ class Changed:
 
 
 class ConfigFilter:
-    """Makes and configures topics of one cluster. What it has refused once is not asked for again.
+    """Makes and configures topics of one cluster. Settings that it has refused once are not requested again.
 
     Args:
-        first: a topic that is asked first which settings the cluster knows.
+        first: the first topic to ask for the settings that the cluster knows.
     """
 
     def __init__(self, cluster: Cluster, first: str = "") -> None:
@@ -66,7 +66,7 @@ class ConfigFilter:
         self._refused: dict[tuple[str, str | None], str] = {}
 
     async def known(self) -> frozenset[str] | None:
-        """The settings that the cluster knows and lets be set; None as long as no topic's may be described."""
+        """The settings that the cluster knows and allows to set; None as long as no topic may be described."""
         if self._known is None:
             there = (await self._cluster.metadata(None)).topics.values()
             names = sorted((topic.name for topic in there if topic.error is ErrorCode.none), key=self._order)
@@ -80,7 +80,7 @@ class ConfigFilter:
         return name != self._first, name
 
     async def make(self, topics: Sequence[NewTopic]) -> Made:
-        """Make the topics with those of their settings that are taken."""
+        """Make the topics with their accepted settings."""
         fitted = await self.fit(topics)
         created = await create_topics(self._cluster, fitted.topics)
         fitted.topics = [topic for topic in fitted.topics if topic.name in created.made]
@@ -98,7 +98,7 @@ class ConfigFilter:
             refused = await self._ask(asked, made)
             waiting = await self._without_the_hopeless([topic for topic in asked if topic.name in refused], made)
             if waiting:
-                # What the first one's search finds out is left out of all the others before they are asked again.
+                # The settings refused for the first one are left out of all the others before they are tried again.
                 first = waiting.pop(0)
                 made.topics.append(await self._search(first, refused[first.name].words))
         made.failures = {name: made.failures[name] for name in wanted if name in made.failures}
@@ -108,7 +108,7 @@ class ConfigFilter:
         return made
 
     async def _ask(self, topics: Sequence[NewTopic], made: Made) -> dict[str, BrokerRefused]:
-        """Ask for topics as they are, note what comes of them, and give those whose settings are refused."""
+        """Ask for topics as they are, note the outcome, and return those with refused settings."""
         answer = await create_topics(self._cluster, topics, validate_only=True) if topics else Created()
         made.topics += [topic for topic in topics if topic.name in answer.made]
         made.there |= answer.there
@@ -117,7 +117,7 @@ class ConfigFilter:
         return refused
 
     async def _without_the_hopeless(self, topics: Sequence[NewTopic], made: Made) -> list[NewTopic]:
-        """The topics that are taken with what they require alone; of the others it is noted why not."""
+        """The topics that are accepted with their required settings alone; notes the errors of the others."""
         required = {topic.name: _with(topic, topic.required) for topic in topics}
         refused = await self._ask(list(required.values()), alone := Made())
         made.there |= alone.there
@@ -126,7 +126,7 @@ class ConfigFilter:
         return [topic for topic in topics if topic.name in taken]
 
     async def _search(self, topic: NewTopic, why: str) -> NewTopic:
-        """The topic with those of its settings that are taken; the others are remembered."""
+        """The topic with its accepted settings; the others are remembered."""
 
         async def refusal(keys: Collection[str]) -> str:
             created = await create_topics(self._cluster, [_with(topic, keys)], validate_only=True)
@@ -135,7 +135,7 @@ class ConfigFilter:
         return _with(topic, await self._settle(topic.configs, topic.required, why, refusal))
 
     async def _settle(self, wanted: Change, required: Collection[str], why: str, refusal: Refusal) -> Collection[str]:
-        """The settings that are taken, asked one by one, since all together were refused and the required ones not."""
+        """The accepted settings, tried one by one, since all together were refused and the required ones were not."""
         answers = [why, ""]
         while isinstance(step := next_step(tuple(wanted), required, answers), Ask):
             answers.append(await refusal(step.keys))
@@ -144,7 +144,7 @@ class ConfigFilter:
         return step.keys
 
     async def change(self, changes: Mapping[str, Change]) -> Changed:
-        """Change the settings of topics, as far as the cluster takes it."""
+        """Change the settings of topics, as far as the cluster accepts them."""
         changed = Changed()
         waiting = dict(changes)
         while waiting:
@@ -161,7 +161,7 @@ class ConfigFilter:
         return changed
 
     async def _alter(self, changes: Mapping[str, Change], changed: Changed) -> dict[str, BrokerRefused]:
-        """Change topics, note what comes of it, and give those whose settings are refused."""
+        """Change topics, note the outcome, and return those with refused settings."""
         failures = await alter_configs(self._cluster, changes) if changes else {}
         changed.made |= {name: change for name, change in changes.items() if name not in failures}
         refused = _about_settings(failures)
@@ -176,7 +176,7 @@ class ConfigFilter:
         return {key: change[key] for key in await self._settle(change, (), why, refusal)}
 
     async def _kept_in_sync(self, topics: Sequence[NewTopic]) -> list[NewTopic]:
-        """The topics; those with three replicas lose nothing when one broker is lost, and take nothing on one alone."""
+        """The topics; those with three replicas need two in sync: the loss of one broker loses nothing."""
         if self._known is not None and LEAST_IN_SYNC not in self._known:
             return list(topics)
         replicas, in_sync = _REPLICAS_AND_IN_SYNC
@@ -189,7 +189,7 @@ class ConfigFilter:
         ]
 
     async def _default(self, topics: Sequence[NewTopic]) -> int:
-        """The cluster's own replication factor, as it tells it of the first topic that asks for it; -1 is unknown."""
+        """The cluster's own replication factor, from its answer for the first topic that requests it; -1 is unknown."""
         asking = [_with(topic, ()) for topic in topics if topic.replication_factor == _BY_DEFAULT][:1]
         if asking and self._replicas_by_default is None:
             answer = await create_topics(self._cluster, asking, validate_only=True)
@@ -219,7 +219,7 @@ def _about_settings(failures: Mapping[str, ApplianceError]) -> dict[str, BrokerR
 
 
 def _words(error: ApplianceError | None) -> str:
-    """The cluster's refusals of settings; empty where it took them.
+    """The cluster's refusals of settings; empty if it accepted them.
 
     Raises:
         ApplianceError: it refused for another reason.

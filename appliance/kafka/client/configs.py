@@ -23,7 +23,7 @@ _TOPIC_RESOURCE = i8(2)
 _SET_ON_TOPIC = 1
 _SET, _DELETE = i8(0), i8(1)
 _TOPICS_AT_ONCE = 100
-"""Most topics described at once: each has some forty entries, and the event loop must not be kept for long."""
+"""Most topics described at once: each has some forty entries, and the event loop must not be blocked for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class WriteLimits:
 async def write_limits(
     cluster: Cluster, topics: Collection[str]
 ) -> tuple[dict[str, WriteLimits], dict[str, ApplianceError]]:
-    """Read the limits of each topic, its own or by default; with the errors of those that don't tell."""
+    """Read the limits of each topic, its own or by default; with the errors of the others."""
     described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC))
     limits = {}
     for name, settings in described.items():
@@ -75,9 +75,9 @@ def set_on(settings: Settings) -> dict[str, str]:
 async def try_describe(
     cluster: Cluster, topics: Collection[str], keys: tuple[str, ...] | None = None
 ) -> tuple[dict[str, dict[str, Setting]], dict[str, ApplianceError]]:
-    """The settings of each topic (of these names, or all), and why those of the others are not told.
+    """The settings of each topic (of these names, or all), and the errors of the others.
 
-    Of brokers that tell nobody's there are none.
+    Brokers that describe no topic give none.
     """
     described: dict[str, dict[str, Setting]] = {}
     failures: dict[str, ApplianceError] = {}
@@ -108,12 +108,12 @@ async def try_describe(
 async def alter_configs(
     cluster: Cluster, changes: Mapping[str, Mapping[str, str | None]], validate_only: bool = False
 ) -> dict[str, ApplianceError]:
-    """Set what is given on each topic, and unset what is None; all else stays.
+    """Set the given settings of each topic, and unset those that are None; all others stay.
 
-    With ``validate_only`` the cluster says whether it would, and changes nothing.
+    With ``validate_only`` the cluster only checks the change.
 
     Returns:
-        Why not, by name, for each topic that could not be changed.
+        The errors of topics that could not be changed, by name.
     """
     resources = tuple(
         AlterConfigsResource(

@@ -1,9 +1,8 @@
 """One connection to one broker: requests go out pipelined, answers come back in their order.
 
-The broker answers the requests of a connection in the order in which they came, so a deadline that passes for one
-ends the connection for all: nothing may be matched to the wrong request, and a doubtful Produce or EndTxn is the
-lane's to resolve. A connection keeps the deadline of each request itself, whether anybody waits for the answer or not:
-one that has gone dead without a word is never used again.
+The broker answers the requests of a connection in order, so one missed deadline ends the connection for all: no answer
+may be matched to the wrong request, and the lane has to resolve a doubtful Produce or EndTxn. A connection keeps the
+deadline of each request itself, even if nobody waits for the answer: a silently dead connection is never used again.
 """
 
 import asyncio
@@ -26,7 +25,8 @@ _TOGETHER_BYTES = 64 * 1024
 
 _MANY = 8
 _REST = 0.002
-"""While more than so many answers are due, what comes within so many seconds is read together: each look costs."""
+"""While more answers than the first number are due, bytes of the second number of seconds are read together: reads
+cost."""
 
 _WRITE_HIGH = 4 * 1024 * 1024
 
@@ -51,7 +51,7 @@ class _Pending(Generic[Answer]):
         self._forget_time()
         if not self.answer.done():
             self.answer.set_exception(error)
-            self.answer.exception()  # an answer that nobody waits for any more is no news
+            self.answer.exception()  # an error that nobody waits for any more is not logged
 
     def _forget_time(self) -> None:
         if self.timer is not None:
@@ -59,11 +59,11 @@ class _Pending(Generic[Answer]):
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
-    """A connection that is open until it is closed or breaks; a broken one never recovers, a new one is made.
+    """A connection that is open until it is closed or breaks; a broken one never recovers, but is replaced.
 
-    ``offered`` holds the lowest and highest version of each API by its key, once the broker has told them; ``newest``
-    is how the newest answer came. ``on_silence`` is told since when nothing has come, by the event loop's clock, when
-    the connection breaks by that.
+    ``offered`` holds the lowest and highest version of each API by its key, once the broker has listed them; ``newest``
+    is the transfer of the newest answer. ``on_silence`` is called when the connection breaks by silence, with its
+    beginning by the event loop's clock.
     """
 
     def __init__(self, target: Target, client_id: str, timeouts: Timeouts = TIMEOUTS) -> None:
@@ -90,7 +90,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return self._broken is None and self._transport is not None
 
     def idle_since(self, moment: float) -> bool:
-        """True when nothing was sent and nothing has come since then, by the event loop's clock."""
+        """True when nothing was sent or received since then, by the event loop's clock."""
         return self.newest.ended < moment and not self._pending
 
     def offers(self, api_key: int, version: int) -> bool:
@@ -101,7 +101,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def call(
         self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
     ) -> Response:
-        """See ``Connection``; the request goes out in the version that is spoken to the broker."""
+        """See ``Connection``; the request is sent in the version that the broker speaks."""
         return await self.ask(exchange(self.offered, request, response_type), timeout)
 
     async def ask(self, exchange: Exchange[Answer], timeout: float | None = None) -> Answer:
@@ -135,7 +135,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self.on_silence(_now() - pending.patience)
 
     async def close(self) -> None:
-        """End the connection; whoever waits for an answer gets Unreachable."""
+        """End the connection; waits for an answer end with Unreachable."""
         self.abandon("was closed")
 
     def abandon(self, reason: str) -> None:
@@ -144,7 +144,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The transport is there."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by inheritance
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's do not inherit from it
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH)
         keep_alive(transport)
 
@@ -166,7 +166,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._rest()
 
     def _split(self) -> None:
-        """Take the whole frames out of what has come together, and begin the next."""
+        """Take the whole frames out of the received bytes, and begin the next."""
         data, end = self._together, self._filled
         at = self._filled = 0
         while end - at >= SIZE.size and self._broken is None:
@@ -207,13 +207,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._break(error)
         except ApplianceError as error:
             pending.fail(error)
-        except Exception as error:  # whoever waits for this answer, without a deadline by now, must not wait for ever
+        except Exception as error:  # the caller waits for this answer, now without a deadline: it must not hang
             unread = PeerError(f"{self.target} sent an unreadable answer to a {pending.exchange.name}: {error!r}")
             pending.fail(unread)
             self._break(unread)
 
     def eof_received(self) -> bool:
-        """The broker has closed its side; so do we. By TLS answers that came just before may be lost with it."""
+        """The broker has closed its side; so do we. With TLS, answers that came just before may be lost."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:

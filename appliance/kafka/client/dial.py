@@ -20,8 +20,8 @@ async def connect(
 
     Raises:
         NameUnresolved: the resolver has no address.
-        IdentityRefused: the certificate is not the target's, or nobody trusted signed it.
-        PeerError: what answers does not speak TLS.
+        IdentityRefused: the certificate is not the target's, or no trusted authority signed it.
+        PeerError: the peer does not speak TLS.
         Unreachable: no address answers.
     """
     loop = asyncio.get_running_loop()

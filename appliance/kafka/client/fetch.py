@@ -1,11 +1,11 @@
-"""Fetch (KIP-74, KIP-98) of committed data: what is asked, and what comes back of each partition.
+"""Fetch (KIP-74, KIP-98) of committed data: its requests, and the answers of each partition.
 
-Versions 12 and 13 are written and read here and not by kio, since the records stay where they are: what comes back
-holds views of the frame that the connection read. Version 13 names a topic by its id (KIP-516), so that a topic made
-anew under its old name is never read on (invariant G); both let the broker compare the epoch of what was read last with
-its own log (KIP-320, KIP-595), so that a truncated log is never read on either. A follower answers too (KIP-392): only
-the leader epoch in the request makes one refuse that led before. In a session (KIP-227, see ``fetch_session``) a
-request names only what has changed since the one before it.
+Versions 12 and 13 are written and read here and not by kio, to avoid copies of the records: answers hold views of the
+frame that the connection read. Version 13 names a topic by its id (KIP-516), so that reading never continues in a
+recreated topic (invariant G); in both, the broker compares the epoch of the last batch read with its own log (KIP-320,
+KIP-595), so that reading never continues in a truncated log either. A follower answers too (KIP-392): only the leader
+epoch in the request makes a former leader refuse. In a session (KIP-227, see ``fetch_session``) a request names only
+what has changed since the one before it.
 """
 
 import datetime
@@ -34,7 +34,7 @@ _CONSUMER = -1
 _AT_LEAST_ONE_BYTE = 1
 _READ_COMMITTED = 1
 _DIVERGING_EPOCH_TAG = 0
-# A share of a frame that is smaller than this part of it is copied, so that a few records never keep megabytes alive.
+# A smaller share of a frame than this is copied, so that a few records never keep megabytes alive.
 _SHARE_MIN = 4
 
 _REQUEST = struct.Struct(">iiiibii")
@@ -48,10 +48,10 @@ _UUID_SIZE = 16
 
 
 class Wanted(NamedTuple):
-    """A partition to be read on from ``position``, about ``size`` bytes of it.
+    """A partition to read from ``position`` on, about ``size`` bytes of it.
 
-    ``topic_id`` is ``NOWHERE`` where it is not known; ``last_epoch`` is the leader epoch of the batch before the
-    position, and ``leader_epoch`` that of the leader which is asked; or ``UNKNOWN_EPOCH``.
+    ``topic_id`` is ``NOWHERE`` if unknown; ``last_epoch`` is the leader epoch of the batch before the position, and
+    ``leader_epoch`` that of the leader; or ``UNKNOWN_EPOCH``.
     """
 
     partition: Partition
@@ -81,7 +81,7 @@ class FetchLimits:
 
 
 class EpochEnd(NamedTuple):
-    """The newest epoch in a broker's log that is not newer than the one asked for, and where it ends there."""
+    """The newest epoch in a broker's log that is not newer than the requested one, and its end there."""
 
     epoch: int
     offset: int
@@ -91,7 +91,7 @@ class EpochEnd(NamedTuple):
 class Fetched:
     """One partition's share of a Fetch response; ``stable_end`` is its last stable offset.
 
-    ``diverges`` is how much the broker's log has of the last epoch that was read, when that is less than was read, or
+    ``diverges`` is the end of the last read epoch in the broker's log, if the log has less of it than was read, or
     nothing; None: they agree.
     """
 
@@ -105,9 +105,9 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
-    """The answer of each partition, and the session's id, 0 where there is none.
+    """The answer of each partition, and the session's id, 0 without a session.
 
-    In a session, only of those partitions that have news.
+    In a session, only partitions with news are answered.
     """
 
     session_id: int
@@ -116,7 +116,7 @@ class FetchAnswer:
 
 
 async def fetch(connection: Connection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
-    """Fetch these partitions; the first are served first when the response is full."""
+    """Fetch these partitions; the first have priority when the response is full."""
     asked = tuple(wanted)
     by_id = offers_ids(connection) and all(each.topic_id != NOWHERE for each in asked)
     answer = await connection.ask(FetchExchange(asked, limits, by_id, topic_names(asked)))
@@ -124,7 +124,7 @@ async def fetch(connection: Connection, wanted: Iterable[Wanted], limits: FetchL
 
 
 def offers_ids(connection: Connection) -> bool:
-    """True when the broker lets topics be named by their ids."""
+    """True when the broker accepts topic ids."""
     return connection.offers(API_KEY, VERSION_BY_ID)
 
 
@@ -137,7 +137,7 @@ def topic_names(wanted: Iterable[Wanted]) -> dict[bytes, str]:
 class FetchExchange:
     """A Fetch of ``wanted``, which names topics by id or by name.
 
-    ``names`` holds the name of every topic that the answer may be about. In a session, what was wanted stays wanted
+    ``names`` holds the name of every topic that the answer may contain. In a session, a wanted partition stays wanted
     until it is ``forgotten``.
     """
 
@@ -162,7 +162,7 @@ class FetchExchange:
         return SIZE.pack(len(body)) + body
 
     def _topics(self, partitions: Sequence[Wanted], content: Callable[[Wanted], bytes]) -> Iterator[bytes]:
-        # A topic that was made anew is another one, while some of its partitions are still wanted of the old one.
+        # A recreated topic is another one, while some of its old partitions are still wanted.
         by_topic: dict[bytes, list[Wanted]] = {}
         for each in partitions:
             topic = each.topic_id.bytes if self.by_id else text(each.partition[0])
@@ -217,7 +217,7 @@ def _named(wanted: Wanted) -> bytes:
 def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
     number, code, _, stable_end, _ = _PARTITION.unpack_from(view, at)
     aborted, at = _aborted(view, at + _PARTITION.size)
-    size, at = read_unsigned(view, at + SIZE.size)  # the replica to prefer is of no use here
+    size, at = read_unsigned(view, at + SIZE.size)  # the preferred replica is not used here
     end = at + max(size - 1, 0)
     if end > len(view):
         raise ValueError("the records are cut short")

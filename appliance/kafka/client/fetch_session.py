@@ -1,16 +1,16 @@
-"""A fetch session (KIP-227): the broker remembers what is wanted of it, and is told only what changes.
+"""A fetch session (KIP-227): the broker remembers the wanted partitions, and gets only the changes.
 
-The first request of a session, of epoch 0, names everything; each one after it counts the epoch up and names what has
-changed, and the answers name only partitions that have news. A broker knows no session for long, has room for a limited
-number of them, and counts the epochs: whenever it may believe something else than is believed here, a request that
-names everything makes a new session in the place of the old one, and nothing is lost.
+The first request of a session, of epoch 0, names everything; each later one increments the epoch and names the changes,
+and the answers name only partitions with news. A broker keeps sessions for a limited time and in a limited number, and
+counts the epochs: whenever its state may differ from ours, a request that names everything replaces the old session
+with a new one, and nothing is lost.
 """
 
 from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted, topic_names
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 
 LOST = frozenset({"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "FETCH_SESSION_TOPIC_ID_ERROR"})
-"""The codes by which a broker says that it does not have the session that is meant."""
+"""The codes of a broker that does not have the session."""
 
 _NONE = 0
 _FULL = 0
@@ -18,7 +18,7 @@ _EPOCH_MAX = 2**31 - 1
 
 
 class FetchSession:
-    """The partitions wanted of one broker, and those of which it knows; one Fetch at a time."""
+    """The partitions wanted of one broker, and those that it knows; one Fetch at a time."""
 
     def __init__(self) -> None:
         self._wanted: dict[Partition, Wanted] = {}
@@ -36,7 +36,7 @@ class FetchSession:
         return len(self._wanted)
 
     def want(self, wanted: Wanted) -> None:
-        """Have a partition read from there on; it goes to the back of those that are wanted."""
+        """Read a partition from there on; it goes to the back of the wanted ones."""
         self.drop(wanted.partition)
         self._wanted[wanted.partition] = wanted
         self._changed[wanted.partition] = None
@@ -44,24 +44,24 @@ class FetchSession:
             self._without_id.add(wanted.partition)
 
     def drop(self, partition: Partition) -> None:
-        """Have it read no more; nothing, when it is not wanted."""
+        """Stop reading it; no effect if it is not wanted."""
         if self._wanted.pop(partition, None) is not None:
             self._changed[partition] = None
             self._without_id.discard(partition)
 
     def begin_anew(self) -> None:
-        """Have the next Fetch name everything: the connection is another one, or the broker says so."""
+        """Make the next Fetch name everything: the connection is new, or the broker requires it."""
         self._epoch = _FULL
 
     @property
     def full(self) -> bool:
-        """True when the Fetch that is out names everything."""
+        """True when the Fetch in flight names everything."""
         return self._epoch == _FULL
 
     def ask(self, limits: FetchLimits, offers_ids: bool) -> FetchExchange:
-        """The next Fetch; when the answer to the one before was not heard, one that names everything.
+        """The next Fetch; it names everything if the one before was not answered.
 
-        ``offers_ids`` is whether the broker lets topics be named by their ids.
+        ``offers_ids``: the broker accepts topic ids.
         """
         by_id = offers_ids and not self._without_id
         if not self._heard or by_id != self._by_id or any(map(self._is_of_another_topic, self._changed)):
@@ -72,7 +72,7 @@ class FetchSession:
         return FetchExchange(named, limits, by_id, self._names, Session(self._id, self._epoch), forgotten)
 
     def answered(self, session_id: int) -> None:
-        """The answer has come, and names the session; 0: the broker has none, or has no room for one."""
+        """Take in an answer, which names the session; 0: the broker has none, or no room for one."""
         self._heard = True
         if session_id == _NONE or (self._epoch != _FULL and session_id != self._id):
             self._epoch = _FULL

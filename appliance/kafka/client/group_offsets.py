@@ -31,10 +31,10 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.protocol.older import exchange
 
 _GROUPS_AT_ONCE = 50
-"""Groups in one request: the event loop reads no answer that takes it long."""
+"""Groups in one request: an answer must not block the event loop for long."""
 
 COMMITTING = 8
-"""Connections to a coordinator on which commits are made: each of them waits until it is written and replicated."""
+"""Connections to a coordinator for commits: each commit waits until it is written and replicated."""
 
 _COMMIT_BYTES = 400_000
 _ENTRY_BYTES = 200
@@ -50,7 +50,7 @@ MaySend = Callable[[], bool]
 
 
 class Commit(NamedTuple):
-    """A committed offset; ``leader_epoch`` is that of the record read before it, -1 where nobody knows one."""
+    """A committed offset; ``leader_epoch`` is that of the record read before it, -1 if unknown."""
 
     offset: int
     metadata: str = ""
@@ -59,16 +59,16 @@ class Commit(NamedTuple):
 
 Commits = Mapping[Partition, Commit]
 GroupOffsets = tuple[dict[str, Commits], dict[str, ApplianceError]]
-"""The offsets of each group by its name, and why those of the others are not known."""
+"""The offsets of each group by its name, and the errors of the others."""
 
 
 def has_members(error: ApplianceError) -> bool:
-    """True when a commit was refused since somebody is a member of the group by now."""
+    """True when a commit was refused since the group has a member by now."""
     return getattr(error, "code", "") in _MEMBERS_THERE
 
 
 async def fetch_offsets(cluster: Cluster, groups: Collection[Group]) -> GroupOffsets:
-    """All committed offsets of the consumer groups; of one that is not there, none."""
+    """All committed offsets of the consumer groups; none of a missing group."""
     return await by_coordinator(cluster, groups, _fetched)
 
 
@@ -80,7 +80,7 @@ async def by_coordinator(
 ) -> GroupOffsets:
     """Ask every coordinator at once about its groups; one that does not answer fails its own groups alone.
 
-    A broker works on one request of a connection at a time, whatever is sent after it.
+    A broker works on one request of a connection at a time, even if more are sent.
     """
     led: dict[tuple[int, str], list[Group]] = {}
     for number, group in enumerate(groups):
@@ -170,9 +170,10 @@ def too_late(group: str) -> BrokerBusy:
 async def commit_offsets(
     cluster: Cluster, commits: Mapping[Group, Commits], may: MaySend = always
 ) -> dict[str, ApplianceError]:
-    """Commit for consumer groups; the first reason why not, by group, for those of which not all was committed.
+    """Commit for consumer groups; the first error of each group that was not committed completely.
 
-    What is not among the failures is committed. What is may be in part: of a request whose answer is lost nobody knows.
+    Groups without a failure are committed. The others may be in part: the outcome of a request whose answer is lost is
+    unknown.
     """
 
     async def committed(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
@@ -225,7 +226,7 @@ def _commit_of(group: Group, offsets: Iterable[tuple[Partition, Commit]]) -> Off
 
 
 def by_topic(offsets: Iterable[tuple[Partition, Sized]]) -> dict[str, list[tuple[int, Sized]]]:
-    """The partitions of each topic by number, with what belongs to each."""
+    """The partitions of each topic by number, with their values."""
     topics: dict[str, list[tuple[int, Sized]]] = {}
     for (topic, number), value in offsets:
         topics.setdefault(topic, []).append((number, value))

@@ -1,7 +1,7 @@
 """The groups of a cluster, and the coordinator of each: ListGroups (KIP-222, KIP-518, KIP-848), FindCoordinator.
 
-A group is known to its coordinator alone, so each broker is asked for its own; one that does not answer keeps the
-groups of no other from being known.
+Only its coordinator knows a group, so each broker is asked for its own; a silent broker does not affect the groups of
+others.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from appliance.kafka.protocol.older import exchange
 from appliance.kafka.protocol.wire import Typed
 
 PURPOSE = "groups"
-"""The purpose of the connections: many groups' offsets are not to hold up what else is asked."""
+"""The purpose of the connections: many groups' offsets must not delay other questions."""
 
 _GROUP_KEY = i8(0)
 _WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
@@ -40,7 +40,7 @@ class Group:
 
     @property
     def has_members(self) -> bool:
-        """True when somebody consumes as a member of it; whoever assigns partitions to himself is none."""
+        """True when a consumer is a member of it; consumers that assign partitions to themselves are not members."""
         return self.state not in _WITHOUT_MEMBERS
 
     @property
@@ -51,7 +51,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ListedGroups:
-    """The groups of a cluster by name; ``failures`` are those of brokers, by id, that did not tell theirs."""
+    """The groups of a cluster by name; ``failures`` are those of brokers, by id, that did not list theirs."""
 
     groups: Mapping[str, Group] = field(default_factory=dict)
     failures: Mapping[int, ApplianceError] = field(default_factory=dict)
@@ -93,7 +93,7 @@ async def _listed_by(cluster: Cluster, node: int) -> list[Group] | ApplianceErro
 async def find_coordinators(
     cluster: Cluster, names: Collection[str]
 ) -> tuple[dict[str, int], dict[str, ApplianceError]]:
-    """The broker that coordinates each group, whether the group is there or not; and why not, for the others.
+    """The coordinator of each group, existing or not; and the errors of the others.
 
     Raises:
         Unreachable: no broker answers.

@@ -1,8 +1,8 @@
-"""The narrow interface between the engine and a Kafka cluster: all that copying asks of one.
+"""The narrow interface between the engine and a Kafka cluster: all calls that copying needs.
 
-``KafkaCluster`` and ``BrokerConnection`` are the real ones; ``tests/simulation`` has others, in memory. Whoever copies
-is written against these protocols, and takes the time from its event loop: so every order of answers, every loss and
-every crash can be played without a broker, on a clock that does not wait.
+``KafkaCluster`` and ``BrokerConnection`` are the real ones; ``tests/simulation`` has others, in memory. The copying
+code uses these protocols alone, and takes the time from its event loop: so every order of answers, every loss and every
+crash can be played without a broker, on a simulated clock.
 """
 
 import asyncio
@@ -19,11 +19,10 @@ from appliance.settings.values import Side
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds that a broker is waited for.
+    """Timeouts of a broker, in seconds.
 
-    ``connect`` is for finding an address and reaching it, ``answer`` for any answer, and ``small_answer`` for one that
-    no broker has to work for: a connection that goes dead without a word is often found out when the cluster is asked
-    for what else has changed.
+    ``connect`` is for finding an address and reaching it, ``answer`` for any answer, and ``small_answer`` for one
+    without work for the broker: a silently dead connection is often noticed by the next small question.
     """
 
     connect: float = 10.0
@@ -35,7 +34,7 @@ TIMEOUTS = Timeouts()
 
 
 class Transfer(NamedTuple):
-    """The times at which an answer began to come and had come, by the event loop's clock; and its size."""
+    """The times of an answer's first and last byte, by the event loop's clock; and its size."""
 
     began: float
     ended: float
@@ -47,7 +46,7 @@ class Connection(Protocol):
 
     @property
     def timeouts(self) -> Timeouts:
-        """The seconds that the broker is waited for."""
+        """The timeouts of the broker."""
         ...
 
     @property
@@ -86,13 +85,13 @@ class Connection(Protocol):
         one, within those of the connection's own ``timeouts``.
 
         Raises:
-            Unreachable: the connection is broken, or the broker read nothing for so long.
+            Unreachable: the connection is broken, or the broker read nothing for that time.
         """
         ...
 
 
 class Cluster(Protocol):
-    """One cluster, on one event loop: metadata, and connections that are opened when they are asked for.
+    """One cluster, on one event loop: metadata, and connections that are opened on demand.
 
     A connection belongs to a *purpose*, since requests on one connection wait for each other: a Fetch that waits at
     the broker for data must not hold up a Produce.
@@ -115,7 +114,7 @@ class Cluster(Protocol):
         """A connection to a broker by its node id.
 
         Raises:
-            BrokerBusy: the id is that of a leader that a partition does not have now.
+            BrokerBusy: the id stands for a partition's missing leader.
             Unreachable: no such broker is known, or it does not answer.
         """
         ...
@@ -140,11 +139,11 @@ class Cluster(Protocol):
         """A connection to the transaction coordinator of an id, which is remembered until ``forget_coordinator``.
 
         Raises:
-            BrokerBusy: it is not known yet.
+            BrokerBusy: it is unknown yet.
             BrokerRefused, Unreachable: as everywhere.
         """
         ...
 
     def forget_coordinator(self, transactional_id: str) -> None:
-        """Ask anew the next time: the coordinator may have moved."""
+        """Look it up again the next time: the coordinator may have moved."""
         ...

@@ -49,7 +49,7 @@ async def open_session(
     Raises:
         Unreachable: it does not answer.
         IdentityRefused: its certificate is not accepted.
-        PeerError: what answers is not secured as the settings say.
+        PeerError: the peer is not secured as the settings require.
         CredentialsRefused: it does not accept the API key.
         BrokerUnsupported: it is too old.
     """
@@ -78,7 +78,7 @@ async def agree_versions(connection: BrokerConnection, side: Side) -> None:
     """Ask which API versions the broker offers.
 
     Raises:
-        BrokerUnsupported: it lacks one that a cluster of that side is used for.
+        BrokerUnsupported: it lacks one that its side needs.
     """
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
     response = await connection.ask(_Versions(request, ApiVersionsResponse))
@@ -95,7 +95,7 @@ async def agree_versions(connection: BrokerConnection, side: Side) -> None:
 class _Versions(Typed[ApiVersionsResponse]):
     """An exchange as ``Typed``, with None as the answer of a broker that does not know the request.
 
-    It says so in version 0, whatever it was asked in (KIP-511): with the code first, like every version.
+    It answers in version 0, whatever the request's version (KIP-511): with the code first, like every version.
     """
 
     def answer(self, frame: bytearray, correlation: int) -> ApiVersionsResponse | None:  # type: ignore[override]

@@ -1,6 +1,6 @@
 """ListOffsets (KIP-79, KIP-98, KIP-207) and OffsetForLeaderEpoch (KIP-101): the bounds of logs, and of leaders' epochs.
 
-Each request carries the leader epoch of the metadata that named the leader (KIP-320): a broker that led before, or does
+Each request carries the leader epoch of the metadata that named the leader (KIP-320): a former leader, or one that does
 not know yet that it leads, refuses it.
 """
 
@@ -54,7 +54,7 @@ async def try_offsets(
 ) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
     """The offset of each partition at ``bound`` that is known, and the errors of the others.
 
-    A partition without a leader, or with one that does not answer, keeps no other from being known.
+    A partition without a leader, or with a silent one, does not affect others.
     """
     return await _ask(cluster, metadata, partitions, *bound.value)
 
@@ -86,7 +86,7 @@ async def offsets_at(
 ) -> dict[Partition, int | None]:
     """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
 
-    None of a partition that has no such record.
+    None for a partition without such a record.
 
     Raises:
         BrokerBusy: a leader has moved; fetch metadata and ask again.
@@ -133,10 +133,10 @@ def _request(
 async def epoch_ends(
     cluster: Cluster, metadata: Metadata, epochs: Mapping[Partition, int]
 ) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
-    """Find where each partition's log ends that was written up to a leader epoch; with the errors of the others.
+    """Find the end of each partition's log up to a leader epoch; with the errors of the others.
 
-    That is the log's end, its last markers included, when no later leader has written anything. It is -1 where the log
-    knows of no epoch as old as that. A broker that has no such request answers nothing.
+    That is the log's end, its last markers included, when no later leader has written anything. It is -1 if the log
+    knows no epoch as old as that. A broker without this request gives no answer.
     """
     ends: dict[Partition, int] = {}
     refused: dict[Partition, ApplianceError] = {}

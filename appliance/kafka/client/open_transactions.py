@@ -1,7 +1,7 @@
 """The transactions that hold a last stable offset: DescribeProducers, ListTransactions, DescribeTransactions.
 
-KIP-664. Brokers before 2.8 know none of the three, brokers before 3.0 only the first: what a broker cannot tell, or
-the API key may not see, stays empty.
+KIP-664. Brokers before 2.8 know none of the three, brokers before 3.0 only the first: facts that a broker does not
+know, or the API key may not see, stay empty.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class OpenTransaction:
 async def open_transactions(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]
 ) -> dict[Partition, OpenTransaction]:
-    """The oldest open transaction of each partition that has one, named as far as the brokers tell.
+    """The oldest open transaction of each partition with one, named as far as the brokers know it.
 
     Raises:
         Unreachable, BrokerBusy: a leader does not answer.
@@ -54,7 +54,7 @@ async def open_transactions(
         raise error
     names: dict[int, OpenTransaction] = {}
     for node in metadata.brokers if oldest else ():
-        # A transaction is known to its coordinator alone, and a broker that is down cannot tell its own.
+        # Only its coordinator knows a transaction, and a broker that is down cannot list its own.
         with contextlib.suppress(ApplianceError):
             names |= await _named(await cluster.broker(node), {found.producer_id for found in oldest.values()})
     return {partition: _with_name(found, names) for partition, found in oldest.items()}

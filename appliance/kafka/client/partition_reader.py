@@ -1,4 +1,4 @@
-"""Reading one partition by itself, Fetch by Fetch: what is committed there from an offset on."""
+"""Reading one partition by itself, Fetch by Fetch: the committed records from an offset on."""
 
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
@@ -17,14 +17,14 @@ async def fetch_partition(
 ) -> Fetched:
     """One Fetch from the leader that ``metadata`` name, by the topic's id and that leader's epoch.
 
-    So neither a topic that was made anew nor a leader that was deposed is taken for the one that is meant.
+    So neither a recreated topic nor a former leader is mistaken for the right one.
     """
     topic, epoch = metadata.topics.get(partition[0]), metadata.leader_epoch(*partition)
     connection = await cluster.broker(metadata.leader(*partition), purpose)
     topic_id = topic.id if topic else NOWHERE
     wanted = Wanted(partition, topic_id, offset, limits.response_bytes, leader_epoch=epoch)
     doing = f"fetch {partition[0]}-{partition[1]} from offset {offset}"
-    # A broker that throttles names no partition (KIP-219); the connection waits for as long as it says.
+    # A throttling broker names no partition (KIP-219); the connection waits for the announced time.
     for _ in range(_THROTTLED_MAX):
         for fetched in await fetch(connection, [wanted], limits):
             check(fetched.error, doing)
@@ -33,7 +33,7 @@ async def fetch_partition(
 
 
 def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]:
-    """The committed records from ``offset`` on, and the offset to go on from.
+    """The committed records from ``offset`` on, and the offset to continue from.
 
     Raises:
         BatchCorrupt: a batch is damaged.

@@ -1,7 +1,7 @@
-"""Produce (KIP-98) of stamped batches: what is sent, and whether it was taken.
+"""Produce (KIP-98) of stamped batches: the requests, and the check of their answers.
 
-Versions 7 to 9 are written here and not by kio: a batch is copied once, from where it was fetched to where it is sent
-from, and stamped there. All three say the same; from 9 on a request is flexible (KIP-482).
+Versions 7 to 9 are written here and not by kio: a batch is copied once, from the fetched frame to the sent one, and
+stamped there. All three have the same content; from 9 on a request is flexible (KIP-482).
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _FLEXIBLE_FROM = 9
 
 _ALL_IN_SYNC_REPLICAS = -1
 _SOONER = 0.8
-"""A broker that lives gives up waiting for its replicas, and says so, before it is taken for dead."""
+"""A live broker gives up waiting for its replicas, and answers, before it counts as dead."""
 
 _FIXED = struct.Struct(">hi")
 _INDEX = struct.Struct(">i")
@@ -51,7 +51,7 @@ _OF_THE_PRODUCER = frozenset(
         "UNKNOWN_SERVER_ERROR",
     }
 )
-"""Refusals that a new epoch may mend: they are about the producer's state, or the broker's, and not about the batch."""
+"""Refusals that a new epoch may resolve: they concern the producer's state, or the broker's, not the batch."""
 
 _OF_THE_PARTITION = frozenset(
     {
@@ -63,7 +63,7 @@ _OF_THE_PARTITION = frozenset(
         "UNKNOWN_TOPIC_OR_PARTITION",
     }
 )
-"""Refusals of whatever is written to a partition, which may last; other partitions are not to wait for it."""
+"""Refusals of all writes to a partition, which may last; other partitions must not wait for it."""
 
 
 class Copy(NamedTuple):
@@ -77,9 +77,9 @@ class Copy(NamedTuple):
 async def produce(
     leader: Connection, producer: Producer, copies: Collection[Copy]
 ) -> "asyncio.Future[ProduceResponse]":
-    """Send one batch for each partition, in order with what this connection was sent before.
+    """Send one batch for each partition, in order after this connection's earlier requests.
 
-    The answer is to be given to ``check_produced``.
+    Pass the answer to ``check_produced``.
 
     Raises:
         Unreachable: by the future too, when no answer comes in time.
@@ -115,7 +115,7 @@ class ProduceExchange:
         return frame
 
     def _add_topics(self, pieces: "_Pieces") -> Iterator[tuple[int, Copy]]:
-        """Add the copies, and tell where each begins."""
+        """Add the copies, and return where each begins."""
         array_size, text, no_tags = self._form
         by_topic: dict[str, list[Copy]] = {}
         for copy in self.copies:
@@ -135,7 +135,7 @@ class ProduceExchange:
         return FLEXIBLE if self.version >= _FLEXIBLE_FROM else PLAIN
 
     def answer(self, frame: bytearray, correlation: int) -> ProduceResponse:
-        """The response, which is to be given to ``check_produced``.
+        """The response, for ``check_produced``.
 
         Raises:
             PeerError: the bytes are not that response, or answer another request.
@@ -161,8 +161,8 @@ def check_produced(response: ProduceResponse) -> dict[Partition, int]:
     """The offset of each partition's batch, when every one of them was taken.
 
     Raises:
-        CopyRefused: by the first that will never take it.
-        Fenced, BrokerBusy: by the first that did not, for a reason that is not the partition's own.
+        CopyRefused: the first partition that will never take its batch.
+        Fenced, BrokerBusy: the first refusal for a reason that is not the partition's own.
         PartitionsUnavailable: some cannot take anything now.
     """
     offsets: dict[Partition, int] = {}
@@ -192,9 +192,9 @@ _APPEND_SECONDS = 10.0
 
 
 async def append(cluster: Cluster, metadata: Metadata, partition: Partition, records: Sequence[Record]) -> None:
-    """Append records without a transaction; all in-sync replicas have them when this returns.
+    """Append records without a transaction; on return all in-sync replicas have them.
 
-    For logs that others read uncommitted, and in which a record that was appended twice does no harm.
+    For logs that others read uncommitted, and in which duplicates are harmless.
 
     Raises:
         PartitionsUnavailable, BrokerBusy, BrokerRefused, Unreachable: some may not have been appended.

@@ -47,7 +47,7 @@ _TOO_OLD = "the brokers know no offsets of share groups (Kafka 4.2)"
 
 
 async def fetch_starts(cluster: Cluster, groups: Collection[Group]) -> GroupOffsets:
-    """The start offsets of the share groups, as far as they have any."""
+    """The start offsets of the share groups, if they have any."""
     return await by_coordinator(cluster, groups, _fetched)
 
 
@@ -92,7 +92,7 @@ def _starts(topics: Sequence[DescribeShareGroupOffsetsResponseTopic]) -> Iterato
 async def alter_starts(
     cluster: Cluster, starts: Mapping[Group, Commits], may: MaySend = always
 ) -> dict[str, ApplianceError]:
-    """Alter the start offsets of share groups; the first reason why not, as ``commit_offsets``."""
+    """Alter the start offsets of share groups; the first error of each group, as in ``commit_offsets``."""
 
     async def altered(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
         return {}, await _alter(coordinator, {group: starts[group] for group in groups}, may)

@@ -1,4 +1,4 @@
-"""The silence of a connection's broker: TCP options that find it gone, and when it may be sent to at all.
+"""The silence of a connection's broker: TCP options that notice its loss, and the times when sending is possible.
 
 Nothing is sent while the transport's buffer is full, or while the broker throttles the connection: it says so in an
 answer, and reads nothing from the connection until that time has passed (KIP-219). None of that time is its silence.
@@ -9,11 +9,11 @@ import socket
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 _SILENCE = 30.0
-"""A peer that is gone is noticed after half a minute, and a firewall sees a flow that is in use."""
+"""A lost peer is noticed after half a minute, and a firewall sees an active flow."""
 
 
 class Sending:
-    """One connection's, on the running event loop's clock; when it is ``over``, nobody waits any more."""
+    """One connection's silence, on the running event loop's clock; all waits end when it is ``over``."""
 
     def __init__(self) -> None:
         self._free = asyncio.Event()
@@ -46,7 +46,7 @@ class Sending:
         return max(began, self._throttled_until) + patience
 
     def throttle(self, seconds: float) -> None:
-        """The broker has said that it reads nothing for so long."""
+        """Note the time for which the broker has announced to read nothing."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         if seconds <= 0 or self._over or until <= self._throttled_until:
@@ -62,7 +62,7 @@ class Sending:
         self._settle()
 
     def end(self) -> None:
-        """The connection is no more: whoever waits is to find that out."""
+        """End all waits: the connection is gone."""
         self._over = True
         if self._throttled is not None:
             self._throttled.cancel()
@@ -80,7 +80,7 @@ class Sending:
 
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Ask a silent peer whether it is there, and give up one that takes nothing."""
+    """Probe a silent peer, and give up one that takes nothing."""
     connection: socket.socket = transport.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _KEEPALIVE.items():
@@ -90,7 +90,7 @@ def keep_alive(transport: asyncio.BaseTransport) -> None:
 
 
 def give_up_after(transport: asyncio.BaseTransport, throttled: float) -> None:
-    """Linux gives up a peer that lives and reads nothing, too: not for so many seconds, as it has announced."""
+    """Delay the end of a connection whose live peer reads nothing (TCP_USER_TIMEOUT) by the announced seconds."""
     if hasattr(socket, "TCP_USER_TIMEOUT") and not transport.is_closing():
         connection: socket.socket = transport.get_extra_info("socket")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int((_SILENCE + throttled) * 1000))

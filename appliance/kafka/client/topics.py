@@ -28,14 +28,14 @@ _TIMEOUT = 30.0
 _GONE = frozenset({ErrorCode.none, ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
 _GONE_PAUSE = 0.05
 _RECORDS_AT_ONCE = 5_000
-"""Half of what a controller writes to its metadata log for one request; of more than that it takes nothing."""
+"""Half of a controller's limit of metadata records for one request; it refuses larger requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made; replication factor -1 is the broker's default (KIP-464).
+    """A topic to make; replication factor -1 is the broker's default (KIP-464).
 
-    ``required`` are those of its ``configs`` without which it is better not made.
+    ``required`` are those of its ``configs`` without which it must not be made.
     """
 
     name: str
@@ -49,7 +49,7 @@ class NewTopic:
 class Created:
     """The outcome of making topics: ``made``, ``there`` already, or the error, by name.
 
-    ``made`` tells the replication factor of each, -1 where the cluster doesn't say it (KIP-525).
+    ``made`` has the replication factor of each, -1 if the cluster does not return it (KIP-525).
     """
 
     made: dict[str, int] = field(default_factory=dict)
@@ -58,9 +58,9 @@ class Created:
 
 
 async def create_topics(cluster: Cluster, topics: Collection[NewTopic], validate_only: bool = False) -> Created:
-    """Make the topics. One that is there already is no failure, since two may ask for it at once.
+    """Make the topics. An existing one is not a failure, since two processes may race to make it.
 
-    With ``validate_only`` the cluster says whether it would, and makes none.
+    With ``validate_only`` the cluster only checks the request.
     """
     controller = await cluster.controller()
     created = Created()
@@ -85,10 +85,10 @@ def _sort(answer: CreateTopicsResponse, created: Created) -> None:
 
 
 async def grow_topics(cluster: Cluster, partitions: Mapping[str, int]) -> dict[str, ApplianceError]:
-    """Give each topic so many partitions (CreatePartitions, KIP-195).
+    """Give each topic this many partitions (CreatePartitions, KIP-195).
 
     Returns:
-        Why not, by name, for each one that could not be grown.
+        The errors of topics that could not be grown, by name.
     """
     controller = await cluster.controller()
     failures: dict[str, ApplianceError] = {}
@@ -107,10 +107,10 @@ async def grow_topics(cluster: Cluster, partitions: Mapping[str, int]) -> dict[s
 
 
 async def delete_topics(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:
-    """Delete the topics with these ids, and wait until they are not shown any more; one that is gone is no failure.
+    """Delete the topics with these ids, and wait until they are no longer shown; a missing one is not a failure.
 
     Raises:
-        ApplianceError: one was not deleted, with the right that is needed for it.
+        ApplianceError: one was not deleted, with the necessary right.
         BrokerBusy: one is still shown after half a minute.
     """
     if not topics:
@@ -133,7 +133,7 @@ def _denied(code: ErrorCode) -> bool:
 
 
 def _deletable(topic: tuple[str, uuid.UUID]) -> DeleteTopicState:
-    """The topic by its id (invariant G), or by its name in a cluster that has no ids."""
+    """The topic by its id (invariant G), or by its name in a cluster without ids."""
     name, topic_id = topic
     return (
         DeleteTopicState(name=TopicName(name), topic_id=None)
@@ -182,6 +182,6 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 async def hidden_topics(cluster: Cluster, names: Collection[str]) -> set[str]:
-    """The topics that the API key may not Describe, whether they are there or not."""
+    """The topics, existing or not, that the API key may not Describe."""
     known = (await cluster.metadata(list(names))).topics if names else {}
     return {name for name, topic in known.items() if topic.error is ErrorCode.topic_authorization_failed}

@@ -1,6 +1,6 @@
-"""The transactional producer's calls (KIP-98, KIP-360), each one question and one answer; nothing is tried again here.
+"""The transactional producer's calls (KIP-98, KIP-360), each one question and one answer, without retries.
 
-A lane owns the transactional id, and decides what an error means.
+A lane owns the transactional id, and interprets the errors.
 """
 
 import datetime
@@ -44,7 +44,7 @@ def milliseconds(seconds: float) -> i32Timedelta:
 
 
 async def init_producer_id(coordinator: Connection, transactional_id: str, timeout: float) -> Producer:
-    """A new epoch of the id: whoever had it is fenced, and what it left open is aborted and over when this returns.
+    """A new epoch of the id: the earlier owner is fenced, and its open transaction is aborted when this returns.
 
     Raises:
         BrokerBusy: its open transaction is still being aborted, or the coordinator is not ready: ask again.
@@ -58,7 +58,7 @@ async def init_producer_id(coordinator: Connection, transactional_id: str, timeo
 
 
 async def add_partitions(coordinator: Connection, producer: Producer, partitions: Iterable[Partition]) -> None:
-    """Open a transaction, if none is, and say where it will write.
+    """Open a transaction, if none is open, and declare the partitions that it will write.
 
     Raises:
         Fenced: the epoch is no longer the newest.
@@ -79,7 +79,7 @@ async def add_partitions(coordinator: Connection, producer: Producer, partitions
 async def try_partitions(
     coordinator: Connection, producer: Producer, partitions: Iterable[Partition]
 ) -> dict[Partition, ErrorCode]:
-    """Open a transaction; what the coordinator says of each partition, of which it takes all, or none."""
+    """Open a transaction; the coordinator's answer for each partition: it takes all, or none."""
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=TransactionalId(producer.transactional_id),
         v3_and_below_producer_id=ProducerId(producer.id),
@@ -98,11 +98,11 @@ async def try_partitions(
 
 
 async def end_transaction(coordinator: Connection, producer: Producer, timeout: float, committed: bool = True) -> None:
-    """Commit, or abort. When this returns, the transaction is decided, and readers will see what it wrote, or never.
+    """Commit, or abort. When this returns, the transaction is decided, and readers will see its records, or never.
 
     Raises:
         Fenced: the epoch is no longer the newest; nothing was committed by this call.
-        OutcomeUnknown, Unreachable: whether it was committed is not known.
+        OutcomeUnknown, Unreachable: the outcome is unknown.
     """
     request = EndTxnRequest(
         transactional_id=TransactionalId(producer.transactional_id),

@@ -13,9 +13,9 @@ _FENCED = frozenset(
 
 
 def failure(code: ErrorCode, doing: str, words: str | None = None) -> ApplianceError:
-    """The error for a code other than none; ``doing`` says what was asked, for example ``produce to orders.copy-3``.
+    """The error for a code other than none; ``doing`` names the request, for example ``produce to orders.copy-3``.
 
-    ``words`` is the broker's own explanation, where the protocol has room for one.
+    ``words`` is the broker's own explanation, if the protocol has one.
     """
     name = code.name.upper()
     if words is not None:

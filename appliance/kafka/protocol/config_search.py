@@ -1,8 +1,8 @@
 """Search for the topic settings that a cluster accepts: the next question, from the answers so far; pure.
 
 A policy of the brokers (KIP-108), like their own check of values, refuses a topic as a whole, with a text for people.
-So all settings are asked for together first, then the required ones alone, and then the others one by one, each with
-what was taken before it.
+So all settings are tried together first, then the required ones alone, and then the others one by one, each with the
+settings accepted before.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The next question: whether these settings are taken together."""
+    """The next question: are these settings accepted together?"""
 
     keys: tuple[str, ...]
 
@@ -26,7 +26,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The reason why even the required settings are refused."""
+    """The reason that even the required settings are refused."""
 
     why: str
 
@@ -34,7 +34,7 @@ class Refused:
 def next_step(wanted: Sequence[str], required: Collection[str], answers: Sequence[str]) -> Ask | Settled | Refused:
     """The next question about ``wanted`` settings, or the end.
 
-    ``answers`` to the questions so far are why it was refused, or nothing where it was taken.
+    ``answers`` to the questions so far are the reasons of refusals, or nothing if accepted.
     """
     kept = tuple(key for key in wanted if key in required)
     others = [key for key in wanted if key not in required]

@@ -1,4 +1,4 @@
-"""The parts of which flexible requests and responses are made (KIP-482): compact lengths, and tagged fields.
+"""The parts of flexible requests and responses (KIP-482): compact lengths, and tagged fields.
 
 A compact length is an unsigned varint one larger than the length; 0 stands for null.
 """
@@ -44,7 +44,7 @@ def plain_text(value: str) -> bytes:
 
 
 class Form(NamedTuple):
-    """The form of lengths and strings in a version, and of no tagged fields."""
+    """The form of lengths, strings and empty tagged fields in a version."""
 
     array_size: Callable[[int], bytes]
     text: Callable[[str], bytes]
@@ -56,11 +56,11 @@ PLAIN = Form(plain_array_size, plain_text, b"")
 
 
 def read_text(data: memoryview, at: int) -> tuple[str, int]:
-    """The compact string at ``at``, null as an empty one, and where what follows it begins.
+    """The compact string at ``at``, null as an empty one, and the index behind it.
 
     Raises:
-        IndexError, BatchCorrupt: the data end in its length, or it is none.
-        UnicodeDecodeError: it is no text.
+        IndexError, BatchCorrupt: the data end in its length, or the length is invalid.
+        UnicodeDecodeError: it is not text.
     """
     size, at = read_unsigned(data, at)
     end = at + max(size - 1, 0)
@@ -68,7 +68,7 @@ def read_text(data: memoryview, at: int) -> tuple[str, int]:
 
 
 def tags(data: memoryview, at: int) -> tuple[Mapping[int, memoryview], int]:
-    """The tagged fields at ``at`` by their tag, and where what follows them begins.
+    """The tagged fields at ``at`` by their tag, and the index behind them.
 
     Raises:
         IndexError, BatchCorrupt: as above.

@@ -24,16 +24,16 @@ NOBODY = -1
 """The leader's node id of a partition without a leader."""
 
 UNKNOWN_EPOCH = -1
-"""The leader epoch (KIP-320) of a broker that does not say it; a request that carries it is not checked."""
+"""The leader epoch (KIP-320) of a broker that does not return it; a request that carries it is not checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that exists; ``leaders`` holds node ids by partition, ``NOBODY`` where there is none now.
+    """An existing topic; ``leaders`` holds node ids by partition, ``NOBODY`` if there is none now.
 
-    ``epochs`` holds the leader epochs by partition: the one with the highest is the newest leader that is known.
-    ``replicas`` counts by partition all replicas, and ``in_sync`` those in sync. ``error`` is ``none``, or why the
-    cluster won't tell more, for example missing authorisation.
+    ``epochs`` holds the leader epochs by partition: the highest belongs to the newest known leader. ``replicas`` counts
+    by partition all replicas, and ``in_sync`` those in sync. ``error`` is ``none``, or the reason that the cluster
+    returns no more, for example missing authorisation.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Topic:
     replicas: tuple[int, ...] = ()
 
     def lacks_replicas(self, partition: int, minimum: int) -> bool:
-        """True when a partition is known to have fewer replicas in sync than ``minimum``, or than it has at all."""
+        """True when a partition is known to have fewer replicas in sync than ``minimum``, or than all."""
         if not 0 <= partition < len(self.in_sync):
             return False
         return self.in_sync[partition] < min(minimum, self.replicas[partition])
@@ -63,14 +63,14 @@ class Metadata:
     throttle_time: datetime.timedelta = datetime.timedelta()
 
     def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition; ``NOBODY`` when nobody is known to."""
+        """The node that leads a partition; ``NOBODY`` if unknown."""
         known = self.topics.get(topic)
         if known is None or not 0 <= partition < len(known.leaders):
             return NOBODY
         return known.leaders[partition]
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """The epoch of that leader; ``UNKNOWN_EPOCH`` when it is not known."""
+        """The epoch of that leader; ``UNKNOWN_EPOCH`` if unknown."""
         known = self.topics.get(topic)
         if known is None or not 0 <= partition < len(known.epochs):
             return UNKNOWN_EPOCH
@@ -78,7 +78,7 @@ class Metadata:
 
 
 def is_another(one: uuid.UUID, other: uuid.UUID) -> bool:
-    """True for the ids of two topics; one that had none before gets its id when its cluster is upgraded."""
+    """True for the ids of two topics; a topic without an id gets one when its cluster is upgraded."""
     return one != other and NOWHERE not in (one, other)
 
 
@@ -92,8 +92,8 @@ def request(topics: Sequence[str] | None) -> MetadataRequest:
 class Everything:
     """The cluster's newest answer to a question about all topics.
 
-    An answer whose bytes are those of the one before is not read anew, and is the same object: of thousands of
-    topics that have not changed, a look costs next to nothing.
+    An answer with the same bytes as the one before is not parsed again, and is the same object: a look at thousands of
+    unchanged topics costs next to nothing.
     """
 
     bytes: bytes = b""

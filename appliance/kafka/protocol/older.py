@@ -1,7 +1,7 @@
-"""Requests and responses in an older version of their API, by the fields that both versions have.
+"""Requests and responses in an older version of their API, converted by the common fields.
 
-A request loses the fields that the older version does not know, and a response gets those that it lacks as absent:
-``appliance.kafka.protocol.versions`` holds how old a version may be so that nothing is lost by it.
+A request loses the fields that the older version does not know, and a response gets its missing fields as absent:
+``appliance.kafka.protocol.versions`` bounds the versions so that nothing is lost.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ class Older(Typed[Response]):
 
 
 def exchange(offered: versions.Offered, request: RequestPayload, response_type: type[Response]) -> Typed[Response]:
-    """The exchange in the version that is spoken to a broker which offers that."""
+    """The exchange in the version for a broker that offers these."""
     version = versions.version(offered, type(request))
     if version == request.__version__:
         return Typed(request, response_type)
@@ -90,13 +90,13 @@ def _converted(value: Any, hint: Any) -> Any:
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:
-    """The types that are named in one: those of a union, and of what a tuple holds."""
+    """The types named in a type: those of a union, and of a tuple's items."""
     arguments = typing.get_args(hint)
     return tuple(kind for argument in arguments for kind in _kinds(argument)) if arguments else (hint,)
 
 
 def _absent(hint: Any) -> Any:
-    """The value of a field that the other version does not have, and for which the protocol names no default."""
+    """The value of a field that the other version lacks, and that has no default in the protocol."""
     if types.NoneType in _kinds(hint):
         return None
     empty: dict[Any, Any] = {bool: False, str: ""}

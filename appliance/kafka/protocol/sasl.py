@@ -1,7 +1,7 @@
 """SASL as Kafka speaks it, without IO: each mechanism is a generator of tokens that is sent the broker's answers.
 
 - PLAIN: RFC 4616.
-- SCRAM-SHA-256 and SCRAM-SHA-512: RFC 5802 and RFC 7677, without channel binding, as KIP-84 has it.
+- SCRAM-SHA-256 and SCRAM-SHA-512: RFC 5802 and RFC 7677, without channel binding, as in KIP-84.
 """
 
 import base64
@@ -15,7 +15,7 @@ from appliance.settings.secret import Secret
 from appliance.settings.values import SaslMechanism
 
 Tokens = Generator[bytes, bytes, None]
-"""Yields tokens to send, receives the broker's answers, and returns at the end of the mechanism."""
+"""Yields tokens to send, receives the broker's answers, and returns when the mechanism ends."""
 
 _HASH = {SaslMechanism.SCRAM_SHA_256: "sha256", SaslMechanism.SCRAM_SHA_512: "sha512"}
 _ITERATIONS_MAX = 1_000_000

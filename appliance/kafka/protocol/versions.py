@@ -1,9 +1,9 @@
 """The API versions that the appliance speaks, and the check that a broker has those of its side.
 
 Requests and responses are written and read in the newest version that every broker since 2.8 has: the transaction calls
-of the first transaction protocol (KIP-98, KIP-360), whose epochs the lanes steer themselves, and topic ids in Metadata
-(KIP-516). If an older version has all that the appliance needs, it is used with brokers that have no newer one;
-``older`` converts between them. Each side is asked only for the APIs that it needs.
+of the first transaction protocol (KIP-98, KIP-360), whose epochs the lanes control themselves, and topic ids in
+Metadata (KIP-516). An older version with everything that the appliance needs is used with brokers that have no newer
+one; ``older`` converts between them. Each side is asked only for the APIs that it needs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,9 +31,9 @@ Offered = Mapping[int, tuple[int, int]]
 
 OLDEST: Mapping[type[RequestPayload], int] = {
     MetadataRequest: 7,  # the first with leader epochs (KIP-320); topic ids come with 10
-    FetchRequest: 12,  # the first by which a broker finds that what was read has been truncated (KIP-595)
+    FetchRequest: 12,  # the first in which a broker detects that the reader's log was truncated (KIP-595)
     ListOffsetsRequest: 4,  # the first with leader epochs
-    DescribeConfigsRequest: 1,  # the first that tells what is set on the topic itself (KIP-226)
+    DescribeConfigsRequest: 1,  # the first that marks the settings of the topic itself (KIP-226)
     ProduceRequest: 7,  # the first with batches compressed by zstd (KIP-110)
     FindCoordinatorRequest: 1,  # the first for transactions
     InitProducerIdRequest: 1,
@@ -42,7 +42,7 @@ OLDEST: Mapping[type[RequestPayload], int] = {
     CreateTopicsRequest: 4,  # the first with the brokers' own replication factor (KIP-464)
     CreatePartitionsRequest: 1,
     IncrementalAlterConfigsRequest: 0,
-    ListGroupsRequest: 4,  # the first that tells the state of a group (KIP-518); its type comes with 5 (KIP-848)
+    ListGroupsRequest: 4,  # the first with the state of a group (KIP-518); its type comes with 5 (KIP-848)
     OffsetCommitRequest: 6,  # the first with leader epochs
 }
 """The oldest usable version of each API; the newest is the request's own."""
@@ -53,12 +53,13 @@ NEEDED: Mapping[Side, tuple[type[RequestPayload], ...]] = {
     Side.SOURCE: _READ,
     Side.DESTINATION: tuple(request for request in OLDEST if request not in _WHERE_THEY_ARE),
 }
-"""Requests that each cluster has to take. Of the rest, DescribeConfigs at the source and IncrementalAlterConfigs at the
-destination are used where they are: without, copies do not follow their sources' settings. So are those of groups."""
+"""Requests that each cluster must support. Others are used if available: without DescribeConfigs at the source and
+IncrementalAlterConfigs at the destination, copies do not get their sources' settings. The same holds for those of
+groups."""
 
 
 def version(offered: Offered, request: type[RequestPayload]) -> int:
-    """The version to speak to a broker: the newest that both have, and our own to one that has not told any."""
+    """The version for a broker: the newest common one, or our own if the broker has not listed any."""
     newest = int(request.__version__)
     oldest = OLDEST.get(request, newest)
     low, high = offered.get(int(request.__api_key__), (newest, newest))

@@ -32,7 +32,7 @@ FRAME_MAX = 128 * 1024 * 1024
 
 
 class Exchange(Protocol[Answer]):
-    """One request, and how its response is read."""
+    """One request, and the parser of its response."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Exchange(Protocol[Answer]):
 
 
 class Throttled(Protocol):
-    """An answer that says for how long its connection is throttled: the field of most of kio's responses."""
+    """An answer with the throttle time of its connection: a field of most of kio's responses."""
 
     @property
     def throttle_time(self) -> datetime.timedelta:
@@ -62,13 +62,13 @@ class Throttled(Protocol):
 
 
 def throttle_seconds(answer: object) -> float:
-    """Time for which the broker reads nothing more from the connection (KIP-219); 0: it reads on."""
+    """Time for which the broker reads nothing from the connection (KIP-219); 0: it continues reading."""
     return cast("Throttled", answer).throttle_time.total_seconds() if hasattr(answer, "throttle_time") else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Typed(Generic[Response]):
-    """An exchange in kio's dataclasses: all but the two that carry record batches."""
+    """An exchange in kio's dataclasses: all except the two that carry record batches."""
 
     request: RequestPayload
     response_type: type[Response]

@@ -8,9 +8,9 @@ Big-endian, 61 bytes::
     16 magic i8                   35 maxTimestamp i64        57 recordsCount i32
     17 crc u32                                               61 records
 
-batchLength counts what follows it. The CRC-32C covers attributes to the end, so that a broker may set base offset and
-leader epoch without computing it again. Attributes: codec in bits 0-2, 3 LogAppendTime, 4 transactional, 5 control,
-6 delete horizon (KIP-534: baseTimestamp is the horizon then).
+batchLength counts the bytes after it. The CRC-32C covers attributes to the end, so that a broker may set base offset
+and leader epoch without recomputing it. Attributes: codec in bits 0-2, 3 LogAppendTime, 4 transactional, 5 control, 6
+delete horizon (KIP-534: baseTimestamp is the horizon then).
 """
 
 import struct
@@ -26,7 +26,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
 ATTRIBUTES_AT = 21
 LOG_OVERHEAD = 12
-"""Base offset and length: what batchLength does not count."""
+"""Base offset and length: the bytes that batchLength does not count."""
 
 _ENTRY = struct.Struct(">qi")
 _GLANCE = struct.Struct(">qi4xb4xhi")
@@ -72,7 +72,7 @@ class Header(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record, or of where it was before compaction took it."""
+        """The offset of the last record, even if compaction has removed it."""
         return self.base_offset + self.last_offset_delta
 
 
@@ -94,7 +94,7 @@ def split(records: bytes | memoryview, convert: Converter | None = None) -> Iter
     ``convert`` makes a batch of a message of magic 0 or 1.
 
     Raises:
-        BatchCorrupt: a length or a magic that cannot be, or is not expected.
+        BatchCorrupt: a length or a magic is impossible, or unexpected.
     """
     view = memoryview(records)
     at, end = 0, len(view)
@@ -117,8 +117,8 @@ def split(records: bytes | memoryview, convert: Converter | None = None) -> Iter
 def split_data(records: bytes | memoryview, position: int) -> tuple[list[Batch], int]:
     """The whole batches that are not control batches, and the offset that follows the last whole batch of either kind.
 
-    That is ``position`` where there is none. Nothing is made of a control batch: a log of small transactions that was
-    compacted is little else, and this takes a fifteenth of the time.
+    That is ``position`` if there is none. Control batches are skipped unparsed: a compacted log of small transactions
+    is little else, and this takes a fifteenth of the time.
 
     Raises:
         BatchCorrupt: as ``split``.
@@ -135,7 +135,7 @@ def split_data(records: bytes | memoryview, position: int) -> tuple[list[Batch],
             data = view[at : at + size]
             batches.append(Batch(Header._make(HEADER.unpack_from(data)), data))
         at, position = at + size, base_offset + last_offset_delta + 1
-    batches += split(view[at:])  # what is left is cut short or corrupt
+    batches += split(view[at:])  # the rest is cut short or corrupt
     return batches, position
 
 
@@ -143,7 +143,7 @@ def verify(batch: Batch) -> None:
     """Check the checksum: a damaged batch must never get a new, valid one.
 
     Raises:
-        BatchCorrupt: the CRC does not fit the bytes.
+        BatchCorrupt: the CRC does not match the bytes.
     """
     if crc32c.crc32c(batch.data[_CHECKED_FROM:]) != batch.header.crc:
         raise BatchCorrupt(f"the CRC of the batch at offset {batch.header.base_offset} does not fit its bytes")
@@ -160,10 +160,10 @@ def restamp(data: memoryview | bytearray, producer_id: int, producer_epoch: int,
 
 
 def stamp_crc(data: memoryview | bytearray) -> None:
-    """Put the CRC that fits the bytes into the header."""
+    """Put the bytes' CRC into the header."""
     _CRC.pack_into(data, _CRC_AT, crc32c.crc32c(memoryview(data)[_CHECKED_FROM:]))
 
 
 def next_sequence(sequence: int, count: int) -> int:
-    """The base sequence that follows a batch of ``count`` records; from 2^31-1 it goes on at 0."""
+    """The base sequence after a batch of ``count`` records; 2^31-1 is followed by 0."""
     return (sequence + count) % SEQUENCES

@@ -1,7 +1,7 @@
 """The part of a Fetch that a read_committed reader may see (KIP-98, "Consumer").
 
-The broker sends nothing past the last stable offset, and with it the transactions that were aborted in between, each
-by its producer id and first offset. A producer's batches are dropped from there until its abort marker.
+The broker sends nothing past the last stable offset. It also sends the aborted transactions in the range, each by its
+producer id and first offset: a producer's batches are dropped from there until its abort marker.
 """
 
 import struct
@@ -45,9 +45,9 @@ def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[
 
 
 def visible(records: memoryview, aborted: Sequence[Aborted], position: int) -> tuple[list[Batch], int]:
-    """The batches that hold committed records in what a Fetch from ``position`` brought, and the offset to go on from.
+    """The batches with committed records in a Fetch from ``position``, and the offset to continue from.
 
-    Markers only end what was aborted: where nothing was, none of them is looked at.
+    Markers only matter as ends of aborted transactions: without these, none of them is parsed.
 
     Raises:
         BatchCorrupt: as ``split`` and ``committed``.

@@ -11,8 +11,8 @@ from appliance.kafka.records.committed import ABORT, marker
 class EndedTransaction(NamedTuple):
     """The records of a committed transaction in one partition, from offset ``first`` to ``last``.
 
-    ``began`` is the least time that a batch of it names, by the producer's clock, and ``ended`` that of its marker, by
-    the broker's; both in milliseconds.
+    ``began`` is the earliest time of its batches, by the producer's clock, and ``ended`` that of its marker, by the
+    broker's; both in milliseconds.
     """
 
     producer_id: int
@@ -26,13 +26,13 @@ class EndedTransaction(NamedTuple):
 
 @dataclass(slots=True)
 class EndedTransactions:
-    """Takes the batches of a partition in order; ``found`` are the transactions that have records among them."""
+    """Takes the batches of a partition in order; ``found`` are the transactions with records among them."""
 
     found: list[EndedTransaction] = field(default_factory=list)
     _open: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
     def take(self, batches: Iterable[Batch]) -> None:
-        """Take in what follows.
+        """Add the following batches.
 
         Raises:
             BatchCorrupt: a control batch without a readable marker.
@@ -41,7 +41,7 @@ class EndedTransactions:
             header = batch.header
             if header.attributes & CONTROL:
                 held = self._open.pop(header.producer_id, None)
-                if held is not None and marker(batch) != ABORT:  # compaction empties one after what it has aborted
+                if held is not None and marker(batch) != ABORT:  # compaction empties a marker after its aborted records
                     ids = header.producer_id, header.producer_epoch
                     first, last, began = held
                     self.found.append(EndedTransaction(*ids, first, last, header.base_offset, began, _time(batch)))

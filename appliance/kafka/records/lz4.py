@@ -21,7 +21,7 @@ from cramjam import Buffer, DecompressionError, lz4
 from appliance.kafka.records.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_SIZE, Batch
 
 BLOCK_BYTES = 64 * 1024
-"""The largest block that is read or written here, in bytes when it is not compressed."""
+"""The largest block that is read or written here, in uncompressed bytes."""
 
 _LZ4 = 3
 _MAGIC = b"\x04\x22\x4d\x18"
@@ -55,9 +55,9 @@ def frame(data: memoryview) -> bytes:
 
 
 def without_codec(batch: Batch, room: memoryview) -> bytes:
-    """The batch as one that is not compressed, its length and CRC unchanged; or as it is.
+    """The batch uncompressed, with unchanged length and CRC; or as it is.
 
-    ``room`` is written over, and has BLOCK_BYTES.
+    ``room`` is overwritten, and has BLOCK_BYTES.
     """
     data = bytes(batch.data)
     block = _block(data) if batch.header.attributes & CODEC_MASK == _LZ4 else None
@@ -81,5 +81,5 @@ def _block(data: bytes) -> bytes | None:
     if checksum_bytes is None or data[end + checksum_bytes :] != _END_MARK:
         return None
     block = data[_BLOCK_AT:end]
-    # The library tries a block that does not fit once more, as one with its size before it: such are none of ours.
+    # The library retries a block that does not fit as one with its size before it; ours have none.
     return None if int.from_bytes(block[:4], "little") <= BLOCK_BYTES else block

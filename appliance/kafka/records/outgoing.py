@@ -3,12 +3,12 @@
 A batch goes raw, its records neither decompressed nor decoded, unless
 
 - it has holes, since a producer's batch must count lastOffsetDelta + 1 records;
-- it starts before the position, of which the records before are copied already;
+- it starts before the position, so that its first records are copied already;
 - it is larger than the destination allows, and is split;
 - it has LogAppendTime, which no producer may set: each record then carries that time as its own;
 - it is one of several tiny ones in a row.
 
-What is rebuilt and follows upon each other becomes one batch, since a Produce takes one a partition.
+Consecutive rebuilt records become one batch, since a Produce takes one a partition.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) ->
     ``limit`` is the destination topic's max.message.bytes.
 
     Raises:
-        BatchCorrupt: a checksum or a record is wrong; what was given before is right.
+        BatchCorrupt: a checksum or a record is wrong; the batches yielded before are correct.
     """
     run: list[Batch] = []
     run_size = 0

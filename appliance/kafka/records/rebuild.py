@@ -24,9 +24,9 @@ _OFFSET = operator.attrgetter("offset")
 
 
 Runs = tuple[tuple[int, int], ...]
-"""The source offsets of a batch's records, as runs without holes: of each the first offset and the length.
+"""The source offsets of a batch's records, as runs without holes: the first offset and the length of each.
 
-Empty where there is but one run.
+Empty if there is only one run.
 """
 
 
@@ -62,14 +62,14 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         base_sequence=-1,
         batch_size=_UNBOUNDED,
     )
-    # Built while it is empty, it gives the bytes that it appends to: built later, it would compute a CRC for nothing.
+    # Built while empty, it returns the bytes that it appends to: built later, it would compute a useless CRC.
     data = builder.build()
     count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
     runs: list[tuple[int, int]] = []
     for records in _read(batches, position):
         timestamps = [*map(_TIMESTAMP, records)]
         if min(timestamps) < 0:
-            return _plain(batches, position)  # the writer takes a first timestamp of -1 for none
+            return _plain(batches, position)  # the writer treats a first timestamp of -1 as none
         if not count:
             first_offset, base_timestamp = records[0].offset, timestamps[0]
         max_timestamp = max(max_timestamp, *timestamps)
@@ -88,7 +88,7 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
 
 
 def _add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
-    """Add source offsets, which ascend, to the runs before."""
+    """Add ascending source offsets to the runs before."""
     first, length = runs.pop() if runs else (offsets[0], 0)
     if first + length == offsets[0] and offsets[-1] - offsets[0] + 1 == len(offsets):
         runs.append((first, length + len(offsets)))
@@ -103,7 +103,7 @@ def _add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
 
 
 def _read(batches: Sequence[Batch], position: int) -> Iterator[list[DefaultRecord]]:
-    """The records from ``position`` on, some at a time: so that loops are long, and a large batch is never whole."""
+    """The records from ``position`` on, in chunks: loops stay long, and a large batch is never decoded as a whole."""
     records = itertools.chain.from_iterable(_readers(batches, position))
     while some := [*itertools.islice(records, _AT_ONCE)]:
         yield some
@@ -126,9 +126,9 @@ def _plain(batches: Sequence[Batch], position: int) -> Rebuilt | None:
 
 
 def within(batches: Sequence[Batch], position: int, limit: int) -> Iterator[Rebuilt]:
-    """The same records as ``rebuild``, in as many batches as it takes for none to be above ``limit`` bytes.
+    """The same records as ``rebuild``, in batches of at most ``limit`` bytes.
 
-    A record that is too large by itself is given all the same: the broker has the last word.
+    A record that is too large by itself is returned anyway: the broker decides.
 
     Raises:
         BatchCorrupt: as ``rebuild``.

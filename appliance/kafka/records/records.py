@@ -88,7 +88,7 @@ def unpack(batch: Batch, position: int) -> list[Record]:
 
 
 def pack(records: Sequence[Record], codec_bits: int) -> bytes:
-    """The records as one batch without holes, from base offset 0, to be restamped; their order stays."""
+    """The records as one batch without holes, from base offset 0, for restamping; their order stays."""
     payload = memoryview(_payload(records, range(len(records))))
     return batch_of(payload, codec_bits, len(records), records[0].timestamp, newest(records))
 
@@ -101,7 +101,7 @@ def batch_of(payload: memoryview, codec_bits: int, count: int, base_timestamp: i
 
 
 def placed(records: Sequence[Record]) -> Batch:
-    """The records as a batch with each at its own offset, as a broker would keep it, with the CRC that fits."""
+    """The records as a batch with each at its own offset, as a broker would keep it, with a correct CRC."""
     base = records[0].offset
     deltas = [record.offset - base for record in records]
     payload = _payload(records, deltas)
@@ -170,7 +170,7 @@ def key_and_value(record_body: bytes) -> tuple[bytes | None, bytes | None]:
 
 
 def headers(record_body: bytes) -> dict[str, bytes | None]:
-    """The headers in a record's bytes; of those with one name the last.
+    """The headers in a record's bytes; the last of those with the same name.
 
     Raises:
         BatchCorrupt: the bytes end in them.

@@ -12,7 +12,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 def read_varint(data: Buffer, at: int) -> tuple[int, int]:
-    """The number at ``at``, and where what follows it begins.
+    """The number at ``at``, and the index behind it.
 
     Raises:
         IndexError: the data end in it.
@@ -26,7 +26,7 @@ def read_varint(data: Buffer, at: int) -> tuple[int, int]:
 
 
 def read_unsigned(data: Buffer, at: int) -> tuple[int, int]:
-    """The unsigned number at ``at``, and where what follows it begins.
+    """The unsigned number at ``at``, and the index behind it.
 
     Raises:
         IndexError, BatchCorrupt: as above.
