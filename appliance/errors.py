@@ -160,7 +160,7 @@ class CopyShortened(PartitionStopped):
     """A copy has lost what it had acknowledged (invariant J).
 
     Args:
-        end: the first offset of the copy at which it holds nothing of ours any more.
+        end: the first offset of the copy from which it holds none of our records.
     """
 
     def __init__(self, message: str, end: int) -> None:
@@ -173,7 +173,7 @@ class GapFound(PartitionStopped):
 
     Args:
         first: the next offset to copy.
-        next: the offset at which the copy can go on; -1 when the log that held ``first`` is gone.
+        next: the offset at which the copy can continue; -1 when the log that held ``first`` is gone.
         cause: the reason, in a few words.
     """
 
@@ -219,7 +219,8 @@ class CopyLost(ApplianceError):
 
 
 class LinkRefused(ApplianceError):
-    """The destination's state forbids the link to go on: invariants H and I. The text names the command that helps."""
+    """The destination's state forbids the link to continue: invariants H and I. The text names the command that
+    helps."""
 
 
 class Superseded(ApplianceError):

@@ -21,7 +21,7 @@ _HOMES_MAX = 2
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An invented name below a pattern's domain, and an address that the resolver has for it."""
+    """An invented name below a pattern's domain, and the resolver's address for it."""
 
     pattern: TargetPattern
     host: str

@@ -58,7 +58,7 @@ class BrokerChecks:
     Args:
         cluster: lists its brokers.
         path: reaches them.
-        relays_only: this VM only passes connections on, so checks that it cannot make are no failures here.
+        relays_only: this VM only relays connections, so checks that it cannot make are not failures here.
     """
 
     def __init__(self, cluster: KafkaCluster, path: BrokerPath, client_id: str, relays_only: bool = False) -> None:

@@ -1,6 +1,6 @@
 """The rights at the destination: making topics, writing partitions, transactions, the positions topic.
 
-Nothing is left behind but an abort marker, see ``appliance.doctor``:
+Only an abort marker is left behind, see ``appliance.doctor``:
 
 - topics are made for validation only;
 - whether a partition may be written is asked by adding it to a transaction together with one of a topic that does not
@@ -45,7 +45,7 @@ from appliance.link.model.topic_configs import (
 from appliance.settings.values import Settings
 
 TOPICS_MAX = 1000
-"""Topics that are checked, at most."""
+"""Most topics checked."""
 
 _PAUSE_MAX = 0.1
 _REQUEST_SECONDS = 15.0
@@ -192,7 +192,7 @@ class Destination:
         return {name: follow(configs) for name, configs in self._sources.configs.items()}
 
     def _without(self, made: Made, known: Collection[str] | None) -> str:
-        """A remark about the settings that are left out."""
+        """A remark about settings left out."""
         left_out = {topic.name: missed(made.left_out.get(topic.name, {}), topic.configs) for topic in made.topics}
         wanted = self._configs_to_follow()
         for topic in self._sources.matching:

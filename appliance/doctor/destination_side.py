@@ -92,7 +92,7 @@ class DestinationVm:
         return await self.tunnel.identity() if self.tunnel else skipped("SOURCE_ROUTE=direct")
 
     async def made_up_names(self) -> Finding:
-        """Have the source VM dial made-up names below the pattern."""
+        """Let the source VM dial made-up names below the pattern."""
         if not self.tunnel:
             return skipped("SOURCE_ROUTE=direct")
         return await examine_through(self._settings, self.tunnel.remote_dial)

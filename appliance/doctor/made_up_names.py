@@ -30,7 +30,7 @@ async def examine_here(settings: TunnelSettings, resolve: Resolve) -> Finding:
 
 
 async def examine_through(settings: TunnelSettings, remote_dial: RemoteDial) -> Finding:
-    """Have the source VM dial made-up names; for the destination VM. A name that it may not dial counts as unknown."""
+    """Let the source VM dial made-up names; for the destination VM. A name that it may not dial counts as unknown."""
     if not settings.allowed.patterns:
         return NO_PATTERN
     asked = labels(_random_label(), [settings.server.host])

@@ -1,9 +1,9 @@
-"""The rights that a link needs only for what not every link does: the sync of ACLs, and failing back.
+"""The rights for optional features of a link: the sync of ACLs, and failing back.
 
-Nothing is left behind: ACLs are described, and one that nobody has is removed. The right to write the source's topics
-is told by Metadata. The right to a transactional id is asked for as in ``appliance.doctor.destination_rights``, but for
-a producer that does not exist: the broker answers for the rights, and for a topic that does not exist, before it looks
-for the producer.
+Nothing is left behind: ACLs are described, and a nonexistent one is removed. Metadata shows the right to write the
+source's topics. The right to a transactional id is tested as in ``appliance.doctor.destination_rights``, but for a
+producer that does not exist: the broker checks the rights, and a topic that does not exist, before it looks for the
+producer.
 """
 
 from kio.schema.errors import ErrorCode
@@ -33,7 +33,7 @@ _TOPICS_MAX = 1000
 
 
 class AclRights:
-    """The rights for ACLS_SYNC=yes; without them everything is copied but the ACLs."""
+    """The rights for ACLS_SYNC=yes; without them everything except ACLs is copied."""
 
     def __init__(self, source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
         self._source = source
@@ -41,7 +41,7 @@ class AclRights:
         self._naming = naming
 
     async def read(self) -> Finding:
-        """Check that the source tells its ACLs.
+        """Check that the source lists its ACLs.
 
         Raises:
             Unreachable, BrokerBusy: as everywhere.
@@ -53,7 +53,7 @@ class AclRights:
         return passed(f"{len(found)} ACLs of topics")
 
     async def write(self) -> Finding:
-        """Check that the destination tells its ACLs, and lets them be changed: one that nobody has is removed.
+        """Check that the destination lists its ACLs, and permits changes: a nonexistent one is removed.
 
         Raises:
             Unreachable, BrokerBusy: as everywhere.
@@ -112,7 +112,7 @@ class FailbackRights:
         return [*lacks, f"WRITE on topics {some(refused)}"] if refused else lacks
 
     async def _is_not_permitted(self, topic: NewTopic) -> bool:
-        """True of a topic that is not there, or not shown, and must not be made."""
+        """True of a topic that is missing, or invisible, and must not be made."""
         known = (await self._source.metadata([topic.name])).topics.get(topic.name)
         if known and known.error is ErrorCode.none:
             return False

@@ -74,7 +74,7 @@ class Endpoints:
         and is refused there, as by a broker that is down.
 
         Raises:
-            NameUnresolved: the name is ours, and one too many; no other resolver is to be asked.
+            NameUnresolved: the name is ours, and one too many; no other resolver must be asked.
             SettingsError: all addresses are given.
         """
         host = normal_host(host)

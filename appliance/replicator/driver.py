@@ -227,7 +227,7 @@ class Replicator:
 
         Raises:
             ProcessFailed: there was none for long (our next application may get it, even from a new master), or Java
-            hangs.
+                hangs.
         """
         wanted, master = self._settings.engine.task_count, self._settings.engine.spark_master
         self._jvm.require_running()

@@ -132,7 +132,7 @@ def _authorities(cluster: ClusterSettings) -> list[str]:
 
 
 def _keys(ssh: SshSettings) -> list[str]:
-    """Unusable SSH key files; one that is not named is a fault of its own already."""
+    """Unusable SSH key files; a missing name is already a fault of its own."""
     files = (
         ("TUNNEL_SSH_KEY_FILE", ssh.files.key, read_private_key),
         ("TUNNEL_SSH_HOST_KEYS_FILE", ssh.files.host_keys, read_public_keys),

@@ -49,7 +49,7 @@ class CertificateFiles:
 
 @dataclass(frozen=True, slots=True)
 class KeyFiles:
-    """SSH keys as files: our own private key, and the public keys of which the server has to hold one."""
+    """SSH keys as files: our own private key, and the public keys; the server has to hold one of them."""
 
     key: Annotated[
         Path,

@@ -31,7 +31,7 @@ class OpenTransactionWatch:
     ) -> dict[Partition, OpenTransaction]:
         """The transactions that held these logs the last time, and still do; ``now`` in milliseconds.
 
-        Where the cluster does not say since when a transaction is open, it is since it was seen first.
+        If the cluster does not return a transaction's beginning, the time of its first sighting counts.
         """
         before = self._waiting
         self._waiting = {

@@ -1,7 +1,7 @@
 """The newest records of the positions topic, by one Fetch to each leader; and the newest heartbeat.
 
-The positions topic is read on from where the last collection ended. It fences no lane. Only the newest record of a key
-counts, so of the thousands of records between two collections, only the last of each partition is decoded.
+Each collection continues in the positions topic at the end of the last one. It fences no lane. Only the newest record
+of a key counts, so of the thousands of records between two collections, only the last of each partition is decoded.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class PositionsTail:
         return {(self._topic, lane): checkpoint.read_to for lane, checkpoint in enumerate(self.checkpoints)}
 
     async def advance(self, metadata: Metadata) -> None:
-        """Read what has been committed since, to its end; ``metadata`` is the destination's.
+        """Read the newly committed records, to their end; ``metadata`` is the destination's.
 
         If it is cancelled at any await, the next call continues there. Without the topic there are no checkpoints.
 
@@ -104,4 +104,4 @@ async def newest_heartbeat(cluster: KafkaCluster, metadata: Metadata, topic: str
         records, _ = committed_records(fetched, end - 1)
         return decode_heartbeat(records[-1]) if records else None
     except ApplianceError:
-        return None  # it is a measurement; whatever else the cluster tells is known without it
+        return None  # it is only a measurement; everything else is known without it

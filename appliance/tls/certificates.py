@@ -56,7 +56,7 @@ def authority_key(key: bytes) -> ec.EllipticCurvePrivateKey:
 
 
 def peer_name(link: str, role: Side) -> str:
-    """The URI by which an end names itself in its certificate."""
+    """The URI of an end in its certificate."""
     return f"replicator-link://{quote(link, safe='')}/{role}"
 
 

@@ -171,7 +171,7 @@ def _groups(shares: bytes) -> Iterator[int]:
 
 
 def _resized(record: bytes, change: int) -> bytes:
-    """The part of a hello's record before legacy_session_id, with lengths that have changed by so many bytes."""
+    """The part of a hello's record before legacy_session_id, with lengths changed by this many bytes."""
     length = int.from_bytes(record[3:5], "big") + change
     message = int.from_bytes(record[6:9], "big") + change
     return record[:3] + length.to_bytes(2, "big") + record[5:6] + message.to_bytes(3, "big") + record[9:_SESSION_ID_AT]
@@ -215,7 +215,7 @@ class ClientWire:
         """The wire's bytes to OpenSSL's.
 
         Raises:
-            PeerError: it is no TLS server, or none that had our token.
+            PeerError: it is not a TLS server, or it does not have our token.
         """
         if self._greeted:
             return bytes(data)

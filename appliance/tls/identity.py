@@ -7,7 +7,7 @@ alert; and by ``Identity.check``, which reads the name.
 The credentials are made from the shared secret (``certificates``) or read from files (``certificate_files``). In both
 cases the client's first flight proves that it knows the secret, before the server says anything (``first_flight``).
 
-No session is ever resumed: the server issues no tickets, so every connection proves both identities anew.
+No session is ever resumed: the server issues no tickets, so every connection proves both identities again.
 
 While the secret is being changed the client has two; it takes the previous one only until the server has once accepted
 the new one.

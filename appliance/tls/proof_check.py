@@ -6,7 +6,7 @@ from appliance.errors import ClockDiffers, IdentityRefused
 from appliance.tls.first_flight import NotProven, Proof, TokenKeys, client_hello, offers_cheap_keys, proof_in
 
 TOLERANCE = 120.0
-"""Seconds by which the two VMs' clocks may differ."""
+"""Largest difference of the two VMs' clocks, in seconds."""
 
 
 class ProofCheck:

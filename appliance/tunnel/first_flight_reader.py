@@ -27,7 +27,7 @@ class FirstFlights:
         proofs: checks them.
         pending: counts each until it is over.
         seconds: longest time of each.
-        proven: makes the protocol that goes on after a proof.
+        proven: makes the protocol that continues after a proof.
         refused: called with the peer's address and the fault of each without a proof.
     """
 

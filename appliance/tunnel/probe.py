@@ -31,7 +31,7 @@ another time zone."""
 class Asked:
     """The server's answer: why it does not reach the target, None when it does.
 
-    ``skew`` is by how many seconds its clock is ahead of ours, give or take one; None: it sent no date.
+    ``skew`` is the lead of its clock over ours in seconds, give or take one; None: it sent no date.
     """
 
     failure: ApplianceError | None
@@ -67,7 +67,7 @@ class TlsProbe:
         """Connect.
 
         Raises:
-            ForwardRefused: the SSH server does not let us.
+            ForwardRefused: the SSH server does not permit it.
             TimedOut, Unreachable: no answer.
         """
         await self._close_channels()

@@ -18,7 +18,7 @@ class Terms:
     """The terms of a verification, for all its partitions.
 
     ``latest`` is true when the link began at the end of the topics. Until ``deadline``, in time.monotonic(), the
-    destination may catch up with what the source held when the verification began.
+    destination may catch up with the source's records at the beginning of the verification.
     """
 
     latest: bool
@@ -28,7 +28,7 @@ class Terms:
 async def verify_every_record(
     replica: Replica, source: Side, destination: Side, terms: Terms, reached: Reached
 ) -> PartitionResult:
-    """Compare the partition from where both logs meet.
+    """Compare the partition from the offset where both logs meet.
 
     The destination's log was measured before the source's, so all its records must be in the source's log.
 

@@ -34,26 +34,26 @@ class Reader:
         self._metadata: Metadata | None = None
 
     def at(self, position: int) -> "Reader":
-        """Another reader of the same partition, that begins elsewhere."""
+        """Another reader of the same partition, with another position."""
         return Reader(self._cluster, self.partition, self._purpose, position)
 
     async def read(self, wait: float = 0.0) -> list[Batch]:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
 
-        Nothing comes, and the position stays, when all that is stable has been read; ``wait`` is for how many seconds
-        the broker may wait for more then.
+        Nothing comes, and the position stays, when all stable records have been read; then the broker may wait for more
+        for ``wait`` seconds.
 
         Raises:
-            PartitionStopped: the log does not hold the position any more, or holds messages of magic 0 or 1.
+            PartitionStopped: the log no longer holds the position, or holds messages of magic 0 or 1.
             BatchCorrupt: a batch is damaged.
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere; passing troubles only after half a minute.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere; transient errors only after half a minute.
         """
         return await self._patiently(lambda metadata: self._read(metadata, wait))
 
     async def offset_at(self, timestamp: int) -> int | None:
         """The offset of the first committed record from ``timestamp`` on, in milliseconds; None: there is none.
 
-        A negative time, which is that of a record without one, is older than all: it stands at the position.
+        A negative time, that of a record without one, is older than all: its offset is the position.
 
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: as above.

@@ -13,9 +13,9 @@ from appliance.verify.reader import Reader
 
 _WAIT = 0.5
 _ANCHOR_BYTES = 16 * 1024 * 1024
-"""Bytes that are read for the anchor of a log whose records have one timestamp."""
+"""Most bytes read for the anchor of a log whose records share one timestamp."""
 _SEARCHED_BYTES = 64 * 1024 * 1024
-"""An anchor is searched in this much, from its own time on."""
+"""Number of bytes, from the anchor's own time on, in which it is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Side:
         return self._reader.position
 
     async def more(self) -> bool:
-        """True when there is a record to compare; reads on when there is none yet.
+        """True when there is a record to compare; continues reading when there is none yet.
 
         Raises:
             PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -57,7 +57,7 @@ class Side:
         return True
 
     async def _read(self, wait: float = 0.0) -> bool:
-        """Read on; True if there was anything to read, including markers."""
+        """Continue reading; True if there was anything to read, including markers."""
         before = self._reader.position
         if self._deadline is None and before >= self.log.end:
             return False
@@ -66,7 +66,7 @@ class Side:
         return self._reader.position > before
 
     async def count(self) -> int:
-        """The number of records left up to the log's end, those of the stream included; all of them are discarded.
+        """Number of records left up to the log's end, including the stream's; all of them are discarded.
 
         Raises:
             PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -77,7 +77,7 @@ class Side:
         return records
 
     async def anchor(self) -> Anchor:
-        """The anchor of what is to be compared, of which there is one record at least.
+        """The anchor of the records to compare, of which there is at least one.
 
         Raises:
             PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -88,7 +88,7 @@ class Side:
         return found
 
     def restart(self, offset: int) -> None:
-        """Discard the records that have been read, and read on from ``offset``."""
+        """Discard the read records, and continue from ``offset``."""
         self._reader = self._reader.at(offset)
         self.stream = Stream(offset)
 

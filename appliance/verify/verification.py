@@ -24,7 +24,7 @@ from appliance.verify.reader import Reader
 from appliance.verify.side import Side
 
 _WORKERS = 4
-"""Partitions at once: each holds up to a Fetch of either side, and what of it is decoded."""
+"""Partitions at once: each holds up to a Fetch of either side, and its decoded part."""
 
 Progress = Callable[[int, int], None]
 """A callback with the number of compared source offsets, and their total."""
@@ -61,8 +61,8 @@ class Verification:
         The destination gets ``wait`` seconds to catch up with the source's present end.
 
         Raises:
-            SettingsError: a topic is named that is not copied, or the settings ask for none that there is.
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster cannot even be asked what it has.
+            SettingsError: a named topic is not copied, or no existing topic matches the settings.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
         deadline = time.monotonic() + wait
         source, destination = await self._source.metadata(None), await self._destination.metadata(None)
@@ -84,7 +84,7 @@ class Verification:
         return sorted(verdicts, key=lambda verdict: (verdict.topic, verdict.partition or 0))
 
     def _wanted(self, source: Metadata, topics: Collection[str], states: States) -> set[str]:
-        """The named topics, else all but those that were removed: their copies are topics of their own."""
+        """The named topics, else all except removed ones: their copies are independent topics."""
         copied = {topic.name for topic in source.topics.values() if self._naming.copies(topic.name, topic.internal)}
         faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
         if not copied and not topics:
@@ -173,7 +173,7 @@ class Verification:
             ours, theirs = Side(source, job.source), Side(destination, job.destination, terms.deadline)
             return await verify_every_record(replica, ours, theirs, terms, reached)
         except ApplianceError as error:
-            if error.retriable:  # this partition's trouble, unless nobody answers at all any more
+            if error.retriable:  # only this partition's problem, unless nobody answers any more
                 await self._source.metadata([])
                 await self._destination.metadata([])
             return _not_compared(replica, str(error))

@@ -37,7 +37,7 @@ class Dismissed:
 def decode(query: bytes) -> Question | Dismissed:
     """Decode and check the bytes from a client; never raises.
 
-    - less than a header, or a response: silence, so that two servers never talk to each other for ever;
+    - less than a header, or a response: silence, so that two servers never talk to each other endlessly;
     - an opcode other than QUERY: NOTIMP;
     - not exactly one question, a cut message, an illegal name, two OPT records: FORMERR;
     - an EDNS version other than 0: BADVERS (RFC 6891, section 6.1.3);

@@ -117,7 +117,7 @@ def response_code(reply: bytes) -> str:
 
 
 def addresses_in(reply: bytes) -> tuple[str, ...]:
-    """The IPv4 addresses in the answer section, in their order.
+    """The IPv4 addresses in the answer section, in order.
 
     Their owners are not compared with the question: aliases may stand between the name and its address, and a recursive
     resolver answers with nothing but that chain.

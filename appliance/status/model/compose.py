@@ -31,7 +31,7 @@ def compose(
     previous: Snapshot | None,
     now: int,
 ) -> Snapshot:
-    """The snapshot at ``now``, in milliseconds; ``previous`` says since when things are as they are, and the rate."""
+    """The snapshot at ``now``, in milliseconds; ``previous`` gives the beginnings of lasting states, and the rate."""
     return _Composer(settings, source, destination, previous, now).snapshot()
 
 
@@ -62,11 +62,11 @@ class _Composer:
         )
 
     def _states(self) -> States:
-        """The states of copies as they were seen last: a cluster that does not answer now changes none."""
+        """The last seen states of copies: a cluster that does not answer now changes none."""
         return self.destination.facts.states if self.destination.facts else {}
 
     def _link_fault(self) -> str:
-        """The reason why the link must not go on, as far as both clusters show it now."""
+        """The reason that the link must not continue, as far as both clusters show it now."""
         source, destination = self.source.now, self.destination.now
         if source is None or destination is None or destination.topic is None:
             return ""
@@ -94,7 +94,7 @@ class _Composer:
             yield LaneStatus(lane, owner, facts.holding.get(lane))
 
     def _topics(self) -> Iterator[TopicStatus]:
-        """The topics that are copied, and those that were; by names of the past where a cluster tells nothing now."""
+        """The present and past copied topics; by their last known names if a cluster does not answer now."""
         naming = Naming.of(self.settings)
         before = {topic.name: topic for topic in self.previous.topics} if self.previous else {}
         active = self._active(naming)
@@ -121,7 +121,7 @@ class _Composer:
         return {topic.name: len(topic.leaders) for topic in topics if naming.copies(topic.name, topic.internal)}
 
     def _remembered(self) -> dict[str, int]:
-        """The topics that have a position or a gap, with their number of partitions as far as that is known."""
+        """The topics with a position or a gap, with their known number of partitions."""
         facts = self.destination.facts
         remembered: dict[str, int] = {}
         for topic, partition in [*facts.positions, *facts.gaps] if facts else ():

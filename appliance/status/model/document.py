@@ -1,4 +1,4 @@
-"""The snapshot as a JSON object: everything, null where it is not known, times as ISO 8601."""
+"""The snapshot as a JSON object: everything, null if unknown, times as ISO 8601."""
 
 from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
@@ -125,7 +125,7 @@ def _gap(gap: Gap) -> Json:
 
 
 def _group(group: GroupPlan, known: bool) -> Json:
-    """A group as it was seen last; its lag only if that is how it is now."""
+    """A group as last seen; its lag only if that is current."""
     return {
         "group": group.name,
         "kind": group.kind,

@@ -49,8 +49,8 @@ class DestinationFacts:
     """The destination's facts; ``owners`` and ``holding`` are by lane, and there are no owners before the first lane.
 
     ``topic`` is the positions topic, None as long as there is none; ``claims`` names the link of each copy.
-    ``heartbeat`` is the newest that came from the source, None where the link writes none. ``states`` are those of the
-    link and of topics, as the first lane has them.
+    ``heartbeat`` is the newest from the source, None if the link writes none. ``states`` are those of the link and of
+    topics in the first lane.
     """
 
     metadata: Metadata
@@ -66,7 +66,7 @@ class DestinationFacts:
 
 @dataclass(frozen=True, slots=True)
 class Observation(Generic[_Facts_co]):
-    """A cluster's newest facts, if there are any; ``problem`` says why they are old, and is empty when they are not."""
+    """A cluster's newest facts, if any; ``problem`` is the reason that they are old, empty if they are current."""
 
     facts: _Facts_co | None = None
     problem: str = ""

@@ -23,7 +23,7 @@ def problems(snapshot: Snapshot) -> list[str]:
 
 
 def remarks(snapshot: Snapshot) -> list[str]:
-    """Remarks that are no problems: open transactions, gaps, topics that are gone, settings left out."""
+    """Remarks that are not problems: open transactions, gaps, missing topics, settings left out."""
     return list(_remarks(snapshot))
 
 
@@ -88,7 +88,7 @@ def _gap(gap: Gap) -> str:
 
 
 def transaction_name(transaction: OpenTransaction) -> str:
-    """The transaction's owner, as far as it is known, and since when it is open."""
+    """The transaction's owner, if known, and the time of its beginning."""
     producer = f"producer id {transaction.producer_id}"
     if transaction.transactional_id:
         owner = f" of {transaction.transactional_id} ({producer})"

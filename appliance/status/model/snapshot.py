@@ -16,9 +16,9 @@ _Number = TypeVar("_Number", int, float)
 
 
 class LinkState(enum.StrEnum):
-    """The state of a link; of several that fit, the first of these.
+    """The state of a link; the first of these that matches.
 
-    It is inactive when operators have paused or promoted every topic: then nothing is copied, as was asked for.
+    It is inactive when operators have paused or promoted every topic: then nothing is copied, as requested.
     """
 
     UNKNOWN = "unknown"
@@ -107,7 +107,7 @@ class TopicStatus:
 
     @property
     def lag_records(self) -> int | None:
-        """The offsets of all partitions that are still to be copied."""
+        """Number of uncopied offsets of all partitions."""
         return total(partition.lag_records for partition in self.partitions)
 
     @property
@@ -140,8 +140,8 @@ class ClusterStatus:
 class Snapshot:
     """The state of a link at ``at``; without lanes if the destination does not answer, or nothing was ever copied.
 
-    ``stopped`` is why the link must not go on.
-    ``groups`` are those whose offsets follow, as they were seen last; ``groups_unknown`` says why that is not now.
+    ``stopped`` is the reason that the link must not continue.
+    ``groups`` are the synced groups as last seen; ``groups_unknown`` is the reason that they are out of date.
     ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does. ``previous_secret`` is true as long
     as SHARED_SECRET_PREVIOUS is set. ``heartbeat`` is the newest that came from the source, where the link writes some.
     ``states`` are those that operators have given to the link, or to topics.

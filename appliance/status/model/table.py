@@ -47,7 +47,7 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
 
 
 def _line(text: str, style: str = "") -> Text:
-    """The text as one line, whatever a broker or a client put into it."""
+    """The text as one line, despite any line ends from a broker or a client."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return Text(shown, style, overflow="fold")
 
@@ -136,7 +136,7 @@ def _partitions(partitions: Iterable[PartitionStatus]) -> Table:
 
 
 def _groups(snapshot: Snapshot) -> Iterator[RenderableType]:
-    """The number of groups that follow, and those that are not where they are at the source."""
+    """The number of synced groups, and the groups whose positions differ from those at the source."""
     if not snapshot.groups:
         return
     others = [group for group in snapshot.groups if group.state is not GroupState.SYNCED]

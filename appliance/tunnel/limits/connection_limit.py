@@ -23,7 +23,7 @@ class ConnectionLimit:
     Args:
         limit: most connections at once.
         seconds: longest wait for a slot.
-        counters: count those that get none.
+        counters: count the refused ones.
     """
 
     def __init__(self, limit: int, seconds: float, counters: Counters) -> None:

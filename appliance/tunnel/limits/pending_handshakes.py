@@ -83,7 +83,7 @@ class PendingHandshakes:
 
     Args:
         expected: the peer's addresses by the settings.
-        counters: count those that are not admitted.
+        counters: count the refused ones.
         limit: most at once.
         limit_of_one: most at once from one address.
         clock: seconds.
@@ -130,7 +130,7 @@ class PendingHandshakes:
         return self._rates.get(address, self._others_rate).admits()
 
     def refused(self, address: str) -> None:
-        """Count and log a connection from ``address`` that is refused, or replaces another."""
+        """Count and log a connection from ``address`` that is refused, or that replaces another."""
         if not self._refused:
             log.warning(
                 "connections refused: too many are unauthenticated; let the firewall admit only the peer",

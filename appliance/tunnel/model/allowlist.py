@@ -54,7 +54,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 _LAST_32_BITS = [ipaddress.IPv6Network(text) for text in ("::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")]
 """IPv4-mapped (RFC 4291), IPv4-translated (RFC 2765), NAT64's well-known prefix (RFC 6052)."""
 _MAPPED = _LAST_32_BITS[0]
-"""The kernel itself sends these by IPv4, so that the outer address says nothing."""
+"""The kernel itself sends these by IPv4, so that the outer address is meaningless."""
 _IPV4 = 0xFFFFFFFF
 _NOWHERE = ipaddress.IPv4Network("0.0.0.0/8")
 """In what is not an IPv4 address, but the zeros before or behind it."""
@@ -76,7 +76,7 @@ def dialable(target: Target, addresses: Sequence[str], settings: TunnelSettings)
     """The addresses of ``target`` that may be dialled: all of them.
 
     Raises:
-        TargetRefused: one of them is outside of the networks that the settings name, or where no broker lives.
+        TargetRefused: one of them is outside the networks of the settings, or in a network without brokers.
     """
     for text in addresses:
         address = ipaddress.ip_address(text)

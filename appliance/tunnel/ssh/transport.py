@@ -26,7 +26,7 @@ WINDOWS_TOTAL = 128 * 2**20
 """Sum of all windows in bytes, but for the WINDOW_MIN of each further channel."""
 
 WINDOW_SHARE = 8
-"""A channel gets one of so many parts of the bytes that are left."""
+"""Number of parts of the remaining bytes, of which a channel gets one."""
 
 WINDOW_MAX = 16 * 2**20
 """Largest window, in bytes: some 80 MB/s at a round trip of 100 ms, as asyncssh reopens it when half is used up."""
@@ -75,7 +75,7 @@ class SshTransport(asyncio.Transport):
         self._channel.write_eof()
 
     def is_closing(self) -> bool:
-        """True if nothing can be written any more."""
+        """True if writing is no longer possible."""
         return self._channel.is_closing()
 
     def close(self) -> None:

@@ -23,10 +23,10 @@ class Receiver(Protocol):
         """These bytes have arrived; a view is the receiver's until it returns, then others are written over it."""
 
     def ended(self) -> None:
-        """The peer has ended its direction; ours goes on."""
+        """The peer has ended its direction; ours continues."""
 
     def lost(self, error: ApplianceError) -> None:
-        """The connection is of no more use."""
+        """The connection is no longer usable."""
 
     def relieved(self) -> None:
         """The channel is no longer congested."""
@@ -98,7 +98,7 @@ class Channel(abc.ABC):
         self._inbox.data[:0] = data
 
     def attach(self, receiver: Receiver) -> None:
-        """Deliver to ``receiver`` from now on, first what has arrived already."""
+        """Deliver to ``receiver`` from now on, starting with bytes that have already arrived."""
         inbox, self._receiver = self._inbox, receiver
         self.resume()  # first, because the receiver may pause what it is given too much of
         if inbox.data:
@@ -114,7 +114,7 @@ class Channel(abc.ABC):
 
     @abc.abstractmethod
     def send_eof(self) -> None:
-        """End our direction once all is sent; the peer's goes on."""
+        """End our direction once all is sent; the peer's continues."""
 
     @abc.abstractmethod
     def pause(self) -> None:

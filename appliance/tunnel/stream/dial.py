@@ -16,7 +16,7 @@ _Kind = TypeVar("_Kind", bound=TcpChannel)
 async def dial(hosts: Sequence[str], port: int, seconds: float, make: Callable[[], _Kind]) -> _Kind:
     """Connect to the first of ``hosts`` that answers, all of them within ``seconds``.
 
-    Each host gets an equal share of the time that is left, so that a silent one does not use up that of the others.
+    Each host gets an equal share of the remaining time, so that a silent one does not use up that of the others.
 
     Raises:
         TimedOut: the last of them did not answer in time.

@@ -26,7 +26,7 @@ _DRAINED_WITHIN = 60
 """Seconds: a connection is jammed if its bytes would take longer to drain, at their present rate."""
 
 _AT_ONCE = 64
-"""Sockets read in a row before the event loop goes on to other work."""
+"""Sockets read in a row before the event loop turns to other work."""
 
 log = logging.getLogger("appliance.tunnel")
 

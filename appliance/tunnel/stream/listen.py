@@ -22,7 +22,7 @@ BACKLOG = 512
 """Most connections that wait to be accepted: all clients of a cluster come back at once after an outage."""
 
 _BATCH = 64
-"""Connections refused in a row before the event loop goes on to other work."""
+"""Connections refused in a row before the event loop turns to other work."""
 
 _BACK_OFF = 0.5
 """Pause after a failed accept, in seconds; new connections wait in the backlog."""
@@ -50,7 +50,7 @@ class Listener:
         return not self._task.done()
 
     async def close(self) -> None:
-        """Close the port; accepted connections go on."""
+        """Close the port; accepted connections continue."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._bound.close()
@@ -82,7 +82,7 @@ class Listener:
                 await asyncio.sleep(0)
 
     async def _readable(self) -> None:
-        """Wait for the next connection; asyncio's ``sock_accept`` would lose the one that comes as it is cancelled."""
+        """Wait for the next connection; asyncio's ``sock_accept`` would lose one that comes during a cancel."""
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._bound, arrived.set)
         try:

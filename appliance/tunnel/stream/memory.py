@@ -15,7 +15,7 @@ import sys
 _SO_MEMINFO = 55
 _MEMINFO = struct.Struct("=9I")
 _RECEIVED, _FORWARD, _TO_SEND = 0, 4, 5
-"""Places of what was received, of what is reserved, and of what is to be sent and acknowledged (linux/sock_diag.h)."""
+"""Indexes of the received, the reserved, and the unsent or unacknowledged bytes (linux/sock_diag.h)."""
 
 _MOVED = struct.Struct("=2Q")
 _MOVED_AT = 120

@@ -75,7 +75,7 @@ class _Progress:
 
 
 class _Direction:
-    """The receiver of one channel, which sends what arrives there to the other one."""
+    """The receiver of one channel, which sends arriving bytes to the other one."""
 
     def __init__(self, source: Channel, target: Channel, progress: _Progress, end_if_lost: End, meter: Meter) -> None:
         self._source = source

@@ -84,7 +84,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         return moved_by(self._transport.get_extra_info("socket"))
 
     def send(self, data: bytes | memoryview) -> None:
-        """Send ``data``; heed ``congested``. A view is copied, because the transport may keep what it is given."""
+        """Send ``data``; heed ``congested``. A view is copied, because the transport may keep it."""
         if not self._transport.is_closing():
             self._transport.write(bytes(data))
             if self.congested:
@@ -92,7 +92,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
                 self._wait_for(self.waiting + len(data))
 
     def send_eof(self) -> None:
-        """End our direction once all is sent; the peer's goes on."""
+        """End our direction once all is sent; the peer's continues."""
         if not self._transport.is_closing():
             self._transport.write_eof()
 
@@ -154,7 +154,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         return READ_BUFFER if size == READ_SIZE_MAX else READ_BUFFER[:size]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Called by asyncio: so many bytes were read."""
+        """Called by asyncio: this many bytes were read."""
         if not self._lost:
             self._arrived(READ_BUFFER[:nbytes])
 
@@ -210,6 +210,6 @@ def _tune(connection: socket.socket) -> None:
 
 
 def _bound_unsent(connection: socket.socket) -> None:
-    """Have the kernel take little ahead of what the peer does."""
+    """Limit the bytes that the kernel takes ahead of the peer."""
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_MAX)

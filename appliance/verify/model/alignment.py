@@ -2,10 +2,10 @@
 
 Retention removes the beginning of the source's log or of the copy's, or the copy begins later by its settings. Offsets
 do not correspond, and no state of the replicator is used. So one side's first records, its *anchor*, are searched on
-the other side. A single record will not do: a producer may write the same one many times within a millisecond, and a
-log may begin amid those. The anchor is all that comes first with one timestamp, and the first record with another:
-where times do not run backwards, there is one place for it. A log of one time alone is no complete anchor; of several
-places the last one counts then, since retention takes the beginning.
+the other side. A single record is not enough: a producer may write the same one many times within a millisecond, and a
+log may begin amid those. The anchor is all first records with one timestamp, and the first one with another: if times
+do not run backwards, it has only one place. A log with only one timestamp gives no complete anchor; then the last of
+several places counts, since retention removes the beginning.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def fingerprint(record: Record) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The fingerprints of a log's first records, the time of the first one, and whether more of them would not help."""
+    """The fingerprints of a log's first records, the time of the first one, and a flag that more would not help."""
 
     prints: tuple[bytes, ...]
     timestamp: int

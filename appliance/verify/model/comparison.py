@@ -25,7 +25,7 @@ from appliance.verify.model.stream import Stream, compiled, plain
 _DIGESTED = struct.Struct(">BqqI")
 _MEANING = CODEC_MASK | LOG_APPEND_TIME
 _AHEAD = 100
-"""Records of the other side in which a differing record is looked for, to say what happened to it."""
+"""Number of records of the other side in which a differing record is searched, to explain the difference."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class NewestRecords:
         self._add(self._destination, records)
 
     def tally(self, end: int) -> Tally:
-        """The comparison; what is newer at the source than offset ``end`` is not yet due."""
+        """The comparison; source records past offset ``end`` are not yet due."""
         copies = self._destination
         equal = [n for key, n in self._source.items() if n.print and key in copies and copies[key].print == n.print]
         due = [(key, n) for key, n in self._source.items() if n.offset < end]

@@ -1,4 +1,4 @@
-"""The records of two logs, paired one by one: the n-th of the source is the n-th of the copy, or nothing is."""
+"""The records of two logs, paired one by one: the n-th of the source with the n-th of the copy, or none at all."""
 
 from typing import NamedTuple, cast
 
@@ -17,7 +17,7 @@ class Run(NamedTuple):
 
 
 class Pairing:
-    """Pairs two streams, and removes what is paired from both; ``differs_at`` are the offsets of the first that differ.
+    """Pairs two streams, and removes paired records from both; ``differs_at`` are the offsets of the first difference.
 
     Where both sides have the same batch, no record of it is decoded.
     """
@@ -69,7 +69,7 @@ def _is_dense(batch: Batch) -> bool:
 
 
 def _records_of(stream: Stream) -> list[Record]:
-    """The records of the next batch that are not taken yet."""
+    """The remaining records of the next batch."""
     return cast("list[Record]", stream.contents(_located))[stream.taken :]
 
 

@@ -59,7 +59,7 @@ class Stream:
 
     @property
     def position(self) -> int:
-        """The offset of the next record; past the last batch that was taken when none waits."""
+        """The offset of the next record; past the last taken batch when none waits."""
         if not self._batches:
             return self._end
         if not self._taken:
@@ -97,7 +97,7 @@ class Stream:
         return self._taken
 
     def take(self, count: int) -> Batch | None:
-        """Take so many records of the next batch, which holds as many; the batch when they were its last ones."""
+        """Take this many records of the next batch, which holds as many; the batch when they were its last ones."""
         self._taken += count
         batch = self._batches[0]
         if self._taken < batch.header.records:
