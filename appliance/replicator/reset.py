@@ -41,7 +41,7 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
     Raises:
         LinkRefused: a topic cannot be reset as it is, or another command has taken over.
         SettingsError: nothing matches ``--topic``, a partition lacks the offset, or there is no terminal to ask for
-        consent.
+            consent.
         ApplianceError: a cluster does not answer; the next run continues.
     """
     link, choice = operation.link, operation.choice
