@@ -219,8 +219,7 @@ class CopyLost(ApplianceError):
 
 
 class LinkRefused(ApplianceError):
-    """The destination's state forbids the link to continue: invariants H and I. The text names the command that
-    helps."""
+    """The destination's state forbids the link to continue: invariants H and I. The text names the remedy."""
 
 
 class Superseded(ApplianceError):

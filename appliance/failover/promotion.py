@@ -92,7 +92,7 @@ async def promote(operation: Operation) -> Report:
 
 
 async def _fail_over_as_planned(operation: Operation, subjects: Subjects) -> None:
-    """Fence the lanes of these, and note that it is a promotion that does so, which may be given up."""
+    """Fence the lanes of these, and mark the states as a promotion's, which may be given up."""
     link = operation.link
     require, link.require = link.require, partial(_require_copied, subjects)  # one may be paused by now, or reset
     await link.change(subjects, CopyEvent.FAIL_OVER, lambda *_: _PLANNED)
@@ -214,7 +214,7 @@ def _names(planned: StateChange) -> str:
 
 
 def _require_copied(subjects: Subjects, states: States, named: Iterable[str] = ()) -> None:
-    """Refuse what nothing is copied of: the copies would never hold all, and a promotion given up would resume it."""
+    """Refuse uncopied topics: their copies would stay incomplete, and a promotion given up would resume them."""
     known = {*(subjects if subjects is not None else {LINK, *states}), *named}
     for state, help_text in _NOT_COPIED.items():
         held = [name or "the link" for name in sorted(known) if effective(states, name) is state]

@@ -218,8 +218,7 @@ class Establishing:
         log.info("positions topic made", extra={"fields": {"topic": name, "lanes": lanes}})
 
     async def _make_offsets_topic(self) -> None:
-        """Make the topic of the maps of offsets, if there is none; a link without the right to make it copies all the
-        same."""
+        """Make the topic of the maps of offsets, if there is none; a link without the right to make it still copies."""
         names = [self.naming.positions_topic, self.naming.offsets_topic]
         positions, offsets = map((await self.destination.metadata(names)).topics.get, names)
         if positions is None or offsets is not None:

@@ -150,8 +150,7 @@ class _Building:
     async def end_unknown_tails(
         self, lanes: Mapping[int, Mapping[Partition, Position]], chosen: Callable[[Partition], bool]
     ) -> None:
-        """Begin the tails of maps without one: both offsets at the end of the missing stretch are known from then
-        on."""
+        """Begin the tails of maps without one: then both offsets at the end of the missing stretch are known."""
         for lane, positions in lanes.items():
             if not any(chosen(partition) and _has_no_tail(held) for partition, held in positions.items()):
                 continue

@@ -25,8 +25,7 @@ _TOGETHER_BYTES = 64 * 1024
 
 _MANY = 8
 _REST = 0.002
-"""While more answers than the first number are due, bytes of the second number of seconds are read together: reads
-cost."""
+"""With more pending answers than this, the bytes of this many seconds are read together: each read costs."""
 
 _WRITE_HIGH = 4 * 1024 * 1024
 

@@ -161,8 +161,7 @@ class Registry:
 
     @property
     def acls(self) -> dict[str, frozenset[AccessControlEntry]]:
-        """The ACLs that this link has made, or was about to make, by the copy's name: a recreated topic keeps its
-        ACLs."""
+        """The ACLs that this link made, or was about to make, by the copy's name: a recreated topic keeps its ACLs."""
         made: dict[str, frozenset[AccessControlEntry]] = {}
         for (name, _), holders in self._holders.items():
             if self.link in holders:

@@ -46,7 +46,7 @@ def deletion_of(link: str) -> Copy:
 def given_up(copy: str) -> Copy:
     """The key, in place of a copy's, under which a link remembers the ACLs that it has made on what it gave up.
 
-    No topic has this id. A release that does not know it takes it for the claim of a copy that is not there.
+    No topic has this id. A release that does not know it takes it for the claim of a missing copy.
     """
     return copy, uuid.UUID(int=1)
 

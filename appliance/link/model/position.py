@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from appliance.link.model.offset_tail import OffsetTail
 
 UNKNOWN = -1
-"""The next offset of a partition with unknown progress: its copy holds records that no position accounts for (invariant
-H)."""
+"""The next offset of a partition with unknown progress: its copy holds unaccounted records (invariant H)."""
 
 LOST = "has lost what it had acknowledged"
 """Marks a reason to stop: the copy is shorter than it was (invariant J)."""

@@ -6,8 +6,7 @@ from appliance.kafka.client.interface import Transfer
 
 _NEAR_RESPONSE = 8 * 1024 * 1024
 _NEAR_PARTITION = 2 * 1024 * 1024
-"""Largest answer, and share of a partition, of a nearby leader, in bytes: larger ones are no faster, and take
-memory."""
+"""Largest answer, and a partition's share, of a nearby leader, in bytes: larger ones cost memory only."""
 
 _NEAR = 0.02
 _SURE = 5

@@ -70,7 +70,7 @@ class Fetcher:
         self._news.set()
 
     def drop(self, buffer: Buffer) -> None:
-        """Read into it no more; what is on its way to it counts no more."""
+        """Stop reading into it, and ignore the answer in flight."""
         self._buffers.pop(buffer.key, None)
         self._pending.pop(buffer.key, None)
         self._doubted.discard(buffer)
@@ -111,7 +111,7 @@ class Fetcher:
         return f"source broker {self.node}"
 
     def _ask_for_pending(self) -> None:
-        """Have the next Fetch ask for what has room, and no more for what has none."""
+        """Make the next Fetch ask for the buffers with room alone."""
         for buffer in [self._buffers[key] for key in self._pending]:
             if room := self._budget.room(buffer):
                 del self._pending[buffer.key]
@@ -191,7 +191,7 @@ class Fetcher:
             self._stop(buffer, PartitionStopped(str(error)))
 
     def _ask_anew(self, buffer: Buffer) -> None:
-        """The next Fetch is to ask for something else of it."""
+        """Let the next Fetch ask for it again, with its new values."""
         self._pending[buffer.key] = None
 
     def _refuse(self, buffer: Buffer, error: BrokerRefused) -> None:

@@ -14,8 +14,7 @@ from py4j.java_gateway import JavaGateway
 from pyspark.java_gateway import launch_gateway
 
 _CONNECTIONS = 8
-"""Number of connections, one a thread: a job's, one that looks for room, one that kills the job, and one that
-forgets."""
+"""Connections, one a thread: a job's, one that looks for room, one that kills the job, and one that forgets."""
 
 
 def closed_gateway(port: int, secret: str) -> JavaGateway:
