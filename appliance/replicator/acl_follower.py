@@ -96,7 +96,7 @@ class AclFollower:
         )
 
     async def _change(self, changes: AclChanges) -> set[str]:
-        """Make and remove; why not, where not. In between nobody has more rights than before or after.
+        """Make and remove; the reasons of failures. In between nobody has more rights than before or after.
 
         Nor has anybody where something fails: a copy whose rights were not all taken is given none, until they are.
         """

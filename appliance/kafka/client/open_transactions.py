@@ -28,7 +28,7 @@ class OpenTransaction:
     """A transaction that is neither committed nor aborted.
 
     ``first_offset`` is that of its first record in the partition; ``producer_id`` is -1, ``transactional_id`` empty
-    and ``began``, in milliseconds, -1 where nobody tells.
+    and ``began``, in milliseconds, -1 if unknown.
     """
 
     first_offset: int

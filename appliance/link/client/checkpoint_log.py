@@ -77,7 +77,7 @@ async def peek_checkpoints(cluster: Cluster, topic: str, lanes: int) -> list[Lan
 async def read_records(
     cluster: Cluster, metadata: Metadata, partition: Partition, offset: int
 ) -> tuple[list[Record], int]:
-    """One Fetch of the committed records from ``offset`` on, -1 the log's start, and the offset to go on from."""
+    """One Fetch of the committed records from ``offset`` on, -1 the log's start, and the offset to continue from."""
     if offset < 0:
         offset = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
     return committed_records(await fetch_partition(cluster, metadata, partition, offset, "positions", _LIMITS), offset)

@@ -2,7 +2,7 @@
 
     near -> far, far -> near       each: bytes ... end of the source -> end of the target
 
-- *Backpressure*: a direction whose target is congested stops reading its source, and goes on when the target is
+- *Backpressure*: a direction whose target is congested stops reading its source, and continues when the target is
   relieved. What waits in this process is bounded for each direction by one read, and for all together by ``memory``.
 - *Half-close*: the end of one direction is passed on, and the other one lives for as long as bytes still move in it;
   after ``linger`` seconds without any, both channels are reset.
