@@ -68,12 +68,13 @@ class Translations:
         """A transaction's batches in a copy.
 
         Of several that strangers have written between, or before since the lane looked last, nobody knows the places.
+        A stranger's batch may lie between the lane's previous batch and its marker.
         """
         if len(pending) > 1:
             first = log.index(pending[0].base)
             between = log.entries[first : first + len(pending)] != list(pending)
-            before = log.entries[first - 1].producer if first else pending[0].producer
-            if between or before != pending[0].producer:
+            earlier = (entry.producer for entry in reversed(log.entries[:first]) if not entry.marker)
+            if between or next(earlier, pending[0].producer) != pending[0].producer:
                 self.places(log).is_whole = False
 
     def noticed(self, log: Log | None) -> None:
