@@ -16,7 +16,7 @@ _PAUSE = 0.2
 async def last_sync(operation: Operation, source_answers: bool = True) -> tuple[str, ...] | None:
     """Sync the groups until nothing is due; the groups whose positions differ from those at the source.
 
-    None if the source does not answer: the replicator's commits for them stay.
+    None if a broker of the source does not answer: the replicator's commits for them stay.
     """
     settings = operation.settings
     if not settings.groups.wanted:
@@ -24,7 +24,7 @@ async def last_sync(operation: Operation, source_answers: bool = True) -> tuple[
     if not source_answers:
         return None
     sync = group_sync(settings, operation.source, operation.destination, {CopyState.FAILING_OVER})
-    if not await settled(sync):
+    if not await settled(sync) or sync.stale:
         return None
     return tuple(plan.name for plan in sync.plans.values() if plan.lag != 0)
 

@@ -9,15 +9,18 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from appliance.errors import ApplianceError, BrokerRefused, LinkRefused, SettingsError
-from appliance.failover import group_sync
+from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, LinkRefused, SettingsError
+from appliance.failover import group_io, group_sync, last_sync
 from appliance.failover.link_states import LinkStates
 from appliance.failover.model.report import Report
 from appliance.failover.operation import Choice, Operation, operation
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.groups import ListedGroups
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
 from tests.support.engine import LANES, Pair, copying
+from tests.support.groups import commit
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -250,6 +253,28 @@ async def test_case_128_a_promotion_is_given_up_where_the_groups_are_not_told(
         report = await promoted(pair, replace(YES, allow_loss=True), REPLICA_GROUPS_REGEX=".*")
     assert report.groups is None
     assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+
+
+async def test_case_248_a_promotion_is_given_up_where_one_broker_does_not_tell_its_groups(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It ended well after half a minute, and named none of the groups that it had not been told.
+    listed = group_io.list_groups
+
+    async def partly(cluster: KafkaCluster) -> ListedGroups:
+        found = await listed(cluster)
+        return ListedGroups(found.groups, {0: BrokerBusy("a broker does not answer", "COORDINATOR_NOT_AVAILABLE")})
+
+    topic = pair.topic("groups")
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+        commit(pair.orange, f"g-{pair.tag}", {(topic, 0): 5})
+        monkeypatch.setattr(group_io, "list_groups", partly)
+        monkeypatch.setattr(last_sync, "_SECONDS", 2)
+        with pytest.raises(LinkRefused, match="the groups' offsets are not told"):
+            await promoted(pair, REPLICA_GROUPS_REGEX=f"g-{pair.tag}")
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
 
 
 async def test_a_promotion_needs_the_source(pair: Pair) -> None:
