@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 
 TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
-THREE_FILES_AT_ONCE = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+_IN_ORDER = ("--dist", "loadfile", "--no-loadscope-reorder")
 """In the order of the directories: tests that wait for brokers come first, and quick ones fill the processes' ends."""
+
+THREE_FILES_AT_ONCE = ("--numprocesses", "3", *_IN_ORDER)
+FOUR_FILES_AT_ONCE = ("--numprocesses", "4", *_IN_ORDER)
 
 TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
@@ -41,7 +44,7 @@ DEFAULT = Suite(
     6,
     6,
     ("tests/real", "tests/unit"),
-    THREE_FILES_AT_ONCE,
+    FOUR_FILES_AT_ONCE,
 )
 SUITES = (
     _suite("simulation", 1, 1, "random histories of crashes and late answers, without a broker", *TWO_TESTS_AT_ONCE),

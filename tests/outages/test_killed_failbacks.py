@@ -1,6 +1,7 @@
 """Failbacks that are killed before or after any write of any lane: the same command again ends in the same state.
 
-Each write is a failback of its own, so these take long; ``tests/faults`` kills the processes at steps by chance.
+Each write is a failback of its own, so these take long. For every submission, ``tests/faults`` kills the command's
+process at steps by chance.
 """
 
 import re
@@ -24,7 +25,7 @@ from tests.support.failing_back import (
     write_there,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.release]
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from tests.ci import (
     perform,
     tried_again,
 )
-from tests.suites import DEFAULT, SUITES, THREE_FILES_AT_ONCE
+from tests.suites import DEFAULT, FOUR_FILES_AT_ONCE, SUITES
 
 MEETING = """
 import os, signal, sys
@@ -34,12 +34,12 @@ SUITE_FILES = {path.parent for path in (CHECKOUT / "tests").rglob("test_*.py")}
 
 
 def test_without_arguments_style_and_types_come_before_the_tests_of_units_and_on_real_sockets() -> None:
-    assert steps([], CHECKOUT) == [*CHECKS, ["pytest", *THREE_FILES_AT_ONCE, "tests/real", "tests/unit"]]
+    assert steps([], CHECKOUT) == [*CHECKS, ["pytest", *FOUR_FILES_AT_ONCE, "tests/real", "tests/unit"]]
 
 
 def test_options_of_pytest_are_passed_on() -> None:
     *_, last = steps(["-x", "--stalls", "7"], CHECKOUT)
-    assert last == ["pytest", *THREE_FILES_AT_ONCE, "-x", "--stalls", "7", "tests/real", "tests/unit"]
+    assert last == ["pytest", *FOUR_FILES_AT_ONCE, "-x", "--stalls", "7", "tests/real", "tests/unit"]
 
 
 def test_suites_are_run_alone_one_after_the_other_with_their_options() -> None:
