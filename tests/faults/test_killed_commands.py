@@ -19,7 +19,7 @@ from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-SOME = 2
+SOME = 1
 """Steps that are tried for each submission."""
 _numbers = itertools.count()
 
