@@ -33,7 +33,7 @@ _BATCH_BYTES = 61
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What a producer writes at a time: so many records; with ``marker`` in a transaction, which may be ``aborted``."""
+    """One write of a producer: its number of records; with ``marker`` a transaction, which may be ``aborted``."""
 
     records: int
     marker: bool = False

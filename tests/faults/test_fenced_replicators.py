@@ -28,7 +28,7 @@ async def run(both_networks: Network, seed: int, tmp_path: Path) -> AsyncIterato
 
 
 async def ends(run: Run) -> Mapping[Partition, int]:
-    """Where each copy ends, markers included."""
+    """The end of each copy, markers included."""
     copies = run.partitions.values()
     return {copy: await asyncio.to_thread(end, run.network.destination, *copy) for copy in copies}
 
