@@ -81,6 +81,7 @@ class Identity:
         self._protocol = ssl.PROTOCOL_TLS_SERVER if role is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
         self._known = [Known(tokens, tls_context(each, self._protocol), _leaf(each)) for tokens, each in known]
         self._newest = self._known[0].tokens
+        self._peer_certificate: bytes | None = None
 
     @classmethod
     def of(cls, settings: TunnelSettings, role: Side) -> "Identity":
@@ -111,6 +112,13 @@ class Identity:
     def days_left(self) -> float:
         """Days until our own certificate is no longer valid."""
         return days_left(self.known.certificate, datetime.datetime.now(datetime.UTC))
+
+    def peer_days_left(self) -> float | None:
+        """Days until the certificate that the peer showed last is no longer valid; None before the first."""
+        if self._peer_certificate is None:
+            return None
+        certificate = x509.load_der_x509_certificate(self._peer_certificate)
+        return days_left(certificate, datetime.datetime.now(datetime.UTC))
 
     @property
     def believes_previous(self) -> bool:
@@ -147,6 +155,7 @@ class Identity:
         names = names_in(certificate) if certificate else []
         if names != [self._peer]:
             raise IdentityRefused(f"the peer calls itself {', '.join(names) or 'nothing'} instead of {self._peer}")
+        self._peer_certificate = certificate
 
 
 def _leaf(credentials: Credentials) -> x509.Certificate:

@@ -26,14 +26,15 @@ from appliance.errors import (
     SettingsError,
     SshUnreachable,
     TargetRefused,
+    TimedOut,
     Unreachable,
 )
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
 from appliance.tunnel.connections import Connections
-from appliance.tunnel.dialler import dialler, request_target
-from appliance.tunnel.limits.breaker import Breaker
+from appliance.tunnel.dialler import dialler, request_status, request_target
+from appliance.tunnel.limits.breaker import Breaker, BreakerState
 from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit
 from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
 from appliance.tunnel.model.counters import Counters, Refusal
@@ -124,6 +125,35 @@ class TunnelClient:
         listener = await listen("TUNNEL_ENDPOINT_NETWORK", Target(address, port), lambda: self._channel(target))
         self._listeners.append(listener)
         return listener.port
+
+    async def server_status(self) -> bytes:
+        """The status document of the server's end.
+
+        This is no broker's connection: it takes no slot, and its outcome is not counted, logged or reported to the
+        breaker. While the breaker waits for the server to return, it is not tried.
+
+        Raises:
+            TargetRefused: the server is of an older release.
+            ApplianceError: the server does not answer, or not with a document.
+        """
+        if self._breaker.state is not BreakerState.CLOSED:
+            raise Unreachable(f"the tunnel server was not reached at the last attempt: {self.counters.server_fault}")
+        seconds = self._timeouts.status
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._request_status()
+        except TimeoutError as error:
+            raise TimedOut(f"no status from {self._settings.server} within {seconds:g} s") from error
+
+    async def _request_status(self) -> bytes:
+        async with self._handshakes:
+            far = await self._reach_server()
+        with contextlib.ExitStack() as unless_told:
+            unless_told.callback(far.reset)
+            document = await request_status(far, self._timeouts.status)
+            unless_told.pop_all()
+        await far.finish(self._timeouts.last_word)
+        return document
 
     async def drain(self, seconds: float) -> None:
         """Close every endpoint, wait ``seconds`` for open connections to end, then reset the rest."""

@@ -1,13 +1,13 @@
-"""The destination VM's path to a target: the dial to the tunnel server, by TCP or inside SSH, and the CONNECT."""
+"""The destination VM's path to a target or a status: the dial to the server, by TCP or inside SSH, and the CONNECT."""
 
 import asyncio
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from appliance.errors import TimedOut
+from appliance.errors import PeerError, TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.model.connect import Answer, ConnectClient
+from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Answer, ConnectClient
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.dial import dial
@@ -80,3 +80,23 @@ async def request_target(channel: Channel, target: Target, seconds: float) -> An
         raise TimedOut(f"no answer to CONNECT within {seconds:g} s") from error
     channel.unread(connect.first_bytes)
     return answer
+
+
+async def request_status(channel: Channel, seconds: float) -> bytes:
+    """The status document of the server's end, which ends its direction after it.
+
+    Raises:
+        TargetRefused: the server is of an older release.
+        PeerError: the document is too large.
+        ApplianceError: as ``request_target``; the server refuses for another reason.
+    """
+    answer = await request_target(channel, STATUS, seconds)
+    failure = answer.error()
+    if failure:
+        raise failure
+    document = bytearray()
+    while received := await channel.receive():
+        document += received
+        if len(document) > STATUS_SIZE_MAX:
+            raise PeerError(f"a status of more than {STATUS_SIZE_MAX} bytes")
+    return bytes(document)

@@ -5,17 +5,13 @@ server check ours, and reach a target.
 """
 
 import contextlib
-import datetime
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cryptography import x509
-
 from appliance.errors import ApplianceError, HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side, TunnelSettings
-from appliance.tls.certificates import days_left
 from appliance.tls.identity import Identity, Known
 from appliance.tls.proof_check import TOLERANCE
 from appliance.tunnel.dialler import dialler, request_target
@@ -53,7 +49,6 @@ class TlsProbe:
         self._timeouts = timeouts
         self._dialled: TlsChannel | None = None
         self._greeted: TlsChannel | None = None
-        self._peer: bytes | None = None
 
     async def login(self) -> None:
         """Log in to the SSH server, where there is one.
@@ -149,16 +144,12 @@ class TlsProbe:
 
     def days_left(self) -> Mapping[Side, float]:
         """Days until either end's certificate is no longer valid; the source's once it was greeted."""
-        days = {Side.DESTINATION: self._identity.days_left()}
-        if self._peer:
-            peer = x509.load_der_x509_certificate(self._peer)
-            days[Side.SOURCE] = days_left(peer, datetime.datetime.now(datetime.UTC))
-        return days
+        days, of_peer = {Side.DESTINATION: self._identity.days_left()}, self._identity.peer_days_left()
+        return days if of_peer is None else {**days, Side.SOURCE: of_peer}
 
     async def _check(self, channel: TlsChannel) -> TlsChannel:
         try:
-            self._peer = await channel.handshake(self._timeouts.handshake)
-            self._identity.check(self._peer)
+            self._identity.check(await channel.handshake(self._timeouts.handshake))
         except BaseException:
             channel.reset()
             raise

@@ -1,7 +1,9 @@
-"""The source VM's end: admit, check the identity, take a slot, read the CONNECT, dial, relay; each under a timeout.
+"""The source VM's end: admit, check the identity, read the CONNECT, take a slot, dial, relay; each under a timeout.
 
 A peer whose first flight does not prove the secret gets no answer. An unauthenticated peer takes no slot, and no name
 is resolved or target dialled for it. Only names on the allow-list are resolved.
+
+A CONNECT to ``STATUS`` is answered with a document. It takes no slot, so it is answered when there is none, too.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ from appliance.tunnel.connections import Connections
 from appliance.tunnel.first_flight_reader import FirstFlights
 from appliance.tunnel.limits.connection_limit import ConnectionLimit
 from appliance.tunnel.limits.pending_handshakes import PendingHandshakes
-from appliance.tunnel.model.connect import CONNECTED, Answer, ConnectServer
+from appliance.tunnel.model.connect import CONNECTED, STATUS, Answer, ConnectServer
 from appliance.tunnel.model.counters import Counters
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.outage_log import OutageLog
@@ -54,6 +56,7 @@ class TunnelServer:
         resolve: finds the addresses of an allowed target.
         timeouts: longest time of each step.
         clock: seconds since 1970.
+        status: makes the document for the other end; None: there is none, as in older releases.
     """
 
     def __init__(
@@ -63,8 +66,10 @@ class TunnelServer:
         resolve: Resolve,
         timeouts: Timeouts | None = None,
         clock: Callable[[], float] = time.time,
+        status: Callable[[], bytes] | None = None,
     ) -> None:
         self._clock = clock
+        self._status = status
         self._settings = settings
         self._identity = identity
         self._timeouts = timeouts or Timeouts()
@@ -138,8 +143,8 @@ class TunnelServer:
                 return
         connect = ConnectServer()
         try:
-            async with self._limit.slot():
-                await self._carry(near, connect, host)
+            with self._limit.room():
+                await self._answer(near, connect, host)
         except Unreachable as error:
             await self._refuse(near, connect, error)
 
@@ -155,7 +160,12 @@ class TunnelServer:
         self._pending.proved(host)
         return True
 
-    async def _carry(self, near: TlsChannel, connect: ConnectServer, host: str) -> None:
+    async def _answer(self, near: TlsChannel, connect: ConnectServer, host: str) -> None:
+        """Read the CONNECT, and do it.
+
+        Raises:
+            Unreachable: no slot came free.
+        """
         try:
             target = await self._read_target(near, connect)
         except ApplianceError as error:
@@ -163,6 +173,15 @@ class TunnelServer:
             await self._refuse(near, connect, error)
             return
         self._peers[self._pending.expects(host)].succeeded(host)
+        if self._status and target == STATUS:
+            with self.counters.set_aside():
+                near.send(connect.answer(CONNECTED, self._clock()) + self._status())
+                await near.finish(self._timeouts.last_word)
+            return
+        async with self._limit.slot():
+            await self._carry(near, connect, target)
+
+    async def _carry(self, near: TlsChannel, connect: ConnectServer, target: Target) -> None:
         try:
             far = await self._targets.dial(target)
         except ApplianceError as error:

@@ -132,13 +132,15 @@ class Ends:
         timeouts: Timeouts | None = None,
         end: Identity | None = None,
         clock: Callable[[], float] = time.time,
+        status: Callable[[], bytes] | None = None,
         **changes: object,
     ) -> AsyncIterator[TunnelServer]:
         """The source's end alone, which may dial ``target``."""
         settings = tunnel_settings(target, **changes)
         resolve = resolver or Resolver({target.host: ["127.0.0.1"]})
         identity = end or self.identity(Side.SOURCE)
-        async with asyncio.timeout(PATIENCE), TunnelServer(settings, identity, resolve, timeouts, clock) as server:
+        server = TunnelServer(settings, identity, resolve, timeouts, clock, status)
+        async with asyncio.timeout(PATIENCE), server:
             yield server
 
     @contextlib.asynccontextmanager

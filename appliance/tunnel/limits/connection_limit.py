@@ -5,7 +5,7 @@ import contextlib
 import errno
 import logging
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from appliance.errors import TimedOut, Unreachable
 from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_ONE_MAX
@@ -14,7 +14,7 @@ from appliance.tunnel.model.counters import Counters, Refusal
 log = logging.getLogger("appliance.tunnel")
 
 WAITING_MAX = 256
-"""Most connections that wait for a slot; one more is refused at once."""
+"""Most connections that wait for a slot, or of the server's, have none yet; one more is refused at once."""
 
 
 class ConnectionLimit:
@@ -31,9 +31,25 @@ class ConnectionLimit:
         self._seconds = seconds
         self._counters = counters
         self._free = asyncio.Semaphore(limit)
+        self._present = 0
         self._taken = 0
         self._waiting = 0
         self._full = False
+
+    @contextlib.contextmanager
+    def room(self) -> Iterator[None]:
+        """Count one connection, with a slot or still without, while the block runs.
+
+        Raises:
+            Unreachable: as many have a slot or are without as may be.
+        """
+        if self._present >= self._limit + WAITING_MAX:
+            raise self._too_many()
+        self._present += 1
+        try:
+            yield
+        finally:
+            self._present -= 1
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -54,8 +70,7 @@ class ConnectionLimit:
 
     async def _wait(self) -> None:
         if self._free.locked() and self._waiting >= WAITING_MAX:
-            self._counters.refused[Refusal.FULL] += 1
-            raise Unreachable(f"{self._in_use()}, and {WAITING_MAX} wait for one")
+            raise self._too_many()
         self._waiting += 1
         self._log_state()
         try:
@@ -66,6 +81,10 @@ class ConnectionLimit:
             raise TimedOut(f"{self._in_use()} for {self._seconds:g} s") from error
         finally:
             self._waiting -= 1
+
+    def _too_many(self) -> Unreachable:
+        self._counters.refused[Refusal.FULL] += 1
+        return Unreachable(f"{self._in_use()}, and {WAITING_MAX} wait for one")
 
     def _in_use(self) -> str:
         return f"TUNNEL_CONNECTIONS_MAX={self._limit} connections are in use"

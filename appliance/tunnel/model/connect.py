@@ -13,6 +13,9 @@ our client writes for that target: no other header or spelling, no body, no byte
 other reader of HTTP could see another request in it (request smuggling).
 
 The Date (RFC 9110, section 6.6.1) serves only to compare the two VMs' clocks.
+
+``STATUS`` is the server's own target: after the 200 come the bytes of one JSON document, and the end. A server of an
+older release refuses it with 403, as every name that is not on its allow-list.
 """
 
 import email.utils
@@ -23,6 +26,16 @@ import h11
 
 from appliance.errors import ApplianceError, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target, is_ip_literal
+
+STATUS = Target("tunnel-status.invalid", 1)
+"""The target that stands for the status of the server's end.
+
+It can be no broker: names below ``.invalid`` never resolve (RFC 6761, section 6.4), and no pattern has a domain of one
+label.
+"""
+
+STATUS_SIZE_MAX = 64 * 1024
+"""Largest status document, in bytes; it has some 2,000."""
 
 HEAD_SIZE_MAX = 4096
 """Largest head, in bytes: a host name has at most 253."""

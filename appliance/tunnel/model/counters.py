@@ -62,6 +62,28 @@ class Histogram:
         yield
         self.observe(time.monotonic() - began)
 
+    @property
+    def count(self) -> int:
+        """The number of durations."""
+        return sum(self.counts)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean in seconds; None before the first."""
+        return self.seconds / self.count if self.count else None
+
+    def quantile(self, share: float) -> float | None:
+        """The duration that ``share`` of all stay within, interpolated in its bucket, as Prometheus does.
+
+        None before the first, and beyond the last of ``BOUNDS``, where the buckets cannot tell.
+        """
+        rank, below, lower = share * self.count, 0, 0.0
+        for bound, count in zip(BOUNDS, self.counts, strict=False):
+            if count and below + count >= rank:
+                return lower + (bound - lower) * (rank - below) / count
+            below, lower = below + count, bound
+        return None
+
 
 @dataclass(slots=True)
 class Counters:
@@ -84,6 +106,15 @@ class Counters:
     handshakes: Histogram = field(default_factory=Histogram)
     dials: Histogram = field(default_factory=Histogram)
     server_fault: str | None = None
+
+    @contextlib.contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Leave one connection, which is no broker's, out of ``open`` while the block runs."""
+        self.open -= 1
+        try:
+            yield
+        finally:
+            self.open += 1
 
     def peer_failed(self, error: ApplianceError) -> None:
         """Count a connection that was not carried because of the other end of the tunnel."""

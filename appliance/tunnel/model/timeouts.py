@@ -13,7 +13,7 @@ class Timeouts:
     ``hello`` is the server's for a first flight, which comes with the connection; ``slot`` that for one of
     TUNNEL_CONNECTIONS_MAX to come free; ``answer`` the client's for all that the server does between CONNECT and its
     answer; ``linger`` that of a silent relay of which one direction has ended; ``last_word`` the time that a refused
-    peer has to read the reason.
+    peer has to read the reason; ``status`` the client's for a status document, from its dial on.
     """
 
     dial: float = 5.0
@@ -25,3 +25,4 @@ class Timeouts:
     answer: float = 30.0
     linger: float = 60.0
     last_word: float = 2.0
+    status: float = 10.0

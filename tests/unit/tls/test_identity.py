@@ -61,6 +61,18 @@ def test_a_leaf_is_good_for_its_role_only(side, usage):
     assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
+def test_the_days_of_the_peers_certificate_are_known_from_the_first_one_that_is_accepted():
+    source = identity.__wrapped__(Side.SOURCE)
+    assert source.peer_days_left() is None
+    with pytest.raises(IdentityRefused):
+        source.check(der(leaf_of(Side.SOURCE)))
+    assert source.peer_days_left() is None
+    leaf = leaf_of(Side.DESTINATION)
+    source.check(der(leaf))
+    left = leaf.not_valid_after_utc - datetime.datetime.now(datetime.UTC)
+    assert source.peer_days_left() == pytest.approx(left / datetime.timedelta(days=1), abs=0.01)
+
+
 def test_case_25_a_leaf_does_not_depend_on_the_clock_with_which_its_process_started():
     """Before, a clock that was an hour ahead until NTP corrected it broke the link until a restart of the process."""
     leaf = leaf_of(Side.SOURCE)

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import ApplianceError, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
-from appliance.settings.target import Target
-from appliance.tunnel.model.connect import CONNECTED, HEAD_SIZE_MAX, Answer, ConnectClient, ConnectServer
+from appliance.settings.target import Target, TargetPattern
+from appliance.tunnel.model.connect import CONNECTED, HEAD_SIZE_MAX, STATUS, Answer, ConnectClient, ConnectServer
 
 TARGET = Target("b0.orange.example", 9093)
 
@@ -15,6 +15,14 @@ def request(target="b0.orange.example:9093", method="CONNECT", headers="", rest=
 
 def test_the_server_reads_what_the_client_writes():
     assert ConnectServer().receive(ConnectClient(TARGET).request()) == TARGET
+
+
+def test_the_target_of_the_status_is_a_legal_one_that_no_pattern_can_match():
+    assert ConnectServer().receive(ConnectClient(STATUS).request()) == Target.parse(str(STATUS)) == STATUS
+    name, _, domain = STATUS.host.rpartition(".")
+    assert (name.count("."), domain) == (0, "invalid")
+    with pytest.raises(ValueError, match="two labels"):
+        TargetPattern.parse(f"*.{domain}:{STATUS.port}")
 
 
 def test_a_request_may_come_byte_by_byte():

@@ -5,7 +5,7 @@ import pytest
 
 from appliance.errors import TimedOut, Unreachable
 from appliance.tunnel.limits.connection_limit import WAITING_MAX, ConnectionLimit
-from appliance.tunnel.model.counters import Counters
+from appliance.tunnel.model.counters import Counters, Refusal
 from tests.support.patience import PATIENCE
 
 
@@ -58,6 +58,19 @@ async def test_only_so_many_may_wait():
         with pytest.raises(Unreachable, match="TUNNEL_CONNECTIONS_MAX=1 connections are in use, and 256 wait"):
             async with limit.slot():
                 pass
+
+
+async def test_as_many_connections_may_be_without_a_slot_as_may_wait_for_one():
+    counters = Counters()
+    limit = ConnectionLimit(1, 10, counters)
+    with contextlib.ExitStack() as present:
+        for _ in range(1 + WAITING_MAX):
+            present.enter_context(limit.room())
+        with pytest.raises(Unreachable, match="TUNNEL_CONNECTIONS_MAX=1 "), limit.room():
+            pass
+    assert counters.refused == {Refusal.FULL: 1}
+    with limit.room():
+        pass
 
 
 async def test_a_slot_comes_back_from_a_wait_that_was_given_up():

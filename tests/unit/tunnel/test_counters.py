@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 
 from appliance.errors import IdentityRefused, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
@@ -29,6 +31,41 @@ def test_a_bucket_holds_the_durations_up_to_its_bound():
         histogram.observe(seconds)
     assert histogram.counts == [2, 1, *[0] * (len(BOUNDS) - 3), 1, 1]
     assert histogram.seconds == pytest.approx(20.1021)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "share", "expected"),
+    [
+        ([], 0.5, None),
+        ([0.003], 0.5, 0.00375),
+        ([0.003] * 100, 0.99, 0.004975),
+        ([0.0005] * 50 + [0.2] * 50, 0.5, 0.001),
+        ([0.0005] * 50 + [0.2] * 50, 0.99, 0.247),
+        ([0.0005] * 98 + [11.0] * 2, 0.5, 0.001 * 50 / 98),
+        ([0.0005] * 98 + [11.0] * 2, 0.99, None),
+    ],
+)
+def test_a_quantile_is_interpolated_in_its_bucket_and_unknown_where_no_bucket_ends(seconds, share, expected):
+    histogram = Histogram()
+    for each in seconds:
+        histogram.observe(each)
+    assert histogram.quantile(share) == (expected if expected is None else pytest.approx(expected))
+
+
+def test_the_mean_is_exact_and_unknown_before_the_first():
+    histogram = Histogram()
+    assert (histogram.count, histogram.mean) == (0, None)
+    for seconds in (1.0, 2.0, 12.0):
+        histogram.observe(seconds)
+    assert (histogram.count, histogram.mean) == (3, 5.0)
+
+
+def test_a_connection_that_is_set_aside_is_not_open_meanwhile():
+    counters = Counters(open=2)
+    with contextlib.suppress(TimedOut), counters.set_aside():
+        assert counters.open == 1
+        raise TimedOut("?")
+    assert counters.open == 2
 
 
 def test_a_failure_is_not_timed():
