@@ -9,6 +9,7 @@ from functools import partial
 from appliance.dns.addresses import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.gateway.endpoints import Endpoints
+from appliance.gateway.far_end import FarEnd
 from appliance.gateway.model.health import Keys
 from appliance.gateway.status import FAILURE, DestinationStatus, StatusPages, serving
 from appliance.gateway.watcher import BrokerWatcher, resolver
@@ -63,10 +64,11 @@ async def _watch(
     tunnel = settings.tunnel
     async with _source_cluster(settings, endpoints) as source:
         watcher = BrokerWatcher(source, tunnel.allowed, endpoints)
-        status = DestinationStatus(settings, client, keys, endpoints, dns, watcher)
-        pages = StatusPages(status.health, status.metrics)
-        served = serving(tunnel.status, pages)
-        async with in_background(log, FAILURE, brokers=watcher.run, memory=reset_jammed, status=served):
+        far_end = FarEnd(client.server_status, tunnel.link)
+        status = DestinationStatus(settings, client, keys, endpoints, dns, watcher, far_end)
+        served = serving(tunnel.status, StatusPages(status.health, status.metrics, status.status))
+        work = {"brokers": watcher.run, "memory": reset_jammed, "status": served, "far_end": far_end.run}
+        async with in_background(log, FAILURE, **work):
             fields = {
                 "server": str(tunnel.server),
                 "ssh": str(tunnel.ssh.login) if tunnel.ssh else "",
@@ -78,7 +80,7 @@ async def _watch(
 
 
 def _keys(identity: Identity, tunnel: TunnelSettings) -> Keys:
-    return Keys(identity.days_left(), bool(tunnel.previous_secret))
+    return Keys(identity.days_left(), bool(tunnel.previous_secret), identity.peer_days_left())
 
 
 def _source_cluster(settings: Settings, endpoints: Endpoints) -> KafkaCluster:

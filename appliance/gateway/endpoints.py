@@ -3,6 +3,7 @@
 import asyncio
 import ipaddress
 import logging
+from collections.abc import Mapping
 from typing import NoReturn, Protocol
 
 from appliance.dns.addresses import AddressBook
@@ -46,6 +47,11 @@ class Endpoints:
     def count(self) -> int:
         """The number of open endpoints."""
         return len(self._open)
+
+    @property
+    def addresses(self) -> Mapping[Target, str]:
+        """The brokers with an open endpoint, in order, and the address of each."""
+        return {target: str(self._book.address_of(target.host)) for target in sorted(self._open)}
 
     async def open_exact(self) -> None:
         """Open those of the exact targets; raises as ``open``."""

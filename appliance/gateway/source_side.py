@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
+from functools import partial
 
 from appliance.dns.stub import StubResolver, system_addresses
-from appliance.gateway.model.health import Answer, Keys, source_health
-from appliance.gateway.model.metrics import TunnelCollector, exposition
-from appliance.gateway.status import FAILURE, StatusPages, serving
+from appliance.gateway.model.health import Keys
+from appliance.gateway.status import FAILURE, SourceStatus, StatusPages, serving
 from appliance.runtime.background import in_background
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tls.identity import Identity
@@ -28,23 +28,21 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     """
     tunnel = settings.tunnel
     raise_fd_limit(tunnel.connections_max)
-    async with (
-        CertificateReload(tunnel, Side.SOURCE) as identity,
-        TunnelServer(tunnel, identity, broker_resolver(tunnel)) as server,
-        in_background(
-            log, FAILURE, memory=reset_jammed, status=serving(tunnel.status, _pages(tunnel, identity, server))
-        ),
-    ):
-        fields = {
-            "listen": f"{tunnel.listen.host}:{server.port}",
-            "link": tunnel.link,
-            "targets": [str(target) for target in (*tunnel.allowed.exact, *tunnel.allowed.patterns)],
-            "resolver": str(tunnel.resolver or "the system's"),
-        }
-        log.info("ready", extra={"fields": fields})
-        await stopping.wait()
-        log.info("stopping", extra={"fields": {"drain_seconds": DRAIN_SECONDS}})
-        await server.drain(DRAIN_SECONDS)
+    async with CertificateReload(tunnel, Side.SOURCE) as identity:
+        server = TunnelServer(tunnel, identity, broker_resolver(tunnel), status=lambda: status.for_the_other_end())
+        status = SourceStatus(tunnel, partial(_keys, identity), server)
+        served = serving(tunnel.status, StatusPages(status.health, status.metrics, status.status))
+        async with server, in_background(log, FAILURE, memory=reset_jammed, status=served):
+            fields = {
+                "listen": f"{tunnel.listen.host}:{server.port}",
+                "link": tunnel.link,
+                "targets": [str(target) for target in (*tunnel.allowed.exact, *tunnel.allowed.patterns)],
+                "resolver": str(tunnel.resolver or "the system's"),
+            }
+            log.info("ready", extra={"fields": fields})
+            await stopping.wait()
+            log.info("stopping", extra={"fields": {"drain_seconds": DRAIN_SECONDS}})
+            await server.drain(DRAIN_SECONDS)
 
 
 def broker_resolver(settings: TunnelSettings) -> Resolve:
@@ -52,13 +50,5 @@ def broker_resolver(settings: TunnelSettings) -> Resolve:
     return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses
 
 
-def _pages(settings: TunnelSettings, identity: Identity, server: TunnelServer) -> StatusPages:
-    def keys() -> Keys:
-        return Keys(identity.days_left(), previous_secret=False)
-
-    async def health() -> Answer:
-        return source_health(settings.link, server.listening, server.counters, keys())
-
-    collector = TunnelCollector(Side.SOURCE, settings, server.counters, keys)
-
-    return StatusPages(health, lambda: exposition(collector))
+def _keys(identity: Identity) -> Keys:
+    return Keys(identity.days_left(), previous_secret=False, peer_days_left=identity.peer_days_left())

@@ -1,4 +1,4 @@
-"""Health and metrics of one end of the tunnel over HTTP, on TUNNEL_STATUS_LISTEN.
+"""Health and metrics of one end of the tunnel, and the status of both, over HTTP, on TUNNEL_STATUS_LISTEN.
 
 Law: a failure here leaves the tunnel as it is.
 """
@@ -14,14 +14,17 @@ from appliance.dns.server import DnsServer
 from appliance.dns.stub import StubResolver
 from appliance.errors import ApplianceError
 from appliance.gateway.endpoints import Endpoints
-from appliance.gateway.model.health import Answer, Keys, destination_health
+from appliance.gateway.far_end import FarEnd
+from appliance.gateway.model.document import Json, Process, both_ends, destination_document, source_document
+from appliance.gateway.model.health import Answer, Keys, destination_health, source_health
 from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.gateway.watcher import BrokerWatcher
 from appliance.runtime.background import Work
 from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.target import Target
-from appliance.settings.values import Settings, Side
+from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel.client import TunnelClient
+from appliance.tunnel.server import TunnelServer
 
 log = logging.getLogger("appliance.gateway")
 
@@ -29,30 +32,43 @@ FAILURE = "a background task failed, the tunnel goes on: {}"
 """The log line for an unexpected error in a background task."""
 
 
+_JSON = "application/json"
 _SHIM_TIMEOUTS = (1.0,)
 
 
 class StatusPages:
-    """The two pages, made when they are asked for.
+    """The pages, made when they are asked for.
 
     Args:
         health: gives the answer of the health endpoint.
         metrics: gives the text for Prometheus.
+        status: gives the status document.
     """
 
-    def __init__(self, health: Callable[[], Awaitable[Answer]], metrics: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        health: Callable[[], Awaitable[Answer]],
+        metrics: Callable[[], bytes],
+        status: Callable[[], Awaitable[Json]],
+    ) -> None:
         self._health = health
         self._metrics = metrics
+        self._status = status
 
     async def page(self, path: str) -> Page:
         """The page of a path."""
         if path == "/health":
             answer = await self._health()
-            body = json.dumps(answer, indent=2).encode() + b"\n"
-            return Page(503 if answer["troubles"] else 200, "application/json", body)
+            return Page(503 if answer["troubles"] else 200, _JSON, _encoded(answer))
+        if path == "/status":
+            return Page(200, _JSON, _encoded(await self._status()))
         if path == "/metrics":
             return Page(200, CONTENT_TYPE_PLAIN_0_0_4, self._metrics())
-        return Page(404, TEXT, b"there is /health, /metrics\n")
+        return Page(404, TEXT, b"there is /health, /metrics, /status\n")
+
+
+def _encoded(document: Json) -> bytes:
+    return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def serving(at: Target, pages: StatusPages) -> Work:
@@ -60,8 +76,43 @@ def serving(at: Target, pages: StatusPages) -> Work:
     return lambda: HttpServer(pages.page).serve("TUNNEL_STATUS_LISTEN", at, log, "status listening")
 
 
+class SourceStatus:
+    """Health, metrics and status of the running server."""
+
+    def __init__(self, settings: TunnelSettings, keys: Callable[[], Keys], server: TunnelServer) -> None:
+        self._settings = settings
+        self._keys = keys
+        self._server = server
+        self._process = Process(settings, server.counters, time.time())
+        self._collector = TunnelCollector(Side.SOURCE, settings, server.counters, keys)
+
+    async def health(self) -> Answer:
+        """The answer of the health endpoint."""
+        return self._answer()
+
+    def metrics(self) -> bytes:
+        """The text for Prometheus."""
+        return exposition(self._collector)
+
+    async def status(self) -> Json:
+        """The document of this end."""
+        return self._document()
+
+    def for_the_other_end(self) -> bytes:
+        """The same document, as it goes through the tunnel."""
+        return json.dumps(self._document()).encode()
+
+    def _document(self) -> Json:
+        listening = Target(self._settings.listen.host, self._server.port) if self._server.listening else None
+        return source_document(self._process, self._keys(), self._answer(), listening, time.time())
+
+    def _answer(self) -> Answer:
+        server = self._server
+        return source_health(self._settings.link, server.listening, server.counters, self._keys())
+
+
 class DestinationStatus:
-    """Health and metrics of the running parts."""
+    """Health and metrics of the running parts, and the status of both ends."""
 
     def __init__(
         self,
@@ -71,6 +122,7 @@ class DestinationStatus:
         endpoints: Endpoints,
         dns: DnsServer,
         watcher: BrokerWatcher,
+        far_end: FarEnd,
     ) -> None:
         self._keys = keys
         self._settings = settings
@@ -78,6 +130,8 @@ class DestinationStatus:
         self._endpoints = endpoints
         self._dns = dns
         self._watcher = watcher
+        self._far_end = far_end
+        self._process = Process(settings.tunnel, client.counters, time.time())
         self._tunnel_collector = TunnelCollector(Side.DESTINATION, settings.tunnel, client.counters, keys)
 
     @property
@@ -101,14 +155,23 @@ class DestinationStatus:
 
     def metrics(self) -> bytes:
         """The text for Prometheus."""
-        numbers = DestinationNumbers(
+        return exposition(self._tunnel_collector, DestinationCollector(self._numbers()))
+
+    async def status(self) -> Json:
+        """The document of both ends; it has the far end asked, and does not wait for its answer."""
+        far, health, now = self._far_end.look(), await self.health(), time.time()
+        endpoints, numbers = self._endpoints.addresses, self._numbers()
+        near = destination_document(self._process, self._keys(), health, endpoints, numbers, now)
+        return both_ends(near, far, now)
+
+    def _numbers(self) -> DestinationNumbers:
+        return DestinationNumbers(
             server_fault=self._client.counters.server_fault,
             endpoints=self._endpoints.count,
             queries=self._dns.counters,
             view=self._watcher.view,
             failures=self._watcher.failures,
         )
-        return exposition(self._tunnel_collector, DestinationCollector(numbers))
 
     async def _shim_fault(self) -> str:
         try:

@@ -206,7 +206,7 @@ class TunnelSettings:
         Target,
         Variable(
             "TUNNEL_STATUS_LISTEN",
-            "Address, host:port, of this end's /health and /metrics, which need no login. Port 0: a free one.",
+            "Address, host:port, of this end's /health, /metrics and /status, without login. Port 0: a free one.",
             TUNNEL_ENDS,
             listening_target,
             "127.0.0.1:8081",
@@ -217,6 +217,11 @@ class TunnelSettings:
     def link(self) -> str:
         """The link's name, the same on both VMs."""
         return f"{self.source_id}-{self.destination_id}"
+
+    @property
+    def carrier(self) -> str:
+        """The transport of the connections between the two VMs."""
+        return "ssh" if self.ssh else "tcp"
 
     @property
     def by_own_sshd(self) -> bool:

@@ -20,10 +20,14 @@ Answer = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """An end's keys: the days that its certificate has left; True with SHARED_SECRET_PREVIOUS."""
+    """An end's keys: the days that its certificate has left; True with SHARED_SECRET_PREVIOUS.
+
+    ``peer_days_left`` are the days of the certificate that the other end showed last; None before the first.
+    """
 
     days_left: float
     previous_secret: bool
+    peer_days_left: float | None = None
 
 
 def source_health(link: str, listening: bool, counters: Counters, keys: Keys) -> Answer:

@@ -25,7 +25,7 @@ class TunnelCollector(Collector):
     """The metrics that both ends have."""
 
     def __init__(self, side: Side, settings: TunnelSettings, counters: Counters, keys: Callable[[], Keys]) -> None:
-        self._labels = {"version": VERSION, "side": side.value, "carrier": "ssh" if settings.ssh else "tcp"}
+        self._labels = {"version": VERSION, "side": side.value, "carrier": settings.carrier}
         self._counters = counters
         self._keys = keys
 
@@ -37,6 +37,12 @@ class TunnelCollector(Collector):
         yield build
         keys = self._keys()
         yield _gauge("certificate_days_left", "Days until this end's certificate is no longer valid.", keys.days_left)
+        peer = GaugeMetricFamily(
+            f"{_PREFIX}peer_certificate_days_left", "Days that the other end's certificate had left at its handshake."
+        )
+        if keys.peer_days_left is not None:
+            peer.add_metric((), keys.peer_days_left)
+        yield peer
         yield _gauge("previous_secret", "1 as long as SHARED_SECRET_PREVIOUS is set, else 0.", keys.previous_secret)
         yield _counter("connections_accepted", "Connections begun with.", counters.accepted)
         yield _gauge("connections_open", "Open connections.", counters.open)

@@ -1,8 +1,6 @@
 """Both VMs' gateways on one loopback: a client resolves a name and dials its address, and the broker answers."""
 
 import asyncio
-import contextlib
-import logging
 import socket
 from dataclasses import replace
 
@@ -15,104 +13,12 @@ from appliance.gateway.destination_side import run_destination
 from appliance.gateway.source_side import run_source
 from appliance.runtime import background
 from appliance.runtime.http import HttpServer
-from appliance.settings.parse import parse
-from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.target import Target
+from tests.support.both_gateways import both_sides, page, port_in, running, settings_for, through
 from tests.support.dns import addresses, answer, ask_tcp, query, resolve, scripted_server
 from tests.support.exposition import samples
 from tests.support.patience import PATIENCE
-from tests.support.settings import REQUIRED, SECRET
-from tests.support.tunnel import echo, logged, target_server
-
-ANY_PORT = Target("127.0.0.1", 0)
-
-
-class Ready(logging.Handler):
-    """Waits for the ``ready`` lines of the gateways."""
-
-    def __init__(self):
-        super().__init__()
-        self.lines = asyncio.Queue()
-
-    def emit(self, record):
-        if record.getMessage() == "ready":
-            self.lines.put_nowait(record.fields)
-
-
-@pytest.fixture(autouse=True)
-def no_secret_in_the_log(caplog):
-    caplog.set_level(logging.DEBUG)
-    yield
-    assert SECRET not in logged(caplog.get_records("call"))
-
-
-@pytest.fixture
-async def ready():
-    handler = Ready()
-    logging.getLogger("appliance.gateway").addHandler(handler)
-    yield handler.lines
-    logging.getLogger("appliance.gateway").removeHandler(handler)
-
-
-def settings_for(port, tunnel_port=0, resolver=None, **changes):
-    environment = REQUIRED | {
-        "SOURCE_BROKER_SERVERS": f"b0.orange.example:{port}",
-        "SOURCE_BROKER_PATTERN": f"*.pattern.example:{port}",
-        "SOURCE_SIDE_TUNNEL_IP": "127.0.0.1",
-        "TUNNEL_BROKER_NETWORKS": "127.0.0.0/8",
-        "TUNNEL_RESOLVER": str(resolver or ""),
-        "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
-        **changes,
-    }
-    settings = parse(environment, TUNNEL_ENDS)
-    server = Target("127.0.0.1", tunnel_port)
-    tunnel = replace(settings.tunnel, listen=server, server=server)
-    return replace(settings, tunnel=tunnel, dns=replace(settings.dns, listen=ANY_PORT))
-
-
-@contextlib.asynccontextmanager
-async def running(run, settings, ready):
-    """A running gateway, and the fields of its ready line."""
-    stopping = asyncio.Event()
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(run(settings, stopping))
-        async with asyncio.timeout(PATIENCE):
-            fields = await ready.get()
-        yield fields
-        stopping.set()
-        async with asyncio.timeout(PATIENCE):
-            await task
-
-
-def through(ssh):
-    """The variables of a tunnel that an SSH server carries."""
-    return {
-        "TUNNEL_SSH": f"{ssh.user}@127.0.0.1:{ssh.port}",
-        "TUNNEL_SSH_KEY_FILE": str(ssh.files.key),
-        "TUNNEL_SSH_HOST_KEYS_FILE": str(ssh.files.host_keys),
-    }
-
-
-def port_in(address):
-    return int(address.rpartition(":")[2])
-
-
-@contextlib.asynccontextmanager
-async def both_sides(ready, **changes):
-    """A broker that echoes, and both gateways, with changed settings for the destination's; yields the ports of broker
-    and shim."""
-
-    async def everything_is_here(query):
-        return [answer(query, "127.0.0.1")]
-
-    async with (
-        target_server(echo) as port,
-        scripted_server(everything_is_here) as resolver,
-        running(run_source, settings_for(port, resolver=resolver), ready) as source,
-    ):
-        settings = settings_for(port, port_in(source["listen"]), **changes)
-        async with running(run_destination, settings, ready) as destination:
-            yield port, port_in(destination["dns"])
+from tests.support.tunnel import echo, target_server
 
 
 @pytest.mark.parametrize("by_ssh", [False, True], ids=["tcp", "ssh"])
@@ -156,29 +62,14 @@ async def test_allowed_names_beyond_the_endpoints_limit_are_answered_by_a_failur
     assert asked == ["elsewhere.example."]
 
 
-async def read(log, where, path):
-    """The body of a page; ``where`` is the end's index among those that have logged their page's address."""
-    async with asyncio.timeout(PATIENCE):
-        while log.messages.count("status listening") <= where:
-            await asyncio.sleep(0.02)
-    told = [record.fields["address"] for record in log.records if record.getMessage() == "status listening"]
-    reader, writer = await asyncio.open_connection("127.0.0.1", port_in(told[where]))
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-    async with asyncio.timeout(PATIENCE):
-        head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
-    writer.close()
-    assert head.startswith(b"HTTP/1.1 ")
-    return body.decode()
-
-
 async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog):
     async with both_sides(ready) as (port, shim):
         (address,) = addresses(await resolve(shim, "b7.pattern.example"))
-        before = [samples(await read(caplog, where, "/metrics")) for where in (0, 1)]
+        before = [samples(await page(caplog, where, "/metrics")) for where in (0, 1)]
         reader, writer = await asyncio.open_connection(address, port)
         writer.write(bytes(1_000_000))
         await reader.readexactly(1_000_000)
-        after = [samples(await read(caplog, where, "/metrics")) for where in (0, 1)]
+        after = [samples(await page(caplog, where, "/metrics")) for where in (0, 1)]
         writer.close()
     for old, new in zip(before, after, strict=True):
         for direction in ("to_target", "from_target"):
@@ -192,9 +83,9 @@ async def test_both_ends_show_what_they_carry_while_they_carry_it(ready, caplog)
 async def test_a_target_that_is_no_broker_is_shown_as_such_and_carried_nevertheless(ready, caplog):
     async with both_sides(ready) as (port, shim):
         async with asyncio.timeout(PATIENCE):
-            while "protocol" not in (page := await read(caplog, 1, "/health")):
+            while "protocol" not in (health := await page(caplog, 1, "/health")):
                 await asyncio.sleep(0.02)
-        assert "check SOURCE_SECURITY_PROTOCOL=SASL_SSL" in page
+        assert "check SOURCE_SECURITY_PROTOCOL=SASL_SSL" in health
         (address,) = addresses(await resolve(shim, "b0.orange.example"))
         reader, writer = await asyncio.open_connection(address, port)
         writer.write(b"still here")
@@ -221,7 +112,7 @@ async def test_a_status_port_that_is_taken_is_logged_once_and_served_when_it_is_
                 while attempts < 3:
                     await asyncio.sleep(0.01)
             taken.close()
-            assert '"troubles": []' in await read(caplog, 0, "/health")
+            assert '"troubles": []' in await page(caplog, 0, "/health")
     (line,) = [message for message in caplog.messages if "TUNNEL_STATUS_LISTEN" in message]
     assert f"cannot listen on 127.0.0.1:{port}: address already in use" in line
 

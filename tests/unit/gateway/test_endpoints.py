@@ -54,6 +54,15 @@ async def test_each_name_has_one_address_with_all_its_ports(endpoints, book, cli
     ]
 
 
+async def test_the_open_endpoints_are_listed_in_order_with_their_addresses(endpoints, book):
+    assert endpoints.addresses == {}
+    await endpoints.lookup("b7.pattern.example")
+    await endpoints.open(EXACT[2])
+    expected = [(EXACT[2], str(book.address_of("b1.orange.example")))]
+    expected.append((Target("b7.pattern.example", 9092), str(book.address_of("b7.pattern.example"))))
+    assert list(endpoints.addresses.items()) == expected
+
+
 async def test_a_name_of_the_pattern_is_open_before_it_is_answered(endpoints, client):
     address = await endpoints.lookup("B7.Pattern.Example.")
     assert client.opened == [("b7.pattern.example:9092", str(address), 9092)]

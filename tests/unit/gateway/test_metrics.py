@@ -29,7 +29,7 @@ def shown(*collectors: Collector) -> Samples:
 
 
 def tunnel(counters: Counters) -> TunnelCollector:
-    return TunnelCollector(Side.SOURCE, tunnel_settings(), counters, lambda: Keys(12.5, True))
+    return TunnelCollector(Side.SOURCE, tunnel_settings(), counters, lambda: Keys(12.5, True, 90.5))
 
 
 def test_an_end_shows_what_it_has_counted():
@@ -39,6 +39,7 @@ def test_an_end_shows_what_it_has_counted():
     found = shown(tunnel(counters))
     assert found["build_info", "tcp", "source", VERSION] == 1
     assert (found["certificate_days_left",], found["previous_secret",]) == (12.5, 1)
+    assert found["peer_certificate_days_left",] == 90.5
     assert found["connections_accepted_total",] == 7
     assert (found["connections_open",], found["connections_waiting",]) == (3, 2)
     assert {cause: found["connections_refused_total", cause] for cause in Refusal} == {
@@ -77,6 +78,10 @@ def test_an_unknown_value_has_no_sample():
     found = shown(DestinationCollector(replace(NUMBERS, server_fault=None, view=BrokerView())))
     unknown = {"server_reachable", "brokers", "broker", "metadata_known", "metadata_timestamp_seconds"}
     assert not {name for name, *_ in found} & unknown
+    alone = shown(
+        TunnelCollector(Side.SOURCE, tunnel_settings(), Counters(), lambda: Keys(12.5, previous_secret=False))
+    )
+    assert not [name for name, *_ in alone if name.startswith("peer_certificate")]
 
 
 def test_a_silent_cluster_is_shown_with_its_last_list():
