@@ -18,6 +18,9 @@ REFRESH_SECONDS = 3.0
 OLDER_RELEASE_SECONDS = 300.0
 """Pause after the answer of an older release, in seconds: it counts and logs each request as a target refused."""
 
+LEVELS_MAX = 8
+"""Most levels of a document, which has three: indentation makes a deep one many times as long."""
+
 _NOT_ASKED = "nobody asked for it until now; it is being fetched"
 _OLDER_RELEASE = "the source VM's end is of an older release, which does not tell its status"
 
@@ -69,16 +72,28 @@ class FarView:
 def read_document(data: bytes, link: str) -> Json:
     """The far end's status document.
 
-    The far end is authenticated, and may still be of another release: only what is the same in all of them is checked.
+    The far end is authenticated, and may still be of another release, or in an attacker's hands. So only what all
+    releases have in common is checked, and that our own page can be written with it.
 
     Raises:
         PeerError: this is no status document of the link's source.
     """
     try:
         document = json.loads(data)
-        json.dumps(document, allow_nan=False)  # NaN and Infinity are no JSON, but Python reads them
+        # Python reads some values that are no JSON (NaN) or no text (half of a surrogate pair).
+        json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise PeerError("the source VM's end does not answer with a JSON document") from error
     if not isinstance(document, dict) or (document.get("side"), document.get("link")) != (Side.SOURCE, link):
         raise PeerError("the source VM's end does not answer with its status")
+    if not _is_flat(document, LEVELS_MAX):
+        raise PeerError(f"the source VM's end does not answer with its status: more than {LEVELS_MAX} levels")
     return document
+
+
+def _is_flat(value: object, levels: int) -> bool:
+    """True if objects and lists are nested in at most so many levels."""
+    if not isinstance(value, dict | list):
+        return True
+    inside = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_flat(each, levels - 1) for each in inside)

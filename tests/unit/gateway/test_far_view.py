@@ -3,11 +3,16 @@ import json
 import pytest
 
 from appliance.errors import PeerError, TargetRefused, TimedOut
-from appliance.gateway.model.far_view import OLDER_RELEASE_SECONDS, FarView, Unknown, read_document
+from appliance.gateway.model.far_view import LEVELS_MAX, OLDER_RELEASE_SECONDS, FarView, Unknown, read_document
 from appliance.tunnel.model.connect import STATUS_SIZE_MAX
 from tests.support.brokers import NOW
 
 DOCUMENT = {"side": "source", "link": "orange-grape", "troubles": []}
+
+
+def nested(levels: int) -> bytes:
+    """A document with a list of so many levels."""
+    return json.dumps(DOCUMENT).encode()[:-1] + b', "x": ' + b"[" * levels + b"]" * levels + b"}"
 
 
 def test_before_the_first_answer_all_is_unknown() -> None:
@@ -47,8 +52,9 @@ def test_a_defect_of_ours_is_shown_without_its_words() -> None:
 
 
 def test_a_document_may_have_more_members_than_we_know() -> None:
-    newer = {**DOCUMENT, "more": [1, None, {"x": "€"}]}
+    newer = {**DOCUMENT, "more": [1, None, {"x": "€ \U0001f600"}]}
     assert read_document(json.dumps(newer).encode(), "orange-grape") == newer
+    assert read_document(nested(LEVELS_MAX - 1), "orange-grape")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +68,9 @@ def test_a_document_may_have_more_members_than_we_know() -> None:
         b"[" * STATUS_SIZE_MAX,
         b'{"a":' * (STATUS_SIZE_MAX // 5),
         b"9" * 10_000,
+        nested(LEVELS_MAX),
+        nested(900),
+        json.dumps(DOCUMENT).encode()[:-1] + b', "x": "\\ud800"}',
         json.dumps({**DOCUMENT, "side": "destination"}).encode(),
         json.dumps({**DOCUMENT, "link": "orange-melon"}).encode(),
         json.dumps({**DOCUMENT, "side": ["source"]}).encode(),
