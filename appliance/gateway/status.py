@@ -15,7 +15,8 @@ from appliance.dns.stub import StubResolver
 from appliance.errors import ApplianceError
 from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.far_end import FarEnd
-from appliance.gateway.model.document import Json, Process, both_ends, destination_document, source_document
+from appliance.gateway.model.document import Process, both_ends, destination_document, source_document
+from appliance.gateway.model.far_view import Json
 from appliance.gateway.model.health import Answer, Keys, destination_health, source_health
 from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.gateway.watcher import BrokerWatcher

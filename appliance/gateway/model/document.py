@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from appliance.dns.responder import Outcome
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
-from appliance.gateway.model.far_view import FarView
+from appliance.gateway.model.far_view import FarView, Json
 from appliance.gateway.model.health import Answer, Keys
 from appliance.gateway.model.metrics import DestinationNumbers
 from appliance.settings.target import Target
@@ -18,8 +18,6 @@ from appliance.settings.values import TunnelSettings
 from appliance.tunnel.model.counters import Counters, Histogram, Refusal
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
-
-Json = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 from appliance.dns.responder import Outcome
 from appliance.gateway.model.brokers import BrokerView, Fault
-from appliance.gateway.model.document import Json, Process, both_ends, destination_document, source_document
-from appliance.gateway.model.far_view import FarView
+from appliance.gateway.model.document import Process, both_ends, destination_document, source_document
+from appliance.gateway.model.far_view import FarView, Json
 from appliance.gateway.model.health import Keys, destination_health, source_health
 from appliance.gateway.model.metrics import DestinationNumbers
 from appliance.settings.target import Target
