@@ -35,7 +35,7 @@ label.
 """
 
 STATUS_SIZE_MAX = 64 * 1024
-"""Largest status document, in bytes; it has some 2,000."""
+"""Largest status document, in bytes; it has some 1,000."""
 
 HEAD_SIZE_MAX = 4096
 """Largest head, in bytes: a host name has at most 253."""
