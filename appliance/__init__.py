@@ -16,6 +16,7 @@
 - ``client``: translated offsets for programs of others.
 - ``cli``: the commands of ``bin/appliance``.
 - ``errors``: the one taxonomy of errors.
+- ``metrics``: the list of all metrics, with their labels and meanings.
 - ``version``: the release.
 
 Who may import whom stands in docs/architecture.md, in the table that a test holds the code to.

@@ -4,10 +4,14 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
+from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
+from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.link_check import PositionsTopic
+from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.position import Position
+from appliance.link.model.translation import Translation, TranslationState
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE
 from appliance.settings.values import Settings
@@ -85,3 +89,17 @@ def with_position(partition: int = 0, **changed: object) -> DestinationFacts:
 def first(snapshot: Snapshot) -> PartitionStatus:
     """``payments-0``."""
     return snapshot.topics[0].partitions[0]
+
+
+def group(name: str, committed: int | None, translated: int | None = 70, **changed: object) -> GroupPlan:
+    """A group that has consumed up to offset 50 of one partition."""
+    state = TranslationState.UNKNOWN if translated is None else TranslationState.EXACT
+    there = None if committed is None else Commit(committed)
+    own = PartitionPlan(("payments", 0), ("payments.copy", 0), Commit(50), Translation(translated, state), there)
+    return replace(GroupPlan(name, "classic", (own,)), **changed)
+
+
+def complete() -> Snapshot:
+    """A snapshot that has a sample of every metric."""
+    beaten = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW - 500, 17))
+    return replace(snapshot(destination=beaten), groups=(group("synced", 70),))

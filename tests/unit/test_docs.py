@@ -9,6 +9,7 @@ import pytest
 
 from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
+from appliance.metrics import METRICS, REPLICATOR, TUNNEL, Metric
 from appliance.settings.variables import NAMES
 from tests.suites import SUITES
 
@@ -20,6 +21,14 @@ TESTS = {
     for node in ast.walk(ast.parse(path.read_text()))
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 }
+
+
+STATUS = (ROOT / "docs" / "status.md").read_text()
+
+
+def plain(markdown: str) -> str:
+    """The text without its links and its code marks."""
+    return re.sub(r"\[(.*?)\]\(.*?\)", r"\1", markdown).replace("`", "")
 
 
 def words(pattern: str, text: str) -> set[str]:
@@ -65,9 +74,18 @@ def test_every_variable_that_is_named_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_metric_that_is_named_is_described(path: Path) -> None:
-    described = words(r"`(kafka_(?:replicator|tunnel)_[a-z_]+)", (ROOT / "docs" / "status.md").read_text())
-    assert words(r"(kafka_(?:replicator|tunnel)_[a-z_]+)", path.read_text()) <= described
+def test_every_metric_that_is_named_exists(path: Path) -> None:
+    assert words(r"(kafka_(?:replicator|tunnel)_[a-z_]+)", path.read_text()) <= set(METRICS)
+
+
+@pytest.mark.parametrize("metrics", [REPLICATOR, TUNNEL], ids=["replicator", "tunnel"])
+def test_the_tables_of_metrics_are_their_lists(metrics: tuple[Metric, ...]) -> None:
+    prefix = re.match(r"kafka_[a-z]+_", metrics[0].name)
+    assert prefix
+    rows = re.findall(rf"^\| `({prefix[0]}\w+)(?:\{{(.*?)\}})?` \| (.*) \|$", STATUS, re.MULTILINE)
+    assert [(name, labels, plain(meaning)) for name, labels, meaning in rows] == [
+        (metric.name, ",".join(metric.labels), metric.help) for metric in metrics
+    ]
 
 
 def test_the_states_of_a_lane_are_drawn_from_its_table() -> None:

@@ -3,15 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from appliance.failover.model.group_plan import GroupState
 from appliance.link.model.mirror_records import Heartbeat
+from appliance.metrics import METRICS, Kind, counter, gauge
 from appliance.status.model.snapshot import PartitionStatus, Snapshot
-
-_PREFIX = "kafka_replicator_"
-_OF_A_PARTITION = ("topic", "partition")
 
 Value = Callable[[PartitionStatus, Snapshot], float | None]
 
@@ -22,28 +20,14 @@ def _held_seconds(partition: PartitionStatus, snapshot: Snapshot) -> float | Non
     return max(0, snapshot.at - partition.held.transaction.began) / 1000 if partition.held else 0
 
 
-_COUNTERS: dict[str, tuple[str, Value]] = {
-    "records_copied": ("Records copied, ever.", lambda p, _: p.copied),
-    "bytes_copied": ("Bytes of record batches copied since the link was made.", lambda p, _: p.bytes),
-    "gaps": (
-        "Gaps in the copy: entries of the gap ledger.",
-        lambda p, _: None if p.gaps is None else len(p.gaps),
-    ),
-}
-_GAUGES: dict[str, tuple[str, Value]] = {
-    "lag_records": (
-        "Source offsets to be copied, up to the last stable one; transaction markers and compacted offsets count.",
-        lambda p, _: p.lag_records,
-    ),
-    "lag_seconds": ("Age of the newest copied record while there is a lag, else 0.", lambda p, _: p.lag_seconds),
-    "stopped": (
-        "1 while the partition waits for the operator's decision.",
-        lambda p, _: None if p.copied is None else p.stopped is not None,
-    ),
-    "held_seconds": (
-        "Time for which an open transaction at the source has held the partition; 0 if there is none.",
-        _held_seconds,
-    ),
+_OF_PARTITIONS: dict[str, Value] = {
+    "kafka_replicator_records_copied_total": lambda p, _: p.copied,
+    "kafka_replicator_bytes_copied_total": lambda p, _: p.bytes,
+    "kafka_replicator_gaps_total": lambda p, _: None if p.gaps is None else len(p.gaps),
+    "kafka_replicator_lag_records": lambda p, _: p.lag_records,
+    "kafka_replicator_lag_seconds": lambda p, _: p.lag_seconds,
+    "kafka_replicator_stopped": lambda p, _: None if p.copied is None else p.stopped is not None,
+    "kafka_replicator_held_seconds": _held_seconds,
 }
 
 
@@ -59,22 +43,12 @@ class SnapshotCollector(Collector):
         snapshot = self._snapshot
         if snapshot is None:
             return
-        yield GaugeMetricFamily(
-            f"{_PREFIX}snapshot_timestamp_seconds", "Time of the newest snapshot of both clusters.", snapshot.at / 1000
-        )
+        yield gauge("kafka_replicator_snapshot_timestamp_seconds", snapshot.at / 1000)
         if not self._fresh:
             return
-        for cluster in (snapshot.source, snapshot.destination):
-            yield GaugeMetricFamily(
-                f"{_PREFIX}{cluster.side}_reachable",
-                f"1 when the {cluster.side} cluster answers.",
-                not cluster.unknown,
-            )
-        yield GaugeMetricFamily(
-            f"{_PREFIX}max_bytes_per_second",
-            "Bytes of records that are read from the source in a second, at most; 0: no bound.",
-            snapshot.max_bytes_per_second,
-        )
+        yield gauge("kafka_replicator_source_reachable", not snapshot.source.unknown)
+        yield gauge("kafka_replicator_destination_reachable", not snapshot.destination.unknown)
+        yield gauge("kafka_replicator_max_bytes_per_second", snapshot.max_bytes_per_second)
         yield from _of_heartbeat(snapshot.heartbeat)
         yield from _of_topics(snapshot)
         yield from _of_lanes(snapshot)
@@ -83,61 +57,43 @@ class SnapshotCollector(Collector):
 
 
 def _of_heartbeat(heartbeat: Heartbeat | None) -> Iterator[Metric]:
-    if heartbeat is None:
-        return
-    yield GaugeMetricFamily(
-        f"{_PREFIX}heartbeat_timestamp_seconds", "When the newest heartbeat left the source.", heartbeat.at / 1000
-    )
-    if heartbeat.way is not None:
-        yield GaugeMetricFamily(
-            f"{_PREFIX}heartbeat_milliseconds",
-            "Milliseconds of a heartbeat's way to the source and from there to the destination.",
-            heartbeat.way,
-        )
+    if heartbeat is not None:
+        yield gauge("kafka_replicator_heartbeat_timestamp_seconds", heartbeat.at / 1000)
+        yield gauge("kafka_replicator_heartbeat_milliseconds", heartbeat.way)
 
 
 def _of_topics(snapshot: Snapshot) -> Iterator[Metric]:
-    family = GaugeMetricFamily(
-        f"{_PREFIX}topic_stopped", "1 while no partition of the topic can be copied.", labels=("topic",)
-    )
+    stopped = gauge("kafka_replicator_topic_stopped")
     known = not (snapshot.source.unknown or snapshot.destination.unknown)
     for topic in snapshot.topics if known else ():
-        family.add_metric((topic.name,), topic.stopped is not None)
-    yield family
-    states = GaugeMetricFamily(
-        f"{_PREFIX}topic_state",
-        "1 for the state that operators have given to the topic's copy.",
-        labels=("topic", "state"),
-    )
+        stopped.add_metric((topic.name,), topic.stopped is not None)
+    yield stopped
+    states = gauge("kafka_replicator_topic_state")
     for topic in [] if snapshot.destination.unknown else snapshot.topics:
         states.add_metric((topic.name, topic.state), 1)
     yield states
 
 
 def _of_lanes(snapshot: Snapshot) -> Iterator[Metric]:
-    family = GaugeMetricFamily(
-        f"{_PREFIX}lane_owner_since_seconds",
-        "Time at which the lane's present owner, a run of the replicator, took it.",
-        labels=("lane", "run", "host"),
-    )
+    owners = gauge("kafka_replicator_lane_owner_since_seconds")
     for lane in snapshot.lanes:
         if lane.owner:
-            family.add_metric((str(lane.lane), lane.owner.run, lane.owner.host), lane.owner.since / 1000)
-    yield family
+            owners.add_metric((str(lane.lane), lane.owner.run, lane.owner.host), lane.owner.since / 1000)
+    yield owners
 
 
 def _of_partitions(snapshot: Snapshot) -> Iterator[Metric]:
-    for name, (explanation, value) in _COUNTERS.items():
-        yield _filled(CounterMetricFamily(_PREFIX + name, explanation, labels=_OF_A_PARTITION), value, snapshot)
-    for name, (explanation, value) in _GAUGES.items():
-        yield _filled(GaugeMetricFamily(_PREFIX + name, explanation, labels=_OF_A_PARTITION), value, snapshot)
+    for name, value in _OF_PARTITIONS.items():
+        family = counter(name) if METRICS[name].kind is Kind.COUNTER else gauge(name)
+        for partition in snapshot.partitions:
+            number = value(partition, snapshot)
+            if number is not None:
+                family.add_metric((partition.topic, str(partition.partition)), number)
+        yield family
 
 
 def _of_groups(snapshot: Snapshot) -> Iterator[Metric]:
-    lags = GaugeMetricFamily(
-        f"{_PREFIX}group_lag_offsets", "Offsets that the group is behind at the destination.", labels=("group",)
-    )
-    states = GaugeMetricFamily(f"{_PREFIX}groups", "Groups whose offsets follow, by their state.", labels=("state",))
+    lags, states = gauge("kafka_replicator_group_lag_offsets"), gauge("kafka_replicator_groups")
     groups = snapshot.groups if snapshot.groups_unknown is None else ()
     counts = dict.fromkeys(GroupState if groups else (), 0)
     for group in groups:
@@ -147,16 +103,6 @@ def _of_groups(snapshot: Snapshot) -> Iterator[Metric]:
     for state, count in counts.items():
         states.add_metric((state,), count)
     yield from (lags, states)
-
-
-def _filled(
-    family: CounterMetricFamily | GaugeMetricFamily, value: Value, snapshot: Snapshot
-) -> CounterMetricFamily | GaugeMetricFamily:
-    for partition in snapshot.partitions:
-        number = value(partition, snapshot)
-        if number is not None:
-            family.add_metric((partition.topic, str(partition.partition)), number)
-    return family
 
 
 def exposition(snapshot: Snapshot | None, fresh: bool) -> bytes:

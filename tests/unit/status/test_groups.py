@@ -4,24 +4,13 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
-from appliance.kafka.client.group_offsets import Commit
-from appliance.link.model.translation import Translation, TranslationState
+from appliance.failover.model.group_plan import GroupPlan
 from appliance.status.model.document import document
 from appliance.status.model.messages import remarks
 from appliance.status.model.metrics import exposition
 from appliance.status.model.snapshot import Fault, Snapshot
 from appliance.status.model.table import rendered
-from tests.support.facts import NOW, snapshot
-
-
-def group(name: str, committed: int | None, translated: int | None = 70, **changed: object) -> GroupPlan:
-    """A group that has consumed up to offset 50 of one partition."""
-    state = TranslationState.UNKNOWN if translated is None else TranslationState.EXACT
-    there = None if committed is None else Commit(committed)
-    own = PartitionPlan(("payments", 0), ("payments.copy", 0), Commit(50), Translation(translated, state), there)
-    return replace(GroupPlan(name, "classic", (own,)), **changed)
-
+from tests.support.facts import NOW, group, snapshot
 
 SYNCED, BEHIND, UNKNOWN = group("synced", 70), group("behind", 60), group("unknown", 60, None)
 

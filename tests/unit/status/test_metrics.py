@@ -1,19 +1,19 @@
-import re
 from dataclasses import replace
-from pathlib import Path
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.mirror_records import Heartbeat
+from appliance.metrics import REPLICATOR, counter, gauge
 from appliance.status.model.facts import Log
-from appliance.status.model.metrics import SnapshotCollector, exposition
+from appliance.status.model.metrics import exposition
 from appliance.status.model.snapshot import Snapshot
-from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position
+from tests.support.exposition import declared, exported
+from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, complete, snapshot, with_logs, with_position
 
 KEY = ("payments", 0)
-DOCUMENT = (Path(__file__).parents[3] / "docs/status.md").read_text()
 
 
 def samples(taken: Snapshot | None, fresh: bool = True) -> dict[tuple[str, str], float]:
@@ -76,11 +76,15 @@ def test_who_has_a_lane_is_a_label() -> None:
     assert '{host="grape-vm",lane="1",run="1a2b3c"}' in line
 
 
-def test_the_documentation_has_every_metric_and_no_other() -> None:
-    documented = set(re.findall(r"^\| `(kafka_replicator_\w+)", DOCUMENT, re.MULTILINE))
-    beaten = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW, 17))
-    families = SnapshotCollector(snapshot(destination=beaten), True).collect()
-    assert documented == {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+def test_every_metric_of_the_list_is_exported_with_its_labels() -> None:
+    assert exported(exposition(complete(), True).decode()) == declared(REPLICATOR)
+
+
+def test_a_metric_that_is_not_in_the_list_or_of_another_type_there_cannot_be_exported() -> None:
+    with pytest.raises(KeyError):
+        gauge("kafka_replicator_lag_bytes")
+    with pytest.raises(KeyError, match="is a gauge"):
+        counter("kafka_replicator_lag_records")
 
 
 def test_a_heartbeat_has_its_time_and_how_long_one_took_where_that_was_measured() -> None:
