@@ -1,6 +1,7 @@
-"""Programs that run on the VM, not in the image: they write files from the settings, and the image's bill of materials.
+"""Programs that are not in the image. They write files from the settings, the image's bill, and files for monitoring.
 
 - ``prepare``: the two prepare scripts.
 - ``render``: the texts of the files; no IO.
 - ``materials``: the bill of materials.
+- ``monitoring``: the alerts for Prometheus and the dashboard for Grafana; no IO.
 """

@@ -1,14 +1,32 @@
 """Metrics as Prometheus reads them."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from appliance.dns.responder import Outcome
+from appliance.gateway.model.brokers import Fault
+from appliance.gateway.model.health import Keys
+from appliance.gateway.model.metrics import DestinationNumbers, TunnelCollector
 from appliance.metrics import Kind, Metric
+from appliance.settings.values import Side
+from appliance.tunnel.model.counters import Counters
+from tests.support.brokers import SEEN, WELL
+from tests.support.tunnel import tunnel_settings
 
 Samples = dict[tuple[str, ...], float]
 Declarations = dict[str, tuple[str, str, frozenset[str]]]
 """The type, the help and the labels of each metric."""
+
+NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), SEEN, {Fault.CREDENTIALS: 2})
+WELL_NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), WELL, {})
+"""The destination VM's numbers with a refused broker, and without."""
+
+
+def tunnel_collector(counters: Counters, side: Side = Side.SOURCE, previous_secret: bool = True) -> TunnelCollector:
+    """The metrics of an end whose certificate is valid for 42.5 days, and the other one's for 90.5."""
+    return TunnelCollector(side, tunnel_settings(), counters, lambda: Keys(42.5, previous_secret, 90.5))
 
 
 def samples(text: str) -> Samples:

@@ -17,7 +17,7 @@ from appliance.settings.role import EVERY_ROLE
 from appliance.settings.values import Settings
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
-from appliance.status.model.snapshot import PartitionStatus, Snapshot
+from appliance.status.model.snapshot import Fault, PartitionStatus, Snapshot
 from tests.support.settings import REQUIRED
 
 NOW = 1_800_000_000_000
@@ -100,6 +100,10 @@ def group(name: str, committed: int | None, translated: int | None = 70, **chang
 
 
 def complete() -> Snapshot:
-    """A snapshot that has a sample of every metric."""
-    beaten = replace(DESTINATION, heartbeat=Heartbeat("orange", "grape", NOW - 500, 17))
-    return replace(snapshot(destination=beaten), groups=(group("synced", 70),))
+    """A snapshot that has a sample of every metric; a partition and the topic are stopped, and the rate is bounded."""
+    destination = replace(
+        with_position(stopped="too large", stopped_at=NOW), heartbeat=Heartbeat("orange", "grape", NOW - 500, 17)
+    )
+    taken = snapshot(destination=destination, MAX_BYTES_PER_SECOND="5000")
+    (topic,) = taken.topics
+    return replace(taken, topics=(replace(topic, stopped=Fault("claimed", NOW)),), groups=(group("behind", 60),))

@@ -42,7 +42,9 @@ def test_every_test_that_is_cited_exists(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_file_that_is_named_exists(path: Path) -> None:
-    named = words(r"`((?:appliance|deploy|testbed|demo|docs|bin|tests|bench)/[\w/.-]*\w)(?: [^`]*)?`", path.read_text())
+    named = words(
+        r"`((?:appliance|deploy|testbed|demo|docs|bin|tests|bench|monitoring)/[\w/.-]*\w)(?: [^`]*)?`", path.read_text()
+    )
     linked = words(r"\]\(([\w/.-]+)\)", path.read_text())
     missing = {name for name in named if not (ROOT / name).exists()}
     assert not missing | {name for name in linked if not (path.parent / name).exists()}

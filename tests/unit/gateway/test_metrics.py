@@ -6,19 +6,16 @@ from prometheus_client.registry import Collector
 
 from appliance.dns.responder import Outcome
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
-from appliance.gateway.model.health import Keys
-from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
+from appliance.gateway.model.metrics import DestinationCollector, exposition
 from appliance.metrics import TUNNEL
-from appliance.settings.values import Side
 from appliance.tunnel.model.counters import Counters, Refusal
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 from tests.support.brokers import REFUSED_KEY, SEEN
-from tests.support.exposition import Samples, declared, exported, samples
-from tests.support.tunnel import SECRET, tunnel_settings
+from tests.support.exposition import NUMBERS, Samples, declared, exported, samples, tunnel_collector
+from tests.support.tunnel import SECRET
 
 DOCUMENT = (Path(__file__).parents[3] / "docs/status.md").read_text()
-NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), SEEN, {Fault.CREDENTIALS: 2})
 
 
 def shown(*collectors: Collector) -> Samples:
@@ -28,17 +25,13 @@ def shown(*collectors: Collector) -> Samples:
     return samples(text)
 
 
-def tunnel(counters: Counters) -> TunnelCollector:
-    return TunnelCollector(Side.SOURCE, tunnel_settings(), counters, lambda: Keys(12.5, True, 90.5))
-
-
 def test_an_end_shows_what_it_has_counted():
     counters = Counters(accepted=7, open=3, carrying=1, refused=Counter({Refusal.IDENTITY: 2}))
     counters.ended[End.NEAR_LOST.name] += 1
     counters.to_target.bytes, counters.from_target.bytes = 10, 20
-    found = shown(tunnel(counters))
+    found = shown(tunnel_collector(counters))
     assert found["build_info", "tcp", "source", VERSION] == 1
-    assert (found["certificate_days_left",], found["previous_secret",]) == (12.5, 1)
+    assert (found["certificate_days_left",], found["previous_secret",]) == (42.5, 1)
     assert found["peer_certificate_days_left",] == 90.5
     assert found["connections_accepted_total",] == 7
     assert (found["connections_open",], found["connections_waiting",]) == (3, 2)
@@ -53,7 +46,7 @@ def test_a_histogram_counts_each_duration_in_every_bucket_that_reaches_it():
     counters = Counters()
     for seconds in (0.002, 0.2, 20):
         counters.handshakes.observe(seconds)
-    found = shown(tunnel(counters))
+    found = shown(tunnel_collector(counters))
     buckets = {key[1]: value for key, value in found.items() if key[0] == "handshake_seconds_bucket"}
     assert (buckets["0.001"], buckets["0.0025"], buckets["0.1"], buckets["0.25"]) == (0, 1, 1, 2)
     assert (buckets["10.0"], buckets["+Inf"], found["handshake_seconds_count",]) == (2, 3, 3)
@@ -92,11 +85,13 @@ def test_a_silent_cluster_is_shown_with_its_last_list():
 
 
 def test_the_process_is_shown_too():
-    assert {"process_open_fds", "process_resident_memory_bytes"} <= {name for name, *_ in shown(tunnel(Counters()))}
+    assert {"process_open_fds", "process_resident_memory_bytes"} <= {
+        name for name, *_ in shown(tunnel_collector(Counters()))
+    }
 
 
 def test_every_metric_of_the_list_is_exported_with_its_labels():
-    shown = exposition(tunnel(Counters()), DestinationCollector(NUMBERS)).decode()
+    shown = exposition(tunnel_collector(Counters()), DestinationCollector(NUMBERS)).decode()
     assert exported(shown) == declared(TUNNEL)
 
 

@@ -1,0 +1,210 @@
+"""The alerts: their conditions, how long each must hold, and the task of whoever is called."""
+
+import enum
+from dataclasses import dataclass
+
+import yaml
+
+REPLICATOR_JOB = "kafka-replicator"
+TUNNEL_JOB = "kafka-tunnel"
+"""The jobs of ``monitoring/prometheus.yml``."""
+
+_LINK = "{{ $labels.link }} ({{ $labels.instance }})"
+_STATUS = "On the destination VM, `docker-compose exec replicator appliance status`"
+_DOCTOR = "Run `docker-compose run --rm doctor` on the destination VM"
+
+
+class Severity(enum.StrEnum):
+    """``critical``: records are not copied, act now. ``warning``: act within the day."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert; ``holds`` is the time for which its condition must be true, as Prometheus writes it."""
+
+    name: str
+    severity: Severity
+    condition: str
+    holds: str
+    summary: str
+    description: str
+
+
+def _not_scraped(name: str, job: str, variable: str) -> Alert:
+    """The alert that no target is scraped, so that a renamed job does not silence the others."""
+    return Alert(
+        name,
+        Severity.CRITICAL,
+        f'absent(up{{job="{job}"}})',
+        "2m",
+        f"Prometheus has no target of the job {job}.",
+        f"Add a job of this name with the address of {variable} to the scrape configuration, as in docs/monitoring.md.",
+    )
+
+
+REPLICATOR_ALERTS = (
+    _not_scraped("KafkaReplicatorNotScraped", REPLICATOR_JOB, "CONSOLE_LISTEN"),
+    Alert(
+        "KafkaReplicatorSilent",
+        Severity.CRITICAL,
+        f'up{{job="{REPLICATOR_JOB}"}} unless on (job, instance) kafka_replicator_source_reachable',
+        "2m",
+        f"Nothing is known of the link {_LINK}.",
+        "The replicator does not answer, or its newest snapshot is older than 30 s. On the destination VM, look at "
+        "`docker-compose ps` and `docker-compose logs --tail 100 replicator`, then run `docker-compose up -d`. If it "
+        "runs, compare its address with the scrape configuration.",
+    ),
+    Alert(
+        "KafkaReplicatorPartitionStopped",
+        Severity.CRITICAL,
+        "sum without (partition) (kafka_replicator_stopped) > 0",
+        "1m",
+        f"The topic {{{{ $labels.topic }}}} has stopped partitions: {{{{ $value }}}}, link {_LINK}.",
+        f"{_STATUS} shows the offset and the reason of each. Then choose with `appliance resume`; with `--dry-run` it "
+        "only shows the changes.",
+    ),
+    Alert(
+        "KafkaReplicatorTopicStopped",
+        Severity.CRITICAL,
+        "kafka_replicator_topic_stopped > 0",
+        "1m",
+        f"No partition of the topic {{{{ $labels.topic }}}} can be copied, link {_LINK}.",
+        f"{_STATUS} shows the reason, and what to change.",
+    ),
+    Alert(
+        "KafkaReplicatorSourceUnreachable",
+        Severity.CRITICAL,
+        "kafka_replicator_source_reachable == 0",
+        "1m",
+        f"The source cluster does not answer, link {_LINK}.",
+        f"{_DOCTOR}: it tests the way step by step, and names the fault with its remedy. If the cluster is lost, "
+        "docs/failover.md says how to promote the copies.",
+    ),
+    Alert(
+        "KafkaReplicatorDestinationUnreachable",
+        Severity.CRITICAL,
+        "kafka_replicator_destination_reachable == 0",
+        "1m",
+        f"The destination cluster does not answer, link {_LINK}.",
+        f"{_DOCTOR}: it names the fault with its remedy. Copying continues by itself when the cluster answers.",
+    ),
+    Alert(
+        "KafkaReplicatorLag",
+        Severity.WARNING,
+        "max without (partition) (kafka_replicator_lag_seconds) > 60 "
+        'and on (job, instance, topic) kafka_replicator_topic_state{state="active"} == 1',
+        "10m",
+        f"The copy of the topic {{{{ $labels.topic }}}} is {{{{ $value | humanizeDuration }}}} behind, link {_LINK}.",
+        "Look at its rate on the dashboard. If it is 0, read the log: `docker-compose logs --tail 100 replicator`. If "
+        "it is at the bound, raise MAX_BYTES_PER_SECOND. Look at the clusters' quotas. Otherwise see "
+        "docs/performance.md.",
+    ),
+    Alert(
+        "KafkaReplicatorHeld",
+        Severity.WARNING,
+        "max without (partition) (kafka_replicator_held_seconds) > 900",
+        "0m",
+        "An open transaction at the source has held the topic {{ $labels.topic }} for "
+        f"{{{{ $value | humanizeDuration }}}}, link {_LINK}.",
+        f"{_STATUS} names the transaction and its producer. End that transaction, or wait for its timeout.",
+    ),
+    Alert(
+        "KafkaReplicatorGap",
+        Severity.WARNING,
+        "sum without (partition) (increase(kafka_replicator_gaps_total[1h])) > 0",
+        "0m",
+        f"Records of the topic {{{{ $labels.topic }}}} will never be copied, link {_LINK}.",
+        f"{_STATUS} lists the offsets and the cause. If retention is faster than the copy, give the source more "
+        "retention, or the replicator more cores.",
+    ),
+)
+
+TUNNEL_ALERTS = (
+    _not_scraped("KafkaTunnelNotScraped", TUNNEL_JOB, "TUNNEL_STATUS_LISTEN"),
+    Alert(
+        "KafkaTunnelEndSilent",
+        Severity.CRITICAL,
+        f'up{{job="{TUNNEL_JOB}"}} == 0',
+        "2m",
+        f"An end of the tunnel does not answer, link {_LINK}.",
+        "On its VM, look at `docker-compose ps` and `docker-compose logs --tail 100`, then run `docker-compose up -d`. "
+        "If it runs, compare its address with the scrape configuration.",
+    ),
+    Alert(
+        "KafkaTunnelServerUnreachable",
+        Severity.CRITICAL,
+        "kafka_tunnel_server_reachable == 0",
+        "1m",
+        f"The destination VM does not reach the source VM, link {_LINK}.",
+        f"{_DOCTOR}, then on the source VM. It tells a closed port from a filtered one, another secret and another "
+        "clock.",
+    ),
+    Alert(
+        "KafkaTunnelBrokersUnknown",
+        Severity.CRITICAL,
+        "kafka_tunnel_metadata_known == 0",
+        "2m",
+        f"The source cluster does not list its brokers, link {_LINK}.",
+        f"{_DOCTOR}. Known brokers are still reached; new ones are not. The cause is in /health of the destination "
+        "VM's end: the way, the API key, or the brokers' certificate.",
+    ),
+    Alert(
+        "KafkaTunnelBrokerNotOpen",
+        Severity.WARNING,
+        'kafka_tunnel_brokers{state!="open"} > 0',
+        "1m",
+        f"Source brokers are {{{{ $labels.state }}}}: {{{{ $value }}}}, link {_LINK}.",
+        "/health of the destination VM's end names them. For refused ones, extend SOURCE_BROKER_SERVERS or "
+        "SOURCE_BROKER_PATTERN on both VMs; for closed ones, look at TUNNEL_ENDPOINT_NETWORK.",
+    ),
+    Alert(
+        "KafkaTunnelConnectionsRefused",
+        Severity.WARNING,
+        'increase(kafka_tunnel_connections_refused_total{cause=~"identity|full|crowd"}[5m]) > 0',
+        "0m",
+        f"Connections are refused ({{{{ $labels.cause }}}}), link {_LINK}.",
+        "identity: strangers are at the port, or the two VMs have different secrets. crowd: too many unauthenticated "
+        "connections; let the firewall admit only the other VM. full: raise TUNNEL_CONNECTIONS_MAX.",
+    ),
+    Alert(
+        "KafkaTunnelCertificateExpires",
+        Severity.WARNING,
+        "kafka_tunnel_certificate_days_left < 30",
+        "1h",
+        f'A certificate of the tunnel expires in {{{{ $value | printf "%.0f" }}}} days, link {_LINK}.',
+        "Replace the file of TUNNEL_CERTIFICATE_FILE on that VM. It is taken without a restart.",
+    ),
+    Alert(
+        "KafkaTunnelPreviousSecret",
+        Severity.WARNING,
+        "kafka_tunnel_previous_secret == 1",
+        "1d",
+        f"The previous secret is still accepted, link {_LINK}.",
+        "When the source VM has the new SHARED_SECRET, remove SHARED_SECRET_PREVIOUS from setenv.sh of the destination "
+        "VM, and run the prepare script and `docker-compose up -d`.",
+    ),
+)
+
+_HEAD = "# Written by `python -m deploy.monitoring` from deploy/monitoring/alerts.py; see docs/monitoring.md.\n"
+
+ALERTS = (*REPLICATOR_ALERTS, *TUNNEL_ALERTS)
+
+
+def rules_file() -> str:
+    """The rules as Prometheus loads them."""
+    groups = {REPLICATOR_JOB: REPLICATOR_ALERTS, TUNNEL_JOB: TUNNEL_ALERTS}
+    rules = [{"name": name, "rules": [_rule(alert) for alert in alerts]} for name, alerts in groups.items()]
+    return _HEAD + yaml.safe_dump({"groups": rules}, sort_keys=False, width=1_000)
+
+
+def _rule(alert: Alert) -> dict[str, object]:
+    return {
+        "alert": alert.name,
+        "expr": alert.condition,
+        "for": alert.holds,
+        "labels": {"severity": alert.severity.value},
+        "annotations": {"summary": alert.summary, "description": alert.description},
+    }
