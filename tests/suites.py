@@ -17,7 +17,8 @@ class Suite:
     """A test suite.
 
     ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
-    measured beside other work; 0 means that all tests are so marked.
+    measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
+    than Python and Java, and some also root; its ``requirements.py`` lists them.
     """
 
     name: str
@@ -26,7 +27,7 @@ class Suite:
     ci_minutes: float
     directories: tuple[str, ...]
     options: tuple[str, ...] = ()
-    needs_root: bool = False
+    needs_programs: bool = False
 
     @property
     def flag(self) -> str:
@@ -34,8 +35,8 @@ class Suite:
         return f"--{self.name}" if self.name else ""
 
 
-def _suite(name: str, minutes: float, ci_minutes: float, purpose: str, *options: str, root: bool = False) -> Suite:
-    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, root)
+def _suite(name: str, minutes: float, ci_minutes: float, purpose: str, *options: str, programs: bool = False) -> Suite:
+    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs)
 
 
 DEFAULT = Suite(
@@ -54,8 +55,9 @@ SUITES = (
     _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE),
     _suite("faults", 20, 4, "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES"),
     _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination"),
-    _suite("networks", 3, 3, "both VPCs as network namespaces, firewalls, other clients; needs root", root=True),
-    _suite("containers", 6, 4, "both VMs with Docker; needs root", root=True),
+    _suite("console", 1, 1, "the alerts and the dashboard with Prometheus; needs its programs", programs=True),
+    _suite("networks", 3, 3, "both VPCs as network namespaces, firewalls, other clients; needs root", programs=True),
+    _suite("containers", 6, 4, "both VMs with Docker; needs root", programs=True),
 )
-DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_root for path in suite.directories)
-"""The directories that ``-k`` searches: all except suites that need root."""
+DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_programs for path in suite.directories)
+"""The directories that ``-k`` searches: all except suites that need more programs."""

@@ -56,11 +56,11 @@ def test_a_file_is_run_alone_wherever_it_lies_and_wherever_one_stands(here: Path
     assert steps([str(outside)], here) == [["pytest", str(outside)]]
 
 
-def test_a_choice_by_name_alone_is_looked_for_in_all_suites_that_need_no_root() -> None:
+def test_a_choice_by_name_alone_is_looked_for_in_all_suites_that_need_no_more_programs() -> None:
     (step,) = steps(["-k", "unit"], CHECKOUT / "tests")
     assert step[:3] == ["pytest", "-k", "unit"]
     assert {"tests/unit", "tests/spark", "tests/faults"} <= set(step)
-    assert not {"tests/networks", "tests/containers"} & set(step)
+    assert not {"tests/console", "tests/networks", "tests/containers"} & set(step)
 
 
 def test_a_choice_by_name_in_a_suite_is_looked_for_there() -> None:
@@ -133,7 +133,7 @@ def test_the_processor_minutes_of_a_step_are_those_of_its_processes_too() -> Non
 
 
 def test_every_suite_can_be_collected() -> None:
-    # The conftest of suites that need root refuses to run without it; their imports are checked all the same.
+    # A suite that needs more programs refuses in its conftest to run without them; its imports are checked anyway.
     directories = [directory for suite in (DEFAULT, *SUITES) for directory in suite.directories]
     command = [sys.executable, "-m", "pytest", "--collect-only", "--noconftest", *directories]
     collected = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)

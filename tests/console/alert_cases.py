@@ -1,0 +1,182 @@
+"""For each alert: time series during which it does not fire at first, and then does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+REPLICATOR = 'job="kafka-replicator",instance="10.2.0.5:8080",link="orange-grape"'
+TUNNEL = 'job="kafka-tunnel",instance="10.2.0.5:8081",link="orange-grape"'
+ON_REPLICATOR, ON_TUNNEL = "orange-grape (10.2.0.5:8080)", "orange-grape (10.2.0.5:8081)"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The alert ``alert`` is quiet at minute ``quiet``, and fires at minute ``firing`` with ``labels`` and ``summary``.
+
+    ``series`` has the values of each time series, minute by minute, as promtool writes them: ``0x9`` is ten times 0.
+    """
+
+    alert: str
+    series: Mapping[str, str]
+    quiet: int
+    firing: int
+    summary: str
+    labels: Mapping[str, str]
+
+    @property
+    def target(self) -> str:
+        """The labels of the target, as in a selector."""
+        return REPLICATOR if self.alert.startswith("KafkaReplicator") else TUNNEL
+
+
+def _case(alert: str, series: Mapping[str, str], quiet: int, firing: int, summary: str, **labels: str) -> Case:
+    return Case(alert, series, quiet, firing, summary, labels)
+
+
+CASES = (
+    _case(
+        "KafkaReplicatorNotScraped",
+        {f"up{{{REPLICATOR}}}": "1x9 stale"},
+        11,
+        12,
+        "Prometheus has no target of the job kafka-replicator.",
+    ),
+    _case(
+        "KafkaReplicatorSilent",
+        {f"up{{{REPLICATOR}}}": "1x30", f"kafka_replicator_source_reachable{{{REPLICATOR}}}": "0x9 stale"},
+        11,
+        12,
+        f"Nothing is known of the link {ON_REPLICATOR}.",
+    ),
+    _case(
+        "KafkaReplicatorPartitionStopped",
+        {
+            f'kafka_replicator_stopped{{topic="orders",partition="0",{REPLICATOR}}}': "0x9 1x30",
+            f'kafka_replicator_stopped{{topic="orders",partition="1",{REPLICATOR}}}': "0x9 1x30",
+            f'kafka_replicator_stopped{{topic="payments",partition="0",{REPLICATOR}}}': "0x30",
+        },
+        10,
+        11,
+        f"The topic orders has stopped partitions: 2, link {ON_REPLICATOR}.",
+        topic="orders",
+    ),
+    _case(
+        "KafkaReplicatorTopicStopped",
+        {f'kafka_replicator_topic_stopped{{topic="orders",{REPLICATOR}}}': "0x9 1x30"},
+        10,
+        11,
+        f"No partition of the topic orders can be copied, link {ON_REPLICATOR}.",
+        topic="orders",
+    ),
+    _case(
+        "KafkaReplicatorSourceUnreachable",
+        {f"kafka_replicator_source_reachable{{{REPLICATOR}}}": "1x9 0x30"},
+        10,
+        11,
+        f"The source cluster does not answer, link {ON_REPLICATOR}.",
+    ),
+    _case(
+        "KafkaReplicatorDestinationUnreachable",
+        {f"kafka_replicator_destination_reachable{{{REPLICATOR}}}": "1x9 0x30"},
+        10,
+        11,
+        f"The destination cluster does not answer, link {ON_REPLICATOR}.",
+    ),
+    _case(
+        "KafkaReplicatorLag",
+        {
+            f'kafka_replicator_lag_seconds{{topic="orders",partition="0",{REPLICATOR}}}': "60x9 90x30",
+            f'kafka_replicator_lag_seconds{{topic="orders",partition="1",{REPLICATOR}}}': "0x40",
+            f'kafka_replicator_topic_state{{topic="orders",state="active",{REPLICATOR}}}': "1x40",
+            f'kafka_replicator_lag_seconds{{topic="paused",partition="0",{REPLICATOR}}}': "900x40",
+            f'kafka_replicator_topic_state{{topic="paused",state="paused",{REPLICATOR}}}': "1x40",
+        },
+        19,
+        20,
+        f"The copy of the topic orders is 1m 30s behind, link {ON_REPLICATOR}.",
+        topic="orders",
+    ),
+    _case(
+        "KafkaReplicatorHeld",
+        {f'kafka_replicator_held_seconds{{topic="orders",partition="0",{REPLICATOR}}}': "0+60x30"},
+        15,
+        16,
+        f"An open transaction at the source has held the topic orders for 16m 0s, link {ON_REPLICATOR}.",
+        topic="orders",
+    ),
+    _case(
+        "KafkaReplicatorGap",
+        {
+            f'kafka_replicator_gaps_total{{topic="orders",partition="0",{REPLICATOR}}}': "2x9 3x30",
+            f'kafka_replicator_gaps_total{{topic="payments",partition="0",{REPLICATOR}}}': "4x40",
+        },
+        9,
+        10,
+        f"Records of the topic orders will never be copied, link {ON_REPLICATOR}.",
+        topic="orders",
+    ),
+    _case(
+        "KafkaTunnelNotScraped",
+        {f"up{{{TUNNEL}}}": "1x9 stale"},
+        11,
+        12,
+        "Prometheus has no target of the job kafka-tunnel.",
+    ),
+    _case(
+        "KafkaTunnelEndSilent",
+        {f"up{{{TUNNEL}}}": "1x9 0x30"},
+        11,
+        12,
+        f"An end of the tunnel does not answer, link {ON_TUNNEL}.",
+    ),
+    _case(
+        "KafkaTunnelServerUnreachable",
+        {f"kafka_tunnel_server_reachable{{{TUNNEL}}}": "1x9 0x30"},
+        10,
+        11,
+        f"The destination VM does not reach the source VM, link {ON_TUNNEL}.",
+    ),
+    _case(
+        "KafkaTunnelBrokersUnknown",
+        {f"kafka_tunnel_metadata_known{{{TUNNEL}}}": "1x9 0x30"},
+        11,
+        12,
+        f"The source cluster does not list its brokers, link {ON_TUNNEL}.",
+    ),
+    _case(
+        "KafkaTunnelBrokerNotOpen",
+        {
+            f'kafka_tunnel_brokers{{state="open",{TUNNEL}}}': "3x40",
+            f'kafka_tunnel_brokers{{state="refused",{TUNNEL}}}': "0x9 2x30",
+            f'kafka_tunnel_brokers{{state="closed",{TUNNEL}}}': "0x40",
+        },
+        10,
+        11,
+        f"Source brokers are refused: 2, link {ON_TUNNEL}.",
+        state="refused",
+    ),
+    _case(
+        "KafkaTunnelConnectionsRefused",
+        {
+            f'kafka_tunnel_connections_refused_total{{cause="identity",{TUNNEL}}}': "5x9 6x30",
+            f'kafka_tunnel_connections_refused_total{{cause="target",{TUNNEL}}}': "0+1x40",
+        },
+        9,
+        10,
+        f"Connections are refused (identity), link {ON_TUNNEL}.",
+        cause="identity",
+    ),
+    _case(
+        "KafkaTunnelCertificateExpires",
+        {f"kafka_tunnel_certificate_days_left{{{TUNNEL}}}": "30x9 29.4x90"},
+        69,
+        70,
+        f"A certificate of the tunnel expires in 29 days, link {ON_TUNNEL}.",
+    ),
+    _case(
+        "KafkaTunnelPreviousSecret",
+        {f"kafka_tunnel_previous_secret{{{TUNNEL}}}": "0x9 1x1500"},
+        1449,
+        1450,
+        f"The previous secret is still accepted, link {ON_TUNNEL}.",
+    ),
+)
