@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterator, Sequence
 
+from appliance.metrics import METRICS
 from deploy.monitoring.panels import ROWS, Panel, PanelType
-from deploy.monitoring.promql import restricted
+from deploy.monitoring.promql import metrics, restricted
 
 Json = dict[str, object]
 
@@ -111,6 +112,7 @@ def _panel(panel: Panel) -> Json:
     made: Json = {
         "type": panel.type.value,
         "title": panel.title,
+        "description": _description(panel),
         "datasource": _SOURCE,
         "targets": [_target(panel, *query, chr(ord("A") + n)) for n, query in enumerate(panel.queries.items())],
         "fieldConfig": {"defaults": _defaults(panel), "overrides": []},
@@ -119,6 +121,12 @@ def _panel(panel: Panel) -> Json:
     if panel.type is PanelType.TABLE:
         made["transformations"] = [_columns(panel)]
     return made
+
+
+def _description(panel: Panel) -> str:
+    """The meaning of each metric of a panel."""
+    used = set().union(*map(metrics, panel.queries))
+    return "\n\n".join(f"{name}: {metric.help}" for name, metric in METRICS.items() if name in used)
 
 
 def _target(panel: Panel, expression: str, legend: str, name: str) -> Json:

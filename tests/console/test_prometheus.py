@@ -7,9 +7,9 @@ import re
 import urllib.parse
 import urllib.request
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 import yaml
 
@@ -32,6 +32,17 @@ CHOICES = {"$link": ".*", "$instance": ".*", "$__rate_interval": "1m"}
 """The values of Grafana's variables."""
 
 LINK = "orange-grape"
+
+EXPECTED = {
+    "KafkaReplicatorPartitionStopped",
+    "KafkaReplicatorTopicStopped",
+    "KafkaTunnelBrokerNotOpen",
+    "KafkaTunnelPreviousSecret",
+}
+"""The alerts of the served pages."""
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+"""The pages are served by the same loop."""
 
 
 def pages() -> dict[str, list[bytes]]:
@@ -80,8 +91,8 @@ class Prometheus:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def prometheus(tmp_path_factory: Any) -> AsyncIterator[Prometheus]:
-    directory: Path = tmp_path_factory.mktemp("prometheus")
+async def prometheus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Prometheus]:
+    directory = tmp_path_factory.mktemp("prometheus")
     configuration = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     configuration["rule_files"] = [str(FOLDER / name) for name in configuration["rule_files"]]
@@ -101,13 +112,14 @@ async def prometheus(tmp_path_factory: Any) -> AsyncIterator[Prometheus]:
         stack.push_async_callback(process.kill)
         api = Prometheus(address)
 
-        async def has_scraped_twice() -> bool:
+        async def knows_the_link() -> bool:
             with contextlib.suppress(OSError):
-                (count,) = await api.result("sum(count_over_time(up[1m]) >= bool 3)") or [{"value": (0, "0")}]
-                return float(count["value"][1]) == 3
+                scraped = await api.result("count_over_time(up[1m]) >= 3")
+                evaluated = await api.result(f'count by (alertname) (ALERTS{{alertname=~"{"|".join(EXPECTED)}"}})')
+                return len(scraped) == 3 and len(evaluated) == len(EXPECTED)
             return False
 
-        await process.wait_until(has_scraped_twice, PATIENCE, "scrape three targets three times")
+        await process.wait_until(knows_the_link, PATIENCE, f"scrape three targets, and find {', '.join(EXPECTED)}")
         yield api
 
 
@@ -117,8 +129,8 @@ def chosen(expression: str) -> str:
     return expression
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def dashboard() -> Any:
+@pytest.fixture
+def dashboard() -> Any:
     return json.loads((FOLDER / "grafana-dashboard.json").read_text())
 
 
@@ -152,10 +164,4 @@ async def test_the_variables_of_the_dashboard_find_the_link_and_its_pages(
 async def test_prometheus_evaluates_every_alert_and_the_faults_of_the_link_fire(prometheus: Prometheus) -> None:
     rules = [rule for group in (await prometheus.get("rules"))["groups"] for rule in group["rules"]]
     assert {rule["name"]: rule["health"] for rule in rules} == {alert.name: "ok" for alert in ALERTS}
-    active = {rule["name"] for rule in rules if rule["alerts"]}
-    assert active == {
-        "KafkaReplicatorPartitionStopped",
-        "KafkaReplicatorTopicStopped",
-        "KafkaTunnelBrokerNotOpen",
-        "KafkaTunnelPreviousSecret",
-    }
+    assert {rule["name"] for rule in rules if rule["alerts"]} == EXPECTED
