@@ -61,6 +61,12 @@ def _status() -> Command:
     return STATUS
 
 
+def _console() -> Command:
+    from appliance.console.command import CONSOLE
+
+    return CONSOLE
+
+
 def _resume() -> Command:
     from appliance.replicator.command import RESUME
 
@@ -140,6 +146,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "spark": ("run a part of a Spark cluster, to copy on several hosts", _spark),
     "doctor": ("test the whole path, and name faults with their remedies", _doctor),
     "status": ("show progress, lag and stopped partitions", _status),
+    "console": ("serve the control center: a page that shows the link", _console),
     "pause": ("pause copying", _pause),
     "resume": ("resume what is paused, and stopped partitions", _resume),
     "promote": ("promote the copies as planned, with nothing lost", _promote),

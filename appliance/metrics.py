@@ -59,6 +59,12 @@ REPLICATOR = (
         _PARTITION,
     ),
     Metric(
+        Kind.GAUGE,
+        "kafka_replicator_latency_milliseconds",
+        "Time from the newest record's timestamp to the commit of its copy; no sample while nothing is copied.",
+        _PARTITION,
+    ),
+    Metric(
         Kind.GAUGE, "kafka_replicator_stopped", "1 while the partition waits for your decision, else 0.", _PARTITION
     ),
     Metric(

@@ -100,7 +100,8 @@ def _tell(report: DemoReport, as_json: bool) -> int:
 
 async def _keep(link: RunningLink) -> None:
     """Wait for the first signal; raise when a process ends."""
-    print(hints(link), file=sys.stderr, flush=True)
+    page = await link.appliances.start_control_center()
+    print(hints(link, page), file=sys.stderr, flush=True)
     try:
         await link.watch()
     except asyncio.CancelledError:

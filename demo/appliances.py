@@ -32,14 +32,24 @@ class Appliances:
         Raises:
             ProcessFailed: one ended, or was not ready in time.
         """
-        for command in ("source", "destination"):
-            await self._start(command)
+        await self._start("source", TUNNEL_STATUS_LISTEN="127.0.0.1:0")  # both VMs are this machine
+        await self._start("destination")
         for command in ("source", "destination"):
             await self._processes[command].wait_for_line(r"\bready\b", _READY_SECONDS)
 
     async def start_replicator(self) -> None:
         """Start the replicator, without waiting until it is ready."""
         await self._start("replicate")
+
+    async def start_control_center(self) -> str:
+        """Start the control center, and return the address of its page.
+
+        Raises:
+            ProcessFailed: it ended, or was not ready in time.
+        """
+        await self._start("console")
+        line = await self._processes["console"].wait_for_line("console: listening", _READY_SECONDS)
+        return f"http://{line.rpartition('address=')[2].strip()}/"
 
     async def kill_replicator(self) -> None:
         """Send SIGKILL to the replicator, its JVM and its Python workers at once, as when a VM dies."""
@@ -70,8 +80,8 @@ class Appliances:
         for process in self._processes.values():
             await process.kill()
 
-    async def _start(self, command: str) -> None:
+    async def _start(self, command: str, **changed: str) -> None:
         arguments = [sys.executable, "-m", "appliance.cli", command, "--env-file", str(self._env_file)]
         log_file = self._logs / f"{command}.log"
         name = f"appliance {command}"
-        self._processes[command] = await OwnedProcess.start(name, arguments, log_file, self._environment)
+        self._processes[command] = await OwnedProcess.start(name, arguments, log_file, {**self._environment, **changed})

@@ -98,14 +98,15 @@ class Lines:
         self.say(f"{text}: done{amount}, {time.monotonic() - begin:.1f} s")
 
 
-def hints(link: RunningLink) -> str:
+def hints(link: RunningLink, page: str) -> str:
     """Commands that show the demo's data, and the way to stop it."""
     orange, grape = (link.properties_file(cluster) for cluster in (link.source, link.destination))
     return f"""
 everything keeps running, in {link.directory}
 
+  the control center           {page}
   the settings of the link     {link.env_file}
-  the logs of its processes       tail -f {link.directory}/{{source,destination,replicate}}.log
+  the logs of its processes       tail -f {link.directory}/{{source,destination,replicate,console}}.log
   the source's topics          kcat -F {orange} -L
   the copies                   kcat -F {grape} -L
   one more record ...          echo hello | kcat -F {orange} -P -t {BULK.name} -p 0

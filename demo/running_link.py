@@ -2,9 +2,11 @@
 
 In the directory of the run, which only its owner can read::
 
-    orange/ grape/                      the clusters' files
-    orange.properties grape.properties a client's configuration for each setenv.sh                           the link's
-    settings source.log destination.log replicate.log tmp/                                the processes' temporary files
+    orange/, grape/                       the clusters' files
+    orange.properties, grape.properties   a client's configuration for each
+    setenv.sh                             the link's settings
+    source.log, destination.log, ...      the processes' output
+    tmp/                                  their temporary files
 """
 
 import asyncio
@@ -109,8 +111,8 @@ class RunningLink:
         dns = vpc_dns(self.source.plan)
         await dns.start()
         self._undo.push_async_callback(dns.close)
-        tunnel, shim = _free_targets(2)
-        addresses = LinkAddresses(tunnel, shim, vpc_resolver=Target(ADDRESS, dns.port))
+        tunnel, shim, status, replicator = _free_targets(4)
+        addresses = LinkAddresses(tunnel, shim, Target(ADDRESS, dns.port), status, replicator)
         source = _access(self.source, self.source.vpc_targets)
         destination = _access(self.destination, self.destination.home_targets)
         write_private(self.env_file, setenv_text(source, destination, addresses).encode())

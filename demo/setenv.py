@@ -26,11 +26,16 @@ class ClusterAccess:
 
 @dataclass(frozen=True, slots=True)
 class LinkAddresses:
-    """The addresses on which the link listens: all on loopback, while two VMs would have their own."""
+    """The addresses on which the link listens: all on loopback, while two VMs would have their own.
+
+    ``status`` and ``replicator`` are those of the pages of the destination VM's end, and of the replicator.
+    """
 
     tunnel: Target
     shim: Target
     vpc_resolver: Target
+    status: Target
+    replicator: Target
 
 
 def setenv_text(source: ClusterAccess, destination: ClusterAccess, addresses: LinkAddresses) -> str:
@@ -53,9 +58,10 @@ def setenv_text(source: ClusterAccess, destination: ClusterAccess, addresses: Li
         "TUNNEL_LISTEN": addresses.tunnel.host,
         "TUNNEL_RESOLVER": str(addresses.vpc_resolver),
         "TUNNEL_BROKER_NETWORKS": "127.0.1.0/24",
-        "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
+        "TUNNEL_STATUS_LISTEN": str(addresses.status),
         "DNS_LISTEN": str(addresses.shim),
-        "CONSOLE_LISTEN": f"{addresses.shim.host}:0",
+        "CONSOLE_LISTEN": str(addresses.replicator),
+        "CONTROL_CENTER_LISTEN": f"{addresses.shim.host}:0",
     }
     return "".join(f"export {name}='{value}'\n" for name, value in values.items())
 

@@ -13,7 +13,7 @@ from appliance.settings.shell_lines import ENDS_AS_ON_WINDOWS, Line, quoted, rea
 from appliance.settings.values import Settings
 from appliance.settings.variables import GONE, NAMES, TABLE
 
-_OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_")
+_OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_", "CONTROL_CENTER_")
 _IN_FILES = {variable.name for variable in TABLE if variable.confidential}
 
 

@@ -15,6 +15,7 @@ from appliance.settings.values import (
     CertificateFiles,
     ClusterSettings,
     ConsoleSettings,
+    ControlCenterSettings,
     DnsSettings,
     EngineSettings,
     GroupSettings,
@@ -157,6 +158,7 @@ def _settings(reading: _Reading) -> Settings:
         dns=reading.build(DnsSettings),
         engine=reading.build(EngineSettings),
         console=reading.build(ConsoleSettings),
+        control_center=reading.build(ControlCenterSettings),
         log=reading.build(LogSettings),
         secret_files=tuple(reading.files),
     )

@@ -8,16 +8,17 @@ class Role(enum.Flag):
 
     ``SOURCE`` is the tunnel's server on the source VM, which needs no Kafka API key. ``DESTINATION`` is the tunnel's
     client and the DNS shim on the destination VM, which asks the source cluster for its brokers. ``REPLICATOR`` copies,
-    and logs in to both clusters.
+    and logs in to both clusters. ``CONSOLE`` is the control center beside it, which needs what the replicator needs.
     """
 
     SOURCE = enum.auto()
     DESTINATION = enum.auto()
     REPLICATOR = enum.auto()
+    CONSOLE = enum.auto()
 
 
 TUNNEL_ENDS = Role.SOURCE | Role.DESTINATION
-EVERY_ROLE = TUNNEL_ENDS | Role.REPLICATOR
+EVERY_ROLE = TUNNEL_ENDS | Role.REPLICATOR | Role.CONSOLE
 
 
 class Side(enum.StrEnum):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from appliance.settings.clusters import ClusterSettings, SaslMechanism, SecurityProtocol
+from appliance.settings.control_center import ControlCenterSettings
 from appliance.settings.groups import GroupSettings
 from appliance.settings.parsers import choice, listed, matching, yes_or_no
 from appliance.settings.replication import ConsoleSettings, EngineSettings, OnGap, Start, TopicNaming, TopicSettings
@@ -19,6 +20,7 @@ __all__ = [
     "CertificateFiles",
     "ClusterSettings",
     "ConsoleSettings",
+    "ControlCenterSettings",
     "DnsSettings",
     "EngineSettings",
     "GroupSettings",
@@ -131,5 +133,6 @@ class Settings:
     dns: DnsSettings
     engine: EngineSettings
     console: ConsoleSettings
+    control_center: ControlCenterSettings
     log: LogSettings
     secret_files: tuple[SecretFile, ...] = ()

@@ -4,6 +4,7 @@ Each collection continues in the positions topic at the end of the last one. It 
 of a key counts, so of the thousands of records between two collections, only the last of each partition is decoded.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping
 
 from appliance.errors import ApplianceError, BrokerRefused
@@ -13,9 +14,11 @@ from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.partition_reader import committed_records, fetch_partition
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
+from appliance.kafka.records.committed import marker_times
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import newest
 from appliance.link.model.mirror_records import Heartbeat, decode_heartbeat
+from appliance.link.model.position import Position
 
 _LANE_BYTES = 1024 * 1024
 _LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
@@ -26,6 +29,8 @@ class PositionsTail:
 
     def __init__(self, cluster: KafkaCluster, topic: str) -> None:
         self.checkpoints: tuple[LaneCheckpoint, ...] = ()
+        self.committed_at: dict[Partition, int] = {}
+        """When the newest position of a source partition was committed, by the destination's clock, in milliseconds."""
         self._cluster = cluster
         self._topic = topic
         self._id = NOWHERE
@@ -64,6 +69,7 @@ class PositionsTail:
 
     def _forget(self) -> None:
         self._id, self.checkpoints = NOWHERE, ()
+        self.committed_at.clear()
 
     async def _catch_up(self, topic: Topic, leader: int, behind: set[int]) -> None:
         connection = await self._cluster.broker(leader, "positions")
@@ -82,10 +88,20 @@ class PositionsTail:
         checkpoint = self.checkpoints[lane]
         check(fetched.error, f"fetch {topic}-{lane}")
         records, following = committed_records(fetched, checkpoint.read_to)
-        for remembered in newest(records):
+        markers = marker_times(fetched.records)
+        for offset, remembered in newest(records):
             checkpoint.add(remembered)
+            if isinstance(remembered, tuple) and isinstance(remembered[1], Position):
+                self._note_commit(remembered[0], offset, markers)
         checkpoint.read_to = following
         return checkpoint.read_to >= fetched.stable_end
+
+
+    def _note_commit(self, partition: Partition, offset: int, markers: list[tuple[int, int]]) -> None:
+        """Note the time of the marker that follows the position's record; a later Fetch may hold it, and then none."""
+        following = bisect_right(markers, (offset, 0))
+        if following < len(markers):
+            self.committed_at[partition] = markers[following][1]
 
 
 _HEARTBEAT_LIMITS = FetchLimits(64 * 1024, wait=0)

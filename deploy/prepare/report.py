@@ -7,11 +7,13 @@ from appliance.settings.values import Settings, Side
 from deploy.prepare.preparation import Preparation
 from deploy.prepare.writing import Outcome
 from deploy.render.firewall import FORMATS, Rule
+from deploy.render.vm import PortMapping
 
 _INDENT = "  "
 _PAGES = {
     "CONSOLE_LISTEN": "the replicator (/status, /metrics):",
     "TUNNEL_STATUS_LISTEN": "the tunnel's end (/metrics):",
+    "CONTROL_CENTER_LISTEN": "the control center, for a browser:",
 }
 
 
@@ -51,11 +53,7 @@ def _row(rule: Rule, machine: Side) -> tuple[str, ...]:
 
 def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes: Sequence[str]) -> str:
     """The next command, the pages of the link, the task on the ``other`` VM, and missing programs."""
-    pages = [
-        (_PAGES[one.variable], f"curl http://{one.at}/health")
-        for one in prepared.port_mappings
-        if one.variable in _PAGES
-    ]
+    pages = [(_PAGES[one.variable], _call(one)) for one in prepared.port_mappings if one.variable in _PAGES]
     units = [
         ("once, so that a reboot starts it too:", f"sudo systemctl enable {Path(file.path).absolute()}")
         for file in prepared.files
@@ -64,6 +62,10 @@ def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes
     doctor = ("tests of the whole path:", f"{compose} run --rm doctor")
     missing = [("missing for that:", note) for note in notes]
     return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, doctor, *units, other])])
+
+
+def _call(page: PortMapping) -> str:
+    return f"http://{page.at}/" if page.variable == "CONTROL_CENTER_LISTEN" else f"curl http://{page.at}/health"
 
 
 def _section(title: str, lines: Sequence[str]) -> str:

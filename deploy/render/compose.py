@@ -7,6 +7,7 @@ from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from deploy.render import limits
 from deploy.render.container import (
+    LINKS_DIRECTORY,
     SERVICES,
     Service,
     fingerprint,
@@ -17,11 +18,11 @@ from deploy.render.container import (
 )
 from deploy.render.mounts import DIRECTORY, mounts, secret_files
 from deploy.render.template import filled
-from deploy.render.vm import CONSOLE_PORT, STATUS_PORT, Vm, port_mappings
+from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm, port_mappings
 
 COMPOSE_FILE = "docker-compose.yml"
 SOURCE_VM = Role.SOURCE
-DESTINATION_VM = Role.DESTINATION | Role.REPLICATOR
+DESTINATION_VM = Role.DESTINATION | Role.REPLICATOR | Role.CONSOLE
 
 _PASSWD_FILE = "prepared/passwd"
 _TAG_MAX = 128
@@ -29,6 +30,7 @@ _HEALTHCHECKS: dict[str, str] = {
     "tunnel": healthcheck(STATUS_PORT),
     "gateway": healthcheck(STATUS_PORT),
     "replicator": healthcheck_in_shared_network(CONSOLE_PORT),
+    "control-center": healthcheck_in_shared_network(CONTROL_CENTER_PORT),
 }
 
 
@@ -84,7 +86,7 @@ def _compose(
 ) -> str:
     source = role is SOURCE_VM
     services = {
-        service.name: {
+        service.name.replace("-", "_"): {
             "command": service.command,
             "volumes": _volumes(service, settings),
             "fingerprint": fingerprint(text, [file.content for file in secret_files(settings, service.role)]),
@@ -104,6 +106,8 @@ def _compose(
             settings.tunnel.connections_max, by_ssh=settings.tunnel.ssh is not None and not source
         ),
         tunnel_processes=limits.TUNNEL,
+        control_center_memory=limits.CONTROL_CENTER_MEMORY,
+        links_directory=LINKS_DIRECTORY,
         replicator_memory=limits.replicator_memory(settings.engine, vm.cores),
         replicator_processes=limits.replicator_processes(settings.engine, vm.cores),
         **services,

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from appliance.settings.env_file import assignment
-from appliance.settings.role import Role
+from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.values import Settings
 from appliance.settings.variables import TABLE
 from deploy.render.mounts import Mount, mounts
-from deploy.render.vm import CONSOLE_PORT, STATUS_PORT, Vm
+from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm
 
 SALT = "# salt: "
 """Start of the line of the file that holds ``Vm.salt``."""
@@ -41,13 +41,17 @@ class Service:
 
 SERVICES = {
     Role.SOURCE: (Service("tunnel", "source", Role.SOURCE), Service("doctor", "doctor", Role.SOURCE)),
-    Role.DESTINATION | Role.REPLICATOR: (
+    Role.DESTINATION | Role.REPLICATOR | Role.CONSOLE: (
         Service("gateway", "destination", Role.DESTINATION),
         Service("replicator", "replicate", Role.REPLICATOR),
+        Service("control-center", "console", Role.DESTINATION | Role.REPLICATOR | Role.CONSOLE),
         Service("doctor", "doctor", Role.DESTINATION | Role.REPLICATOR),
     ),
 }
 """The containers of each VM, by the VM's role."""
+
+LINKS_DIRECTORY = "/run/links"
+"""The directory, shared by all links of the VM, in which their control centers find each other."""
 
 _READ_AGAIN = "export MAX_BYTES_PER_SECOND="
 
@@ -87,13 +91,19 @@ def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
 
 def _in_a_container(role: Role, settings: Settings, vm: Vm) -> dict[str, str]:
     """Settings that differ in a container; its pages listen on every address, because its loopback is not the VM's."""
-    if role is Role.REPLICATOR:
-        return {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}
-    status = {"TUNNEL_STATUS_LISTEN": f"0.0.0.0:{STATUS_PORT}"}
-    if role is Role.SOURCE:
-        return status | {"TUNNEL_LISTEN": "0.0.0.0"}
-    upstream = settings.dns.upstream or vm.resolver
-    return status | {"DNS_LISTEN": _RESOLVER} | ({"DNS_UPSTREAM": str(upstream)} if upstream else {})
+    changed: dict[str, str] = {}
+    if role & Role.CONSOLE:
+        changed |= {"CONTROL_CENTER_LISTEN": f"0.0.0.0:{CONTROL_CENTER_PORT}", "CONTROL_CENTER_LINKS": LINKS_DIRECTORY}
+    if role & Role.REPLICATOR:
+        changed |= {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}
+    if role & TUNNEL_ENDS:
+        changed |= {"TUNNEL_STATUS_LISTEN": f"0.0.0.0:{STATUS_PORT}"}
+    if role & Role.SOURCE:
+        changed |= {"TUNNEL_LISTEN": "0.0.0.0"}
+    if role & Role.DESTINATION:
+        upstream = settings.dns.upstream or vm.resolver
+        changed |= {"DNS_LISTEN": _RESOLVER} | ({"DNS_UPSTREAM": str(upstream)} if upstream else {})
+    return changed
 
 
 def _files(mounted: tuple[Mount, ...]) -> dict[str, str]:

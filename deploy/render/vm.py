@@ -34,6 +34,7 @@ class Vm:
 
 CONSOLE_PORT = 8080
 STATUS_PORT = 8081
+CONTROL_CENTER_PORT = 8082
 
 _NETWORK = ipaddress.IPv4Network("127.160.0.0/11")
 """Loopback network beside TUNNEL_ENDPOINT_NETWORK. Each link has an address in it, and all links use the same ports."""
@@ -62,7 +63,12 @@ def port_mappings(environment: Mapping[str, str], settings: Settings, role: Role
     status = _page("TUNNEL_STATUS_LISTEN", environment, settings.tunnel.status, Target(own, STATUS_PORT))
     if role & Role.SOURCE:
         return PortMapping("TUNNEL_PORT", settings.tunnel.listen, settings.tunnel.listen.port), status
-    return _page("CONSOLE_LISTEN", environment, settings.console.listen, Target(own, CONSOLE_PORT)), status
+    center = settings.control_center.listen
+    return (
+        _page("CONSOLE_LISTEN", environment, settings.console.listen, Target(own, CONSOLE_PORT)),
+        status,
+        _page("CONTROL_CENTER_LISTEN", environment, center, Target(own, CONTROL_CENTER_PORT)),
+    )
 
 
 def link_address(link: str, role: Role) -> ipaddress.IPv4Address:

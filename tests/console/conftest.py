@@ -1,8 +1,99 @@
+"""A browser, and a link between two clusters with its control center, for all tests of the suite."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
+import pytest_asyncio
 
+from testbed.process import OwnedProcess
+from tests.console.browser import Browser, browser
 from tests.console.requirements import missing
+from tests.support.link import Link, link
+from tests.support.patience import PATIENCE
+from tests.support.spark_classes import spark_classes
+
+__all__ = ["spark_classes"]
+
+TOKEN = "Vq3t0cJ9mW5xkR7fLs2hYbNd8pEuZa4G"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     if lacking := missing():
         pytest.exit(lacking, returncode=1)
+    config.option.verbose = max(config.option.verbose, 1)
+
+
+@pytest.fixture
+def seen() -> Iterator[Browser]:
+    """A new browser; at its end no page may have had an error, or have asked another site."""
+    with browser() as made:
+        yield made
+        made.require_no_errors()
+
+
+@dataclass(slots=True)
+class Center:
+    """A running link with its control center."""
+
+    link: Link
+    replicator: OwnedProcess
+    console: OwnedProcess
+    address: str
+
+    @property
+    def page(self) -> str:
+        """The link's page."""
+        return f"http://{self.address}/links/orange-grape/"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
+    async with link(tmp_path_factory.mktemp("link")) as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def control_center(on: Link, **changed: str) -> AsyncIterator[tuple[OwnedProcess, str]]:
+    """The control center of a link, and its address."""
+    listening = {"CONTROL_CENTER_LISTEN": "127.0.0.1:0"} | changed
+    async with on.running("console", **listening) as console:
+        yield console, await address_of(console)
+
+
+async def address_of(console: OwnedProcess) -> str:
+    line = await console.wait_for_line("console: listening", PATIENCE)
+    return re.findall(r"address=(\S+)", line)[0]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def center(shared: Link) -> AsyncIterator[Center]:
+    """A new link that has copied 100 records of ``orders``, with everything running."""
+    shared.clear()
+    await asyncio.to_thread(shared.make_topic, shared.orange, "orders", 2)
+    await asyncio.to_thread(shared.produce, "orders", 100)
+    pages = {"TUNNEL_STATUS_LISTEN": f"127.0.0.1:{free_port()}", "CONSOLE_LISTEN": f"127.0.0.1:{free_port()}"}
+    async with (
+        shared.running("source") as source,
+        shared.running("destination", **pages) as destination,
+        shared.running("replicate", **pages) as replicator,
+        control_center(shared, CONSOLE_TOKEN=TOKEN, REPLICA_GROUPS_REGEX=".*", **pages) as (console, address),
+    ):
+        await source.wait_for_line("ready", PATIENCE)
+        await destination.wait_for_line("ready", PATIENCE)
+        yield Center(shared, replicator, console, address)
+
+
+def free_port() -> int:
+    from bench.lib.running import free_port as chosen
+
+    return chosen("127.0.0.1")
+
+
+def pictures() -> Path:
+    """The folder of the pictures that docs/console.md shows."""
+    return Path(__file__).parents[2] / "docs" / "pictures"

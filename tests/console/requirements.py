@@ -2,7 +2,12 @@
 
 from tests.support import requirements
 
-_PACKAGES = {"promtool": "prometheus", "prometheus": "prometheus"}
+_PACKAGES = {
+    "promtool": "prometheus",
+    "prometheus": "prometheus",
+    "chromium": "chromium",
+    "chromedriver": "chromium-driver",
+}
 """The Debian package of each program."""
 
 

@@ -58,6 +58,12 @@ def visible(records: memoryview, aborted: Sequence[Aborted], position: int) -> t
     return list(committed(batches, aborted)), batches[-1].header.last_offset + 1 if batches else position
 
 
+def marker_times(records: memoryview) -> list[tuple[int, int]]:
+    """The offset of each transaction marker in a Fetch, with the time in milliseconds at which the broker wrote it."""
+    headers = (batch.header for batch in split(records))
+    return [(header.base_offset, header.max_timestamp) for header in headers if header.attributes & CONTROL]
+
+
 def marker(batch: Batch) -> int | None:
     """The type of a control record, from its key: version i16, type i16; None when compaction has emptied the batch."""
     if batch.header.records == 0:

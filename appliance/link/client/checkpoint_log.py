@@ -85,7 +85,7 @@ async def read_records(
 
 async def _read_some(cluster: Cluster, metadata: Metadata, partition: Partition, checkpoint: LaneCheckpoint) -> None:
     records, following = await read_records(cluster, metadata, partition, checkpoint.read_to)
-    for remembered in newest(records):
+    for _, remembered in newest(records):
         checkpoint.add(remembered)
     checkpoint.read_to = following  # not earlier: a refused record is met again
 

@@ -145,14 +145,14 @@ def decode(record: Record) -> Remembered:
         raise PeerError(f"the positions topic holds something else at offset {record.offset}: {error!r}") from error
 
 
-def newest(records: Iterable[Record]) -> Iterator[Remembered]:
-    """Decode only the newest record of each key.
+def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:
+    """Decode only the newest record of each key; each comes with its offset.
 
     Raises:
         PeerError: as ``decode``.
     """
     last = {key_and_value(record.body)[0]: record for record in records}
-    return map(decode, last.values())
+    return ((record.offset, decode(record)) for record in last.values())
 
 
 def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:

@@ -171,6 +171,7 @@ class _Composer:
             rate=self._rate(copied, before),
             lag_records=lag,
             lag_seconds=self._lag_seconds(lag, position),
+            latency_ms=self._latency(key, position, before),
             stopped=Fault(position.stopped, position.stopped_at) if active and position and position.stopped else None,
             unknown=self._fault(
                 self._unknown(key, active) or (anew if position and not position.stopped else ""),
@@ -229,6 +230,12 @@ class _Composer:
         if position is None or position.timestamp < 0:
             return None
         return max(0.0, (self.now - position.timestamp) / 1000)
+
+    def _latency(self, key: Partition, position: Position | None, before: PartitionStatus | None) -> int | None:
+        committed = self.destination.now.committed_at.get(key) if self.destination.now else None
+        if committed is None or position is None or position.timestamp < 0 or before is None or before.copied is None:
+            return None
+        return max(0, committed - position.timestamp) if position.records > before.copied else None
 
     def _rate(self, copied: int | None, before: PartitionStatus | None) -> float | None:
         if before is None or self.previous is None or before.copied is None or copied is None:

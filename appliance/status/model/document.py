@@ -95,6 +95,7 @@ def _partition(partition: PartitionStatus) -> Json:
         "rate": partition.rate,
         "lag_records": partition.lag_records,
         "lag_seconds": partition.lag_seconds,
+        "latency_ms": partition.latency_ms,
         "stopped": _fault(partition.stopped),
         "unknown": _fault(partition.unknown),
         "held": _hold(partition.held) if partition.held else None,

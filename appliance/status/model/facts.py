@@ -50,7 +50,8 @@ class DestinationFacts:
 
     ``topic`` is the positions topic, None as long as there is none; ``claims`` names the link of each copy.
     ``heartbeat`` is the newest from the source, None if the link writes none. ``states`` are those of the link and of
-    topics in the first lane.
+    topics in the first lane. ``committed_at`` is the time at which a partition's position was committed, in
+    milliseconds by the destination's clock.
     """
 
     metadata: Metadata
@@ -62,6 +63,7 @@ class DestinationFacts:
     holding: Mapping[int, OpenTransaction] = field(default_factory=dict)
     heartbeat: Heartbeat | None = None
     states: States = field(default_factory=dict)
+    committed_at: Mapping[Partition, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,9 @@ class PartitionStatus:
 
     ``copied`` counts records and ``bytes`` their size, ever; ``rate`` is in records a second. ``lag_records`` counts
     source offsets up to the last stable one: transaction markers and what compaction took are among them.
-    ``lag_seconds`` is the age of the newest copied record while there is a lag. ``gaps`` are None when not known.
+    ``lag_seconds`` is the age of the newest copied record while there is a lag. ``latency_ms`` is the time from the
+    newest record's timestamp to the commit of its copy, None if nothing was copied since the snapshot before. ``gaps``
+    are None when not known.
     """
 
     topic: str
@@ -69,6 +71,7 @@ class PartitionStatus:
     rate: float | None
     lag_records: int | None
     lag_seconds: float | None
+    latency_ms: int | None
     stopped: Fault | None
     unknown: Fault | None
     held: BlockingTransaction | None
@@ -116,6 +119,12 @@ class TopicStatus:
         lags = [partition.lag_seconds for partition in self.partitions]
         known = [lag for lag in lags if lag is not None]
         return max(known, default=0.0) if len(known) == len(lags) else None
+
+
+    @property
+    def bytes(self) -> int | None:
+        """The bytes of all partitions."""
+        return total(partition.bytes for partition in self.partitions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,13 @@ from testbed.plan import ApiKey
 DOMAIN = "orange.vpc-1a2b3c.example"
 ORANGE = tuple(Target(f"b{number}.{DOMAIN}", 9093) for number in range(3))
 GRAPE = (Target("127.0.2.1", 19092),)
-ADDRESSES = LinkAddresses(Target("127.0.0.1", 15061), Target("127.0.0.1", 5353), Target("127.0.1.53", 5354))
+ADDRESSES = LinkAddresses(
+    Target("127.0.0.1", 15061),
+    Target("127.0.0.1", 5353),
+    Target("127.0.1.53", 5354),
+    Target("127.0.0.1", 8181),
+    Target("127.0.0.1", 8180),
+)
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def test_a_reason_of_any_text_comes_back_as_it_was() -> None:
 
 def test_of_many_records_only_the_newest_of_each_key_is_decoded() -> None:
     rubbish = Record(0, 1, body(b'{"topic":"orders","partition":4}', b"never looked at"))
-    assert list(newest([rubbish, encode_position(PARTITION, POSITION, 1)])) == [(PARTITION, POSITION)]
+    assert list(newest([rubbish, encode_position(PARTITION, POSITION, 1)])) == [(0, (PARTITION, POSITION))]
 
 
 def test_thousands_of_positions_are_written_as_batches_that_any_broker_takes() -> None:

@@ -1,0 +1,71 @@
+"""``appliance console``: the control center, until it is stopped."""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import aiohttp
+
+from appliance.console.access import Access
+from appliance.console.commands import Commands
+from appliance.console.neighbours import Neighbours, socket_of
+from appliance.console.server import ConsoleServer, serving
+from appliance.console.tunnel import ask_replicator, tunnel_view
+from appliance.console.watch import LinkWatch
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.runtime.background import in_background
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.env_file import load
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+from appliance.status.watcher import Watcher
+
+log = logging.getLogger("appliance.console")
+
+
+async def run_console(settings: Settings, env_file: Path, process: Mapping[str, str], stopping: asyncio.Event) -> None:
+    """Watch the link and serve the pages until ``stopping`` is set.
+
+    Raises:
+        SettingsError: the address or the directory cannot be had.
+    """
+    own, directory = settings.control_center, settings.control_center.links
+    socket = socket_of(directory, settings.tunnel.link) if directory else None
+    async with contextlib.AsyncExitStack() as stack:
+        source = await stack.enter_async_context(source_cluster(settings))
+        destination = await stack.enter_async_context(destination_cluster(settings))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        watcher = Watcher(settings, source, destination)
+        watch = LinkWatch(watcher.collect, lambda: ask_replicator(settings, session))
+        commands = Commands(env_file)
+        stack.push_async_callback(commands.close)
+        server = ConsoleServer(
+            settings,
+            load(env_file, process),
+            watch,
+            commands,
+            Neighbours(directory, socket),
+            Access(own.token, time.monotonic),
+            lambda: tunnel_view(settings, session),
+        )
+        address = await stack.enter_async_context(serving(server.app, own.listen, socket))
+        log.info("listening", extra={"fields": {"address": str(address)}})
+        await stack.enter_async_context(in_background(log, "the control center failed to {}", watch=watch.run))
+        await stopping.wait()
+
+
+async def _console(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
+    await run_console(settings, parsed.env_file.resolve(), os.environ, stopping)
+
+
+CONSOLE = Command(
+    "Serves the control center on CONTROL_CENTER_LISTEN: a page that shows the link, and the part of Kafka Connect's "
+    "REST interface that other consoles read. It asks both clusters, and needs no running replicator. With "
+    "CONSOLE_TOKEN it also takes commands.",
+    with_settings(Role.REPLICATOR | Role.CONSOLE, _console),
+)

@@ -1,0 +1,112 @@
+"""The operator's commands, each in a process of its own: one at a time for a link, with its lines as they come."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from appliance.console.model.actions import DOCTOR
+from appliance.errors import ApplianceError
+from appliance.runtime.child_process import killed_with_parent
+
+_LINES_MAX = 400
+_LINE_BYTES = 1024 * 1024
+
+
+class CommandBusy(ApplianceError):
+    """Another command runs already."""
+
+
+class CommandRun:
+    """One run of a command; ``ended`` and ``exit_code`` are None while it runs. Times are in milliseconds."""
+
+    def __init__(self, title: str, command: Sequence[str]) -> None:
+        self.title = title
+        self.command = tuple(command)
+        self.began = _now()
+        self.ended: int | None = None
+        self.exit_code: int | None = None
+        self.output = ""
+        """The standard output; complete only after the end."""
+        self.lines: list[str] = []
+        """The first lines of both outputs."""
+
+    async def run(self, env_file: Path) -> None:
+        """Run the command to its end. If this is cancelled, the process is stopped and waited for."""
+        name, *options = self.command
+        line = [sys.executable, "-m", "appliance.cli", name, "--env-file", str(env_file), *options]
+        process = await asyncio.create_subprocess_exec(
+            *killed_with_parent(line),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_LINE_BYTES,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._read(process.stdout, keep=True), name=f"{name} stdout")
+                group.create_task(self._read(process.stderr, keep=False), name=f"{name} stderr")
+            self.exit_code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                self.exit_code = await process.wait()
+            self.ended = _now()
+
+    async def _read(self, stream: asyncio.StreamReader | None, *, keep: bool) -> None:
+        assert stream is not None
+        while raw := await stream.readline():
+            text = raw.decode("utf-8", "replace")
+            if keep and len(self.output) < _LINE_BYTES:
+                self.output += text
+            if len(self.lines) < _LINES_MAX:
+                self.lines.append(text.rstrip("\n"))
+
+
+class Commands:
+    """The commands of one link: the one that runs, the last one, and the last diagnosis."""
+
+    def __init__(self, env_file: Path) -> None:
+        self.last: CommandRun | None = None
+        self.diagnosis: CommandRun | None = None
+        self._env_file = env_file
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """True while a command runs."""
+        return self._running is not None and not self._running.done()
+
+    def start(self, title: str, *commands: Sequence[str]) -> None:
+        """Start the commands, one after the other until one fails.
+
+        Raises:
+            CommandBusy: another one runs.
+        """
+        if self.running:
+            raise CommandBusy("another command runs: wait for its end")
+        self._running = asyncio.create_task(self._run(title, commands), name="console command")
+
+    async def _run(self, title: str, commands: Sequence[Sequence[str]]) -> None:
+        for command in commands:
+            run = CommandRun(title, command)
+            if command[0] == DOCTOR:
+                self.diagnosis = run
+            else:
+                self.last = run
+            await run.run(self._env_file)
+            if run.exit_code:
+                return
+
+    async def close(self) -> None:
+        """Stop the running command. The same command again finishes its work."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,153 @@
+"""The part of Kafka Connect's REST interface that consoles read; pause, resume and restart need the token."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from appliance.console.commands import CommandBusy, Commands
+from appliance.console.model import connect
+from appliance.console.watch import LinkWatch
+from appliance.settings.values import Settings
+from appliance.status.model.snapshot import PartitionStatus
+
+_TOPICS_MAX = 50
+"""Topics that one restart tries again."""
+
+
+class Connect:
+    """The routes of one connector.
+
+    Args:
+        allowed: true of a request by somebody with the token.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        variables: Mapping[str, str],
+        watch: LinkWatch,
+        commands: Commands,
+        allowed: Callable[[web.Request], bool],
+    ) -> None:
+        self._name = settings.replicator
+        self._destination = settings.destination.cluster_id
+        self._variables = variables
+        self._watch = watch
+        self._commands = commands
+        self._allowed = allowed
+
+    def routes(self) -> Iterable[web.RouteDef]:
+        """The addresses, below ``/connectors`` and ``/connector-plugins``."""
+        one = "/connectors/{name}"
+        pages: dict[str, Callable[[], Any]] = {
+            "": lambda: connect.info(self._name, self._watch.snapshot, self._variables),
+            "/config": lambda: connect.info(self._name, self._watch.snapshot, self._variables)["config"],
+            "/status": self._status,
+            "/tasks": lambda: connect.tasks(self._name, self._watch.snapshot),
+            "/topics": lambda: connect.topics(self._name, self._watch.snapshot),
+            "/offsets": lambda: connect.offsets(self._watch.snapshot),
+        }
+        yield web.get("/connector-plugins", self._plugins)
+        yield web.get("/connectors", self._connectors)
+        for path, make in pages.items():
+            yield web.get(one + path, self._page(make))
+        yield web.get(one + "/tasks/{task}/status", self._task)
+        yield web.put(one + "/pause", self._pause)
+        yield web.put(one + "/resume", self._resume)
+        yield web.post(one + "/restart", self._restart)
+        yield web.post(one + "/tasks/{task}/restart", self._restart)
+        for path in ("/connectors", "/connectors/{name}{rest:.*}"):
+            yield web.route("*", path, self._refuse)
+
+    def root(self) -> web.Response:
+        """The worker."""
+        self._watch.look()
+        return _json(connect.root(self._destination))
+
+    async def _plugins(self, _request: web.Request) -> web.StreamResponse:
+        return _json(connect.plugins())
+
+    async def _connectors(self, request: web.Request) -> web.StreamResponse:
+        self._watch.look()
+        wanted = request.query.getall("expand", [])
+        if not wanted:
+            return _json([self._name])
+        parts: dict[str, Callable[[], Any]] = {
+            "status": self._status,
+            "info": lambda: connect.info(self._name, self._watch.snapshot, self._variables),
+        }
+        return _json({self._name: {name: make() for name, make in parts.items() if name in wanted}})
+
+    def _page(self, make: Callable[[], Any]) -> Callable[[web.Request], Any]:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            self._watch.look()
+            return self._unless_unknown(request) or _json(make())
+
+        return answer
+
+    def _status(self) -> connect.Json:
+        return connect.status(self._name, self._watch.snapshot, self._watch.replicator_unknown)
+
+    async def _task(self, request: web.Request) -> web.StreamResponse:
+        states = {str(state["id"]): state for state in self._status()["tasks"]}
+        state = states.get(request.match_info["task"])
+        missing = _error(404, f"task {request.match_info['task']} not found")
+        return self._unless_unknown(request) or (missing if state is None else _json(state))
+
+    async def _pause(self, request: web.Request) -> web.StreamResponse:
+        return self._unless_refused(request) or self._start("Pause", [["pause", "--yes", "--why=by a console"]])
+
+    async def _resume(self, request: web.Request) -> web.StreamResponse:
+        return self._unless_refused(request) or self._start("Resume", [["resume", "--why=by a console"]])
+
+    async def _restart(self, request: web.Request) -> web.StreamResponse:
+        """Try the stopped partitions again where they stopped: of a task those of its lane."""
+        if refused := self._unless_refused(request):
+            return refused
+        lane = request.match_info.get("task")
+        stopped = [p for p in self._stopped() if lane is None or str(p.lane) == lane]
+        topics = list(dict.fromkeys(partition.topic for partition in stopped))[:_TOPICS_MAX]
+        return (
+            self._start("Restart", [["resume", f"--topic={topic}"] for topic in topics]) if topics else _accepted(204)
+        )
+
+    def _stopped(self) -> list[PartitionStatus]:
+        snapshot = self._watch.snapshot
+        return [partition for partition in snapshot.partitions if partition.stopped] if snapshot else []
+
+    def _start(self, title: str, commands: list[list[str]]) -> web.Response:
+        try:
+            self._commands.start(title, *commands)
+        except CommandBusy as error:
+            return _error(409, str(error))
+        return _accepted(202)
+
+    def _unless_refused(self, request: web.Request) -> web.Response | None:
+        if unknown := self._unless_unknown(request):
+            return unknown
+        if self._allowed(request):
+            return None
+        refused = _error(401, "this needs CONSOLE_TOKEN, as a bearer token or as the password of any user")
+        refused.headers["WWW-Authenticate"] = 'Basic realm="control center"'
+        return refused
+
+    def _unless_unknown(self, request: web.Request) -> web.Response | None:
+        name = request.match_info["name"]
+        return None if name == self._name else _error(404, f"Connector {name} not found")
+
+    async def _refuse(self, _request: web.Request) -> web.StreamResponse:
+        return _error(405, "this connector is made by setenv.sh: only pause, resume and restart are taken here")
+
+
+def _json(value: object) -> web.Response:
+    return web.Response(text=json.dumps(value), content_type="application/json")
+
+
+def _error(code: int, message: str) -> web.Response:
+    return web.Response(status=code, text=json.dumps(connect.error(code, message)), content_type="application/json")
+
+
+def _accepted(code: int) -> web.Response:
+    return web.Response(status=code)

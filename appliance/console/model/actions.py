@@ -1,0 +1,88 @@
+"""The operator's commands that the page offers, as command lines of ``bin/appliance``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from appliance.errors import SettingsError
+
+DOCTOR = "doctor"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A command: its words, the fields of its form, and whether the link's name has to be typed to confirm it.
+
+    ``fields`` maps the field of a form to the option that gets its text; ``needed`` may not be empty.
+    """
+
+    title: str
+    explanation: str
+    words: tuple[str, ...]
+    fields: Mapping[str, str]
+    needed: tuple[str, ...] = ()
+    confirmed: bool = False
+
+    def command_line(self, form: Mapping[str, str], link: str) -> list[str]:
+        """The arguments of ``bin/appliance`` for a filled-in form.
+
+        Raises:
+            SettingsError: a field is missing, or the confirmation is.
+        """
+        if self.confirmed and form.get("confirm", "").strip() != link:
+            raise SettingsError([f"{self.title}: type {link} to confirm it"])
+        if missing := [name for name in self.needed if not form.get(name, "").strip()]:
+            raise SettingsError([f"{self.title}: missing: {', '.join(missing)}"])
+        given = {option: form.get(name, "").strip() for name, option in self.fields.items()}
+        return [*self.words, *(f"{option}={text}" for option, text in given.items() if text)]
+
+
+_CHOICE = {"topic": "--topic", "why": "--why"}
+_PLACE = {"topic": "--topic", "partition": "--partition", "to": "--to"}
+
+ACTIONS: Mapping[str, Action] = {
+    "pause": Action("Pause", "Stops copying until it is resumed. Nothing is lost.", ("pause", "--yes"), _CHOICE),
+    "resume": Action(
+        "Resume", "Resumes what is paused; with a topic's name, also its stopped partitions.", ("resume",), _CHOICE
+    ),
+    "failover-dry-run": Action(
+        "Failover, dry run",
+        "Shows what a failover would lose now, and changes nothing.",
+        ("failover", "--dry-run"),
+        {"topic": "--topic"},
+    ),
+    "promote-dry-run": Action(
+        "Promote, dry run",
+        "Shows what a promotion would change, and changes nothing.",
+        ("promote", "--dry-run"),
+        {"topic": "--topic"},
+    ),
+    "promote": Action(
+        "Promote",
+        "Promotes the copies with nothing lost, or refuses. Stop the producers at the source first.",
+        ("promote", "--yes", "--wait", "60"),
+        _CHOICE,
+        confirmed=True,
+    ),
+    "reset-dry-run": Action(
+        "Reset, dry run",
+        "Shows which offsets would be left out or copied again, and changes nothing.",
+        ("reset", "--dry-run"),
+        _PLACE,
+        needed=("to",),
+    ),
+    "reset": Action(
+        "Reset",
+        "Sets where copying goes on: earliest, latest, an offset, or a time.",
+        ("reset", "--yes"),
+        _PLACE | {"why": "--why"},
+        needed=("topic", "to"),
+        confirmed=True,
+    ),
+    DOCTOR: Action(
+        "Walk the path",
+        "Tries the whole path step by step, and names what to change.",
+        ("doctor", "destination", "--json"),
+        {},
+    ),
+}
+"""The commands by the name in their address."""

@@ -1,0 +1,128 @@
+"""The link as a connector of Kafka Connect, in the JSON of Connect's REST interface, so that consoles show it.
+
+The connector is ``replicator-<source>``, and its tasks are the lanes. The source of the forms is Kafka's documentation,
+"Kafka Connect, REST API"; an error is ``{"error_code", "message"}``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from appliance.link.model.copy_states import LINK, CopyState
+from appliance.settings.variables import TABLE
+from appliance.status.model.messages import utc
+from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
+from appliance.version import VERSION
+
+CLASS = "kafka-cloud-replicator"
+_TYPE = "source"
+_MASK = "********"
+_TRACE_LINES = 50
+
+Json = dict[str, Any]
+
+
+def root(destination_id: str) -> Json:
+    """The worker."""
+    return {"version": VERSION, "commit": "", "kafka_cluster_id": destination_id}
+
+
+def plugins() -> list[Json]:
+    """The only plugin."""
+    return [{"class": CLASS, "type": _TYPE, "version": VERSION}]
+
+
+def config(name: str, environment: Mapping[str, str], lanes: int) -> dict[str, str]:
+    """The settings by their variables, with secrets masked."""
+    given = {
+        variable.name: _MASK if variable.confidential else environment[variable.name]
+        for variable in TABLE
+        if environment.get(variable.name)
+    }
+    return {"name": name, "connector.class": CLASS, "tasks.max": str(max(1, lanes)), **given}
+
+
+def info(name: str, snapshot: Snapshot | None, environment: Mapping[str, str]) -> Json:
+    """The connector."""
+    lanes = len(snapshot.lanes) if snapshot else 0
+    tasks = [{"connector": name, "task": lane} for lane in range(lanes)]
+    return {"name": name, "config": config(name, environment, lanes), "tasks": tasks, "type": _TYPE}
+
+
+def tasks(name: str, snapshot: Snapshot | None) -> list[Json]:
+    """The lanes as tasks."""
+    lanes = snapshot.lanes if snapshot else ()
+    return [{"id": {"connector": name, "task": lane.lane}, "config": {"task.class": "lane"}} for lane in lanes]
+
+
+def status(name: str, snapshot: Snapshot | None, replicator_unknown: str) -> Json:
+    """The states of the connector and of its tasks; ``replicator_unknown`` is why the replicator does not answer."""
+    state, trace = _connector_state(snapshot, replicator_unknown)
+    return {
+        "name": name,
+        "connector": {"state": state, "worker_id": _worker(snapshot, 0)} | ({"trace": trace} if trace else {}),
+        "tasks": task_states(snapshot, state, trace),
+        "type": _TYPE,
+    }
+
+
+def task_states(snapshot: Snapshot | None, connector: str, why: str) -> list[Json]:
+    """The state of each lane: failed if one of its partitions is stopped, else as the connector."""
+    stopped: dict[int | None, list[PartitionStatus]] = {}
+    for partition in snapshot.partitions if snapshot else ():
+        if partition.stopped:
+            stopped.setdefault(partition.lane, []).append(partition)
+    return [
+        _task(lane.lane, _worker(snapshot, lane.lane), stopped.get(lane.lane, []), connector, why)
+        for lane in (snapshot.lanes if snapshot else ())
+    ]
+
+
+def topics(name: str, snapshot: Snapshot | None) -> Json:
+    """The topics that the connector writes: the copies."""
+    return {name: {"topics": [topic.copy for topic in snapshot.topics if topic.active] if snapshot else []}}
+
+
+def offsets(snapshot: Snapshot | None) -> Json:
+    """The positions, as a source connector's offsets (KIP-875)."""
+    partitions = snapshot.partitions if snapshot else ()
+    known = [p for p in partitions if p.next_offset is not None]
+    return {
+        "offsets": [
+            {"partition": {"topic": p.topic, "partition": p.partition}, "offset": {"offset": p.next_offset}}
+            for p in known
+        ]
+    }
+
+
+def error(code: int, message: str) -> Json:
+    """An error."""
+    return {"error_code": code, "message": message}
+
+
+def _connector_state(snapshot: Snapshot | None, replicator_unknown: str) -> tuple[str, str]:
+    if snapshot is None:
+        return "UNASSIGNED", "nothing is known yet"
+    if snapshot.stopped:
+        return "FAILED", snapshot.stopped.reason
+    if unknown := snapshot.destination.unknown or snapshot.source.unknown:
+        return "UNASSIGNED", f"unknown since {utc(unknown.since)}: {unknown.reason}"
+    link = next((record.state for record in snapshot.states if record.topic == LINK), CopyState.ACTIVE)
+    if link is CopyState.PAUSED or (snapshot.state is LinkState.INACTIVE and link is CopyState.ACTIVE):
+        return "PAUSED", ""
+    if link is not CopyState.ACTIVE:
+        return "STOPPED", f"the link is {link}"
+    if snapshot.state is LinkState.NEVER_RUN:
+        return "UNASSIGNED", "no replicator of the link has ever run"
+    return ("UNASSIGNED", replicator_unknown) if replicator_unknown else ("RUNNING", "")
+
+
+def _task(lane: int, worker: str, stopped: list[PartitionStatus], connector: str, why: str) -> Json:
+    if not stopped or connector != "RUNNING":
+        return {"id": lane, "state": connector, "worker_id": worker} | ({"trace": why} if why else {})
+    lines = [f"{p.name}: stopped since {utc(p.stopped.since)}: {p.stopped.reason}" for p in stopped if p.stopped]
+    return {"id": lane, "state": "FAILED", "worker_id": worker, "trace": "\n".join(lines[:_TRACE_LINES])}
+
+
+def _worker(snapshot: Snapshot | None, lane: int) -> str:
+    owners = [each.owner for each in snapshot.lanes if each.owner and each.lane == lane] if snapshot else []
+    return f"{owners[0].host}:{owners[0].worker or owners[0].run}" if owners else ""

@@ -1,0 +1,73 @@
+"""The last hour of a link in numbers: bounded, and with holes where nothing was known."""
+
+from collections import deque
+from dataclasses import astuple, dataclass, fields
+from statistics import median
+
+from appliance.status.model.snapshot import Snapshot, total
+
+HOUR_MS = 3_600_000
+_SAMPLES_MAX = HOUR_MS // 3_000
+"""Snapshots come every 3 s at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The link at one time, in milliseconds since 1970; None is unknown.
+
+    ``records`` and ``bytes`` are a second's. ``lag_seconds`` is that of the partition furthest behind, ``latency_ms``
+    the median of the partitions that copied something.
+    """
+
+    at: int
+    records: float | None
+    bytes: float | None
+    lag_records: int | None
+    lag_seconds: float | None
+    latency_ms: float | None
+
+
+class History:
+    """The samples of the last hour."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Sample] = deque(maxlen=_SAMPLES_MAX)
+        self._bytes: tuple[int, int] | None = None
+
+    @property
+    def newest(self) -> Sample | None:
+        """The newest sample."""
+        return self._samples[-1] if self._samples else None
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add a snapshot, and forget what is older than an hour."""
+        self._samples.append(self._sample(snapshot))
+        while self._samples[0].at < snapshot.at - HOUR_MS:
+            self._samples.popleft()
+
+    def columns(self) -> dict[str, list[float | None]]:
+        """The samples as columns: times in seconds, and a list of each number."""
+        names = [field.name for field in fields(Sample)]
+        columns = [list(column) for column in zip(*map(astuple, self._samples), strict=True)] or [[] for _ in names]
+        return {**dict(zip(names, columns, strict=True)), "at": [at / 1000 for at in columns[0]]}
+
+    def _sample(self, snapshot: Snapshot) -> Sample:
+        growing = [topic for topic in snapshot.topics if topic.active]
+        lags = [topic.lag_seconds for topic in growing]
+        known = [lag for lag in lags if lag is not None]
+        latencies = [p.latency_ms for p in snapshot.partitions if p.latency_ms is not None]
+        return Sample(
+            snapshot.at,
+            total(topic.rate for topic in snapshot.topics),
+            self._byte_rate(snapshot),
+            total(topic.lag_records for topic in growing),
+            max(known, default=0.0) if len(known) == len(lags) and not snapshot.source.unknown else None,
+            median(latencies) if latencies else None,
+        )
+
+    def _byte_rate(self, snapshot: Snapshot) -> float | None:
+        copied, before = total(topic.bytes for topic in snapshot.topics), self._bytes
+        self._bytes = (snapshot.at, copied) if copied is not None else None
+        if copied is None or before is None or copied < before[1] or snapshot.at <= before[0]:
+            return None
+        return (copied - before[1]) * 1000 / (snapshot.at - before[0])

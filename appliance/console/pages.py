@@ -1,0 +1,313 @@
+"""The pages as HTML, from what is known now."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from appliance.console.commands import CommandRun, Commands
+from appliance.console.model import text
+from appliance.console.model.actions import ACTIONS
+from appliance.console.model.history import Sample
+from appliance.console.model.problems import held, problems_with_commands, stops, topic_commands
+from appliance.console.model.tables import (
+    PAGE_SIZE,
+    Query,
+    groups_page,
+    partition_state,
+    partitions_page,
+    topic_state,
+    topics_page,
+)
+from appliance.console.tunnel import TunnelView
+from appliance.console.watch import LinkWatch
+from appliance.settings.values import Settings
+from appliance.status.collect import now
+from appliance.status.model.document import is_fresh
+from appliance.status.model.messages import remarks, utc
+from appliance.status.model.snapshot import LinkState, Snapshot, TopicStatus, total
+from appliance.version import VERSION
+
+_LINES_MAX = 20
+_UNKNOWN_SAMPLE = Sample(0, None, None, None, None, None)
+_TABS = (
+    ("", "Link"),
+    ("topics", "Topics"),
+    ("groups", "Groups"),
+    ("tunnel", "Tunnel"),
+    ("events", "Events"),
+    ("actions", "Commands"),
+)
+_CURVES = (
+    ("records", "Records a second", "number"),
+    ("bytes", "Bytes a second", "bytes"),
+    ("lag_records", "Lag, records", "number"),
+    ("latency_ms", "Latency, ms", "number"),
+)
+_LABELS = {
+    "topic": "Topics, a regular expression",
+    "why": "Reason",
+    "to": "To: earliest, latest, an offset, or a time",
+    "partition": "Partition",
+}
+_LOOKS = {
+    "good": ("✓", {"copied", "synced", "passed", "active"}),
+    "busy": ("↻", {"copying", "behind", "consumed at the destination", "further at the destination"}),
+    "bad": ("✕", {"stopped", "refused", "failed", "consumed on both sides"}),
+    "warn": ("!", {"held", "warning", "failing over", "failing back", "resetting"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """The viewer of a page: ``allowed`` to send commands; ``message`` is for them alone."""
+
+    allowed: bool = False
+    message: str = ""
+
+
+class LinkPages:
+    """The pages of one link."""
+
+    def __init__(self, settings: Settings, watch: LinkWatch, commands: Commands) -> None:
+        self.link = settings.tunnel.link
+        self._settings = settings
+        self._watch = watch
+        self._commands = commands
+        self._started = now()
+
+    @property
+    def fresh(self) -> bool:
+        """True while the newest snapshot is current."""
+        snapshot = self._watch.snapshot
+        return snapshot is not None and is_fresh(snapshot, now())
+
+    def card(self) -> dict[str, Any]:
+        """The link in a few numbers, as JSON: for the overview, here and in the other control centers of the VM."""
+        snapshot, sample = self._watch.snapshot, self._sample
+        return {
+            "link": self.link,
+            "replicator": self._settings.replicator,
+            "source": self._settings.source.cluster_id,
+            "destination": self._settings.destination.cluster_id,
+            "state": self._state,
+            "since": self._watch.state_since,
+            "at": snapshot.at if snapshot else None,
+            "stale": not self.fresh,
+            "reason": "",
+            "lag_records": sample.lag_records,
+            "lag_seconds": sample.lag_seconds,
+            "records": sample.records,
+            "topics": len(snapshot.topics) if snapshot else None,
+            "problems": len(problems_with_commands(snapshot)) if snapshot else None,
+        }
+
+    def overview(self, cards: list[dict[str, Any]]) -> str:
+        """The page of all links."""
+        return _filled("overview.html", title="Control center", cards=cards)
+
+    def main(self) -> str:
+        """The link itself."""
+        snapshot, values = self._watch.snapshot, dict[str, Any]()
+        if snapshot is not None:
+            problems, said = problems_with_commands(snapshot), remarks(snapshot)
+            lanes = list(_lanes(snapshot))
+            values = {
+                "copied": total(topic.copied for topic in snapshot.topics),
+                "topics": len(snapshot.topics),
+                "partitions": sum(len(topic.partitions) for topic in snapshot.topics),
+                "problems": problems[:_LINES_MAX],
+                "more_problems": max(0, len(problems) - _LINES_MAX),
+                "remarks": said[:_LINES_MAX],
+                "lanes": lanes[:PAGE_SIZE],
+                "more_lanes": max(0, len(lanes) - PAGE_SIZE),
+            }
+        replicator = self._watch.replicator_unknown
+        return self._page("link.html", "", sample=self._sample, curves=_CURVES, replicator_unknown=replicator, **values)
+
+    def topics(self, query: Query) -> str:
+        """The table of topics."""
+        snapshot = self._watch.snapshot
+        return self._page("topics.html", "topics", page=topics_page(snapshot.topics if snapshot else (), query))
+
+    def topic(self, name: str, query: Query) -> str | None:
+        """One topic with its partitions; None if there is no such topic."""
+        topic = self._topic(name)
+        if topic is None:
+            return None
+        faults, gaps = stops(topic), [gap for p in topic.partitions for gap in p.gaps or ()]
+        return self._page(
+            "topic.html",
+            "topics",
+            topic=topic,
+            topic_commands=topic_commands(topic),
+            page=partitions_page(topic.partitions, query),
+            stops=faults[:_LINES_MAX],
+            notes=held(topic)[:_LINES_MAX],
+            gaps=gaps[:PAGE_SIZE],
+            more_gaps=max(0, len(gaps) - PAGE_SIZE),
+        )
+
+    def groups(self, query: Query) -> str:
+        """The table of groups."""
+        snapshot, wanted = self._watch.snapshot, self._settings.groups.wanted
+        page = groups_page(snapshot.groups if snapshot else (), query)
+        return self._page("groups.html", "groups", page=page, wanted=wanted)
+
+    def events(self) -> str:
+        """The events."""
+        events = self._watch.events
+        more = max(0, len(events) - 2 * PAGE_SIZE)
+        return self._page("events.html", "events", events=events[: 2 * PAGE_SIZE], more=more, started=self._started)
+
+    def tunnel(self, view: TunnelView, viewer: Viewer) -> str:
+        """Both ends of the tunnel, and the last diagnosis."""
+        diagnosis = self._commands.diagnosis
+        return self._page(
+            "tunnel.html",
+            "tunnel",
+            view=view,
+            diagnosis=diagnosis,
+            steps=_steps(diagnosis) if diagnosis else (),
+            doctor_command="bin/appliance doctor destination",
+            **self._commanding(viewer),
+        )
+
+    def actions(self, viewer: Viewer) -> str:
+        """The commands, for those who have given the token."""
+        return self._page(
+            "actions.html",
+            "actions",
+            actions=ACTIONS,
+            labels=_LABELS,
+            last=self._commands.last,
+            message=viewer.message,
+            pause_command="bin/appliance pause",
+            **self._commanding(viewer),
+        )
+
+    def _commanding(self, viewer: Viewer) -> dict[str, Any]:
+        guarded = bool(self._settings.control_center.token)
+        return {"allowed": viewer.allowed, "guarded": guarded, "busy": self._commands.running}
+
+    @property
+    def _sample(self) -> Sample:
+        return self._watch.history.newest or _UNKNOWN_SAMPLE
+
+    @property
+    def _state(self) -> str:
+        return self._watch.snapshot.state if self._watch.snapshot else LinkState.UNKNOWN
+
+    def _topic(self, name: str) -> TopicStatus | None:
+        topics = self._watch.snapshot.topics if self._watch.snapshot else ()
+        return next((topic for topic in topics if topic.name == name), None)
+
+    def _page(self, template: str, tab: str, **values: Any) -> str:
+        return _filled(
+            template,
+            title=f"{self._settings.replicator}: {dict(_TABS)[tab]}",
+            link=self.link,
+            replicator=self._settings.replicator,
+            source=self._settings.source.cluster_id,
+            destination=self._settings.destination.cluster_id,
+            state=self._state,
+            since=self._watch.state_since,
+            snapshot=self._watch.snapshot,
+            stale=self._watch.snapshot is not None and not self.fresh,
+            tabs=_TABS,
+            tab=tab,
+            **values,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    number: int
+    owner: Any
+    partitions: int
+    lag: int | None
+    rate: float | None
+
+
+def _lanes(snapshot: Snapshot) -> Iterator[_Lane]:
+    by_lane: dict[int | None, list[Any]] = {}
+    for partition in snapshot.partitions:
+        by_lane.setdefault(partition.lane, []).append(partition)
+    for lane in snapshot.lanes:
+        own = by_lane.get(lane.lane, [])
+        lag, rate = total(p.lag_records for p in own), total(p.rate for p in own)
+        yield _Lane(lane.lane, lane.owner, len(own), lag if own else 0, rate if own else 0.0)
+
+
+def _steps(diagnosis: CommandRun) -> list[dict[str, Any]]:
+    try:
+        return list(json.loads(diagnosis.output)["steps"]) if diagnosis.ended is not None else []
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def _looks(state: str) -> dict[str, str]:
+    """The look of a state: a sign beside the word, so that nobody depends on colours."""
+    for kind, (sign, states) in _LOOKS.items():
+        if state in states:
+            return {"kind": kind, "sign": sign}
+    return {"kind": "off", "sign": "?" if state == LinkState.UNKNOWN else "○"}
+
+
+def _clock(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _query(query: Query) -> str:
+    given = {"text": query.text, "state": query.state, "sort": query.sort, "page": str(query.page)}
+    plain = Query()
+    changed = {name: value for name, value in given.items() if value != str(getattr(plain, name))}
+    return urlencode(changed | ({"down": "1"} if query.down else {}))
+
+
+def _sorted_by(query: Query, column: str) -> str:
+    return _query(replace(query, sort=column, down=query.sort == column and not query.down, page=1))
+
+
+def _flat(document: Mapping[str, Any], above: str = "") -> Iterator[dict[str, Any]]:
+    """A JSON object as rows of names and values."""
+    for key, value in document.items():
+        name = f"{above} {key}".strip().replace("_", " ")
+        if isinstance(value, dict):
+            yield from _flat(value, name)
+        elif isinstance(value, list):
+            yield {"name": name, "value": ", ".join(map(str, value)) if value else "none"}
+        else:
+            yield {"name": name, "value": value}
+
+
+def _filled(template: str, /, **values: Any) -> str:
+    return _ENVIRONMENT.get_template(template).render(version=VERSION, **values)
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    undefined=StrictUndefined,
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.globals["looks"] = _looks
+_ENVIRONMENT.filters |= {
+    "count": text.count,
+    "size": text.size,
+    "span": text.span,
+    "milliseconds": text.milliseconds,
+    "utc": utc,
+    "clock": _clock,
+    "sorted_by": _sorted_by,
+    "on_page": lambda query, page: _query(replace(query, page=page)),
+    "topic_state": topic_state,
+    "partition_state": partition_state,
+    "flat": _flat,
+}

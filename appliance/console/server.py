@@ -1,0 +1,303 @@
+"""The control center over HTTP: addresses, headers, sessions, and who may see and send what.
+
+Law: whoever reaches the address may read; only who has CONSOLE_TOKEN may send a command.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from appliance.console import connect_routes
+from appliance.console.access import SESSION_SECONDS, Access, TooManyWrongTokens, from_elsewhere, known_host
+from appliance.console.commands import CommandBusy, Commands
+from appliance.console.model.actions import ACTIONS, DOCTOR
+from appliance.console.model.tables import Query
+from appliance.console.neighbours import Neighbours
+from appliance.console.pages import LinkPages, Viewer
+from appliance.console.tunnel import TunnelView
+from appliance.console.watch import LinkWatch
+from appliance.errors import SettingsError
+from appliance.runtime.bind import port_refused
+from appliance.settings.target import Target
+from appliance.settings.values import Settings
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_FORM_BYTES_MAX = 64 * 1024
+_CACHED_MAX = 256
+_ASSETS = Path(__file__).parent / "assets"
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class ConsoleServer:
+    """The server of one link's control center, which also shows the VM's other links."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        variables: Mapping[str, str],
+        watch: LinkWatch,
+        commands: Commands,
+        neighbours: Neighbours,
+        access: Access,
+        tunnel: Callable[[], Awaitable[TunnelView]],
+    ) -> None:
+        """``variables`` are those of setenv.sh; ``tunnel`` asks the tunnel's end on this VM."""
+        self._settings = settings.control_center
+        self._watch = watch
+        self._commands = commands
+        self._neighbours = neighbours
+        self._access = access
+        self._tunnel = tunnel
+        self._pages = LinkPages(settings, watch, commands)
+        self._cache: dict[object, str] = {}
+        self._cached_of: object = None
+        self._messages: dict[str, str] = {}
+        self._connect = connect_routes.Connect(settings, variables, watch, commands, self.allowed)
+        self.app = self._application()
+
+    def _application(self) -> web.Application:
+        app = web.Application(client_max_size=_FORM_BYTES_MAX, middlewares=[self._guard])
+        own = f"/links/{self._pages.link}"
+        app.router.add_static("/assets", _ASSETS)
+        app.add_routes(
+            [
+                web.get("/", self._root),
+                web.get("/health", self._health),
+                web.get("/card.json", self._card),
+                web.get(f"{own}/", self._cached(lambda _: self._pages.main())),
+                web.get(f"{own}/topics", self._cached(lambda request: self._pages.topics(_query(request)))),
+                web.get(f"{own}/topics/{{topic}}", self._topic),
+                web.get(f"{own}/groups", self._cached(lambda request: self._pages.groups(_query(request)))),
+                web.get(f"{own}/events", self._cached(lambda _: self._pages.events())),
+                web.get(f"{own}/tunnel", self._tunnel_page),
+                web.get(f"{own}/actions", self._actions),
+                web.get(f"{own}/history.json", self._history),
+                web.post(f"{own}/session", self._begin_session),
+                web.post(f"{own}/session/end", self._end_session),
+                web.post(f"{own}/actions/{{action}}", self._act),
+                web.route("*", "/links/{link}/{rest:.*}", self._other_link),
+                *self._connect.routes(),
+            ]
+        )
+        return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse requests by way of another site, and add the headers."""
+        if not known_host(request.host, self._settings.names):
+            answer: web.StreamResponse = web.Response(
+                status=421, text=f"{request.host}: not a name of this page: CONTROL_CENTER_NAMES\n"
+            )
+        elif request.method not in ("GET", "HEAD") and from_elsewhere(request.headers):
+            answer = web.Response(status=403, text="a request from another site is refused\n")
+        else:
+            try:
+                answer = await handler(request)
+            except TooManyWrongTokens as error:
+                answer = web.Response(status=429, text=f"{error}\n", headers={"Retry-After": "60"})
+            except web.HTTPException as error:
+                answer = web.Response(status=error.status, text=f"{error.reason}\n", headers=_location(error))
+        answer.headers.update(_HEADERS)
+        answer.headers.setdefault("Cache-Control", "no-cache" if request.path.startswith("/assets/") else "no-store")
+        return answer
+
+    def allowed(self, request: web.Request) -> bool:
+        """True if the request comes from somebody with the token.
+
+        Raises:
+            TooManyWrongTokens: there were several wrong ones.
+        """
+        if self._access.in_session(request.cookies.get(self._cookie, "")):
+            return True
+        return self._access.given_by(request.headers.get("Authorization", ""), _viewer_address(request))
+
+    @property
+    def _cookie(self) -> str:
+        return f"session-{self._pages.link}"
+
+    async def _root(self, request: web.Request) -> web.StreamResponse:
+        """The page for a browser; Connect's root for a console."""
+        if "text/html" not in request.headers.get("Accept", ""):
+            return self._connect.root()
+        self._watch.look()
+        return _html(request, self._pages.overview([self._pages.card(), *await self._neighbours.cards()]))
+
+    async def _health(self, _request: web.Request) -> web.StreamResponse:
+        """The control center's own health: it answers, and looks at the clusters."""
+        return web.json_response({"fresh": self._pages.fresh, "link": self._pages.link})
+
+    async def _card(self, _request: web.Request) -> web.StreamResponse:
+        self._watch.look()
+        return web.json_response(self._pages.card())
+
+    def _cached(self, make: Callable[[web.Request], str]) -> Handler:
+        """A page that is made once for each snapshot, however many look at it."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            self._watch.look()
+            now = (self._watch.snapshot, self._pages.fresh, self._watch.replicator_unknown)
+            if self._cached_of != now:
+                self._cache, self._cached_of = {}, now
+            if request.path_qs not in self._cache:
+                if len(self._cache) >= _CACHED_MAX:
+                    self._cache = {}
+                self._cache[request.path_qs] = await asyncio.to_thread(make, request)
+            return _html(request, self._cache[request.path_qs])
+
+        return answer
+
+    async def _topic(self, request: web.Request) -> web.StreamResponse:
+        self._watch.look()
+        page = self._pages.topic(request.match_info["topic"], _query(request))
+        if page is None:
+            raise web.HTTPNotFound(reason="this link has no such topic")
+        return _html(request, page)
+
+    async def _tunnel_page(self, request: web.Request) -> web.StreamResponse:
+        self._watch.look()
+        return _html(request, self._pages.tunnel(await self._tunnel(), self._viewer(request)))
+
+    async def _actions(self, request: web.Request) -> web.StreamResponse:
+        self._watch.look()
+        return _html(request, self._pages.actions(self._viewer(request)))
+
+    def _viewer(self, request: web.Request) -> Viewer:
+        session = request.cookies.get(self._cookie, "")
+        if not self._access.in_session(session):
+            return Viewer()
+        return Viewer(allowed=True, message=self._messages.get(session, ""))
+
+    async def _history(self, _request: web.Request) -> web.StreamResponse:
+        return web.json_response(self._watch.history.columns())
+
+    async def _begin_session(self, request: web.Request) -> web.StreamResponse:
+        form = await request.post()
+        session = self._access.begin(str(form.get("token", "")), _viewer_address(request))
+        if session is None:
+            page = self._pages.actions(Viewer(message="That is not the token."))
+            return web.Response(status=403, text=page, content_type="text/html")
+        answer = _seen(f"/links/{self._pages.link}/actions")
+        answer.set_cookie(
+            self._cookie,
+            session,
+            max_age=SESSION_SECONDS,
+            path=f"/links/{self._pages.link}/",
+            httponly=True,
+            samesite="Strict",
+            secure=request.headers.get("X-Forwarded-Proto") == "https",
+        )
+        return answer
+
+    async def _end_session(self, request: web.Request) -> web.StreamResponse:
+        self._access.end(request.cookies.get(self._cookie, ""))
+        return _seen(f"/links/{self._pages.link}/actions")
+
+    async def _act(self, request: web.Request) -> web.StreamResponse:
+        """Start a command; its lines show on the page."""
+        if not self.allowed(request):
+            raise web.HTTPForbidden(reason="this needs CONSOLE_TOKEN")
+        name = request.match_info["action"]
+        if name not in ACTIONS:
+            raise web.HTTPNotFound(reason="there is no such command")
+        form = {key: str(value) for key, value in (await request.post()).items()}
+        session, self_message = request.cookies.get(self._cookie, ""), ""
+        try:
+            self._commands.start(ACTIONS[name].title, ACTIONS[name].command_line(form, self._pages.link))
+        except (SettingsError, CommandBusy) as error:
+            self_message = str(error)
+        self._messages = {session: self_message} if self_message else {}
+        return _seen(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
+
+    async def _other_link(self, request: web.Request) -> web.StreamResponse:
+        answer = await self._neighbours.pass_on(request.match_info["link"], request)
+        if answer is None:
+            raise web.HTTPNotFound(reason="this VM has no such link, or its control center does not run")
+        return answer
+
+
+@contextlib.asynccontextmanager
+async def serving(app: web.Application, at: Target, own_socket: Path | None) -> AsyncIterator[Target]:
+    """Serve while the block runs, on the address and on the socket; yield the address.
+
+    Raises:
+        SettingsError: one of them cannot be had.
+    """
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        with port_refused("CONTROL_CENTER_LISTEN", at):
+            await web.TCPSite(runner, at.host, at.port).start()
+        port: int = runner.addresses[0][1]
+        if own_socket is not None:
+            await _serve_on_socket(runner, own_socket)
+        yield Target(at.host, port)
+    finally:
+        await runner.cleanup()
+        if own_socket is not None:
+            _remove(own_socket)
+
+
+async def _serve_on_socket(runner: web.AppRunner, path: Path) -> None:
+    """Replace the socket that a killed process has left."""
+    try:
+        _remove(path)
+        await web.UnixSite(runner, str(path)).start()
+        os.chmod(path, 0o666)  # the other links' control centers may run as other users
+    except OSError as error:
+        raise SettingsError([f"CONTROL_CENTER_LINKS={path.parent}: {error.strerror or error}"]) from error
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _viewer_address(request: web.Request) -> str:
+    """The viewer's address; another link's control center passes it on, by the socket."""
+    by_socket = request.transport is not None and not isinstance(request.transport.get_extra_info("peername"), tuple)
+    return request.headers.get("X-Viewer", "") if by_socket else request.remote or ""
+
+
+def _query(request: web.Request) -> Query:
+    given: Mapping[str, Any] = request.query
+    page = given.get("page", "1")
+    return Query(
+        text=given.get("text", "")[:249],
+        state=given.get("state", ""),
+        sort=given.get("sort", "name"),
+        down="down" in given,
+        page=int(page) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
+    )
+
+
+def _html(request: web.Request, page: str) -> web.Response:
+    """The page; only what is inside of its main element, where the page renews itself."""
+    if "X-Part" in request.headers:
+        page = page.partition('<main id="live">')[2].rpartition("</main>")[0]
+    answer = web.Response(text=page, content_type="text/html")
+    answer.enable_compression()
+    return answer
+
+
+def _seen(path: str) -> web.Response:
+    return web.Response(status=303, headers={"Location": path})
+
+
+def _location(error: web.HTTPException) -> dict[str, str]:
+    return {name: error.headers[name] for name in ("Location", "Allow") if name in error.headers}

@@ -1,0 +1,87 @@
+"""The watch of one link: collects snapshots, often while somebody looks and seldom otherwise, and keeps an hour."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from appliance.console.model.events import Event, changes, merged, written_down
+from appliance.console.model.history import History
+from appliance.status.model.snapshot import Snapshot
+
+_LOOKED_AT = 3.0
+_IDLE = 15.0
+"""Seconds between two collections, while somebody looks and while nobody does."""
+
+_LOOKED_AT_FOR = 30.0
+"""Seconds after a request for which somebody looks."""
+
+_COST_MAX = 0.2
+_IDLE_COST_MAX = 0.008
+"""Part of a core that collecting may take, while somebody looks and while nobody does."""
+
+
+class LinkWatch:
+    """The newest snapshot of a link, its history and its events.
+
+    Args:
+        collect: collects a snapshot.
+        ask_replicator: asks this VM's replicator; gives the reason why it is unknown, empty if it answers.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self,
+        collect: Callable[[], Awaitable[Snapshot]],
+        ask_replicator: Callable[[], Awaitable[str]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.snapshot: Snapshot | None = None
+        self.history = History()
+        self.events: list[Event] = []
+        self.state_since: int | None = None
+        """The first time at which this control center has seen the link in its present state."""
+        self.replicator_unknown = "not asked yet"
+        self._collect = collect
+        self._ask_replicator = ask_replicator
+        self._clock = clock
+        self._looked = -_LOOKED_AT_FOR
+        self._wanted = asyncio.Event()
+
+    def look(self) -> None:
+        """Note that somebody looks: after a while without, the next collection begins at once."""
+        if not self._looked_at:
+            self._wanted.set()
+        self._looked = self._clock()
+
+    async def run(self) -> None:
+        """Collect until cancelled."""
+        while True:
+            began = time.process_time()
+            snapshot, self.replicator_unknown = await asyncio.gather(self._collect(), self._ask_replicator())
+            self.add(snapshot)
+            await self._pause(time.process_time() - began)
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add a snapshot."""
+        if self.snapshot is None or self.snapshot.state is not snapshot.state:
+            self.state_since = snapshot.at
+        self.events = merged(self.events, [*written_down(snapshot), *changes(self.snapshot, snapshot)])
+        self.history.add(snapshot)
+        self.snapshot = snapshot
+
+    @property
+    def _looked_at(self) -> bool:
+        return self._clock() - self._looked < _LOOKED_AT_FOR
+
+    async def _pause(self, cost: float) -> None:
+        """Wait for the next collection, at once after ``look``; ``cost`` is the last one's, in seconds of a core."""
+        soon = max(_LOOKED_AT, cost / _COST_MAX)
+        self._wanted.clear()
+        if self._looked_at:
+            await asyncio.sleep(soon)
+            return
+        try:
+            async with asyncio.timeout(max(_IDLE, cost / _IDLE_COST_MAX)):
+                await self._wanted.wait()
+        except TimeoutError:
+            pass

@@ -1,0 +1,128 @@
+"""What happens to a link is seen in an open page, without a reload."""
+
+import asyncio
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.console.browser import Browser
+from tests.console.conftest import TOKEN, Center, control_center
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_a_pause_and_a_resume_by_the_page_are_seen_live(center: Center, seen: Browser) -> None:
+    await asyncio.to_thread(_paused_and_resumed, center, seen)
+
+
+def _paused_and_resumed(center: Center, seen: Browser) -> None:
+    seen.open(f"{center.page}actions")
+    seen.fill("#token", "wrong")
+    seen.click("Give the token")
+    seen.wait_for("That is not the token.")
+    assert [error for error in seen.note_errors() if "403" not in error] == []
+    seen.errors.clear()
+    seen.fill("#token", TOKEN)
+    seen.click("Give the token")
+    seen.fill("#pause-why", "maintenance of the racks")
+    seen.click("Pause")
+    seen.wait_for("Pause: done")
+    seen.open(f"{center.page}events")
+    seen.wait_for("paused: maintenance of the racks")
+    seen.open(center.page)
+    seen.wait_for("inactive")
+    seen.open(f"{center.page}actions")
+    seen.click("Resume")
+    seen.wait_for("Resume: done")
+    seen.open(center.page)
+    seen.wait("copied again", lambda: seen.find(".badge")[0].text.endswith("copied"))
+    seen.open(f"{center.page}actions")
+    seen.click("End the session")
+    assert seen.find("#token")
+
+
+async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves_it(
+    center: Center, seen: Browser
+) -> None:
+    await asyncio.to_thread(seen.open, center.page)
+    await asyncio.to_thread(_until_copied, seen)
+    await center.replicator.kill()
+    await asyncio.to_thread(_outrun_by_retention, center)
+    async with center.link.running("replicate"):
+        await asyncio.to_thread(
+            seen.wait_for, "orders-0: stopped since", "bin/appliance resume --topic orders --partition 0 --dry-run"
+        )
+        options = ["--topic", "orders", "--partition", "0", "--from", "earliest"]
+        async with center.link.running("resume", *options) as resume:
+            assert await resume.wait(PATIENCE) == 0
+        await asyncio.to_thread(_until_copied, seen)
+        await asyncio.to_thread(seen.open, f"{center.page}topics/orders")
+        await asyncio.to_thread(seen.wait_for, "Gaps", "130")
+        await asyncio.to_thread(seen.open, f"{center.page}events")
+        await asyncio.to_thread(seen.wait_for, "gap from offset 100 on", "no longer stopped")
+
+
+def _until_copied(seen: Browser) -> None:
+    seen.wait("copied", lambda: seen.find(".badge")[0].text.endswith("copied"))
+
+
+def _outrun_by_retention(center: Center) -> None:
+    """Delete records that nobody has copied."""
+    center.link.produce("orders", 50)
+    admin = AdminClient(center.link.orange.client_configuration())
+    for deletion in admin.delete_records([TopicPartition("orders", 0, 130)]).values():
+        deletion.result(PATIENCE)
+
+
+async def test_a_cluster_that_goes_away_is_unknown_since_then_and_nothing_old_is_shown_as_current(
+    center: Center, seen: Browser
+) -> None:
+    await asyncio.to_thread(seen.open, center.page)
+    await asyncio.to_thread(_until_copied, seen)
+    orange = center.link.orange
+    await orange.kill(orange.plan.nodes[0].id)
+    try:
+        await asyncio.to_thread(seen.wait_for, "source cluster orange: unknown since")
+        lag = [tile.text for tile in seen.find(".tile") if tile.text.startswith("Lag")]
+        assert lag[0].startswith("Lag\nunknown")
+    finally:
+        await orange.restart(orange.plan.nodes[0].id)
+    await asyncio.to_thread(seen.wait_for, "source cluster orange: answers")
+
+
+async def test_a_control_center_that_goes_away_leaves_a_page_that_says_so_and_is_grey(
+    center: Center, seen: Browser
+) -> None:
+    await asyncio.to_thread(seen.open, center.page)
+    await asyncio.to_thread(_until_copied, seen)
+    await center.console.kill()
+    await asyncio.to_thread(seen.wait_for, "The control center has not answered since", "what you see is old")
+    assert "stale" in seen.find("#live")[0].get_attribute("class")
+    seen.note_errors()
+    seen.errors.clear()  # the browser notes the refused connections
+
+
+async def test_the_page_stands_while_no_replicator_runs(center: Center, seen: Browser) -> None:
+    await center.replicator.kill()
+    await asyncio.to_thread(seen.open, center.page)
+    await asyncio.to_thread(seen.wait_for, "no replicator answers on CONSOLE_LISTEN", "copied")
+
+
+async def test_the_links_of_a_vm_are_shown_side_by_side_and_each_opens_from_the_others_page(
+    center: Center, seen: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    links = str(tmp_path_factory.mktemp("links"))
+    other = {"DESTINATION_CLUSTER_ID": "lemon", "CONTROL_CENTER_LINKS": links}
+    async with (
+        control_center(center.link, CONTROL_CENTER_LINKS=links) as (_, own),
+        control_center(center.link, **other) as (neighbour, _),
+    ):
+        await asyncio.to_thread(seen.open, f"http://{own}/")
+        await asyncio.to_thread(seen.wait_for, "orange → grape", "orange → lemon")
+        await asyncio.to_thread(seen.open, f"http://{own}/links/orange-lemon/topics")
+        await asyncio.to_thread(seen.wait_for, "orders.copy")
+        await neighbour.kill()
+        await asyncio.to_thread(seen.open, f"http://{own}/")
+        await asyncio.to_thread(seen.wait_for, "its control center does not answer")

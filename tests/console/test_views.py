@@ -1,0 +1,109 @@
+"""Every view of the control center in a browser, with the data of a real link."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.console.browser import Browser, browser
+from tests.console.conftest import Center
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+VIEWS = ("", "topics", "topics/orders", "groups", "tunnel", "events", "actions")
+
+
+async def test_the_link_its_numbers_and_its_lanes_are_shown(center: Center, seen: Browser) -> None:
+    await asyncio.to_thread(_link_shown, center, seen)
+
+
+def _link_shown(center: Center, seen: Browser) -> None:
+    seen.open(f"http://{center.address}/")
+    seen.wait_for("replicator-orange", "orange → grape", "copied")
+    seen.click("replicator-orange")
+    seen.wait_for("source cluster orange: answers", "destination cluster grape: answers", "answers on this VM")
+    tiles = {each.text.partition("\n")[0]: each.text.partition("\n")[2] for each in seen.find(".tile")}
+    assert tiles["Copied"].startswith("100")
+    assert tiles["Lag"].startswith("0")
+    assert tiles["Topics"] == "1"
+    seen.wait("four curves", lambda: len(seen.find(".uplot canvas")) == 4)
+
+
+async def test_topics_are_searched_sorted_and_opened(center: Center, seen: Browser) -> None:
+    for name in ("orders-eu", "orders-us"):
+        await asyncio.to_thread(center.link.make_topic, center.link.orange, name)
+    await asyncio.to_thread(_topics_shown, center, seen)
+
+
+def _topics_shown(center: Center, seen: Browser) -> None:
+    seen.open(f"{center.page}topics")
+    seen.wait_for("orders-eu", "orders-us")
+    seen.click("Topic")
+    assert [row.text for row in seen.find("td.name a")] == ["orders-us", "orders-eu", "orders"]
+    seen.fill("#text", "EU")
+    seen.click("Show")
+    assert [row.text for row in seen.find("td.name a")] == ["orders-eu"]
+    seen.open(f"{center.page}topics")
+    seen.click("orders")
+    seen.wait_for("copied to orders.copy")
+    assert len(seen.find("tbody tr")) == 2
+
+
+async def test_no_view_needs_a_script_for_its_numbers(center: Center, seen: Browser) -> None:
+    await asyncio.to_thread(_link_shown, center, seen)
+    await asyncio.to_thread(_numbers_without_scripts, center)
+
+
+def _numbers_without_scripts(center: Center) -> None:
+    with browser(scripts=False) as plain:
+        plain.open(center.page)
+        assert "source cluster orange: answers" in plain.text()
+        assert [tile.text for tile in plain.find(".tile") if tile.text.startswith("Copied\n100")]
+        plain.open(f"{center.page}topics?text=ord")
+        assert "orders.copy" in plain.text()
+
+
+async def test_every_view_is_whole_on_a_narrow_screen_and_reached_by_the_keyboard(center: Center) -> None:
+    await asyncio.to_thread(_narrow, center)
+
+
+def _narrow(center: Center) -> None:
+    with browser(width=360, height=740) as phone:
+        for view in VIEWS:
+            phone.open(center.page + view)
+            wider = phone.driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+            assert wider <= 0, view
+            unlabelled = phone.driver.execute_script(
+                "return [...document.querySelectorAll('input:not([type=hidden]), select')]"
+                ".filter((field) => !field.labels.length).map((field) => field.outerHTML)"
+            )
+            assert unlabelled == [], view
+            links = phone.find("main a, main button")
+            assert all(link.get_attribute("tabindex") != "-1" for link in links), view
+        phone.require_no_errors()
+
+
+async def test_a_page_has_the_headers_that_keep_other_sites_out(center: Center) -> None:
+    for view in VIEWS:
+        status, headers, _ = await fetched(center.page + view)
+        assert status == 200
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+    status, _, body = await fetched(center.page, Host="evil.example")
+    assert (status, body) == (421, b"evil.example: not a name of this page: CONTROL_CENTER_NAMES\n")
+
+
+async def test_the_last_hour_is_numbers_with_times(center: Center) -> None:
+    _, _, body = await fetched(f"{center.page}history.json")
+    history = json.loads(body)
+    assert history["at"]
+    assert {len(column) for column in history.values()} == {len(history["at"])}
+
+
+async def fetched(address: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    import aiohttp
+
+    async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
+        return answer.status, {name.lower(): value for name, value in answer.headers.items()}, await answer.read()

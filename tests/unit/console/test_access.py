@@ -1,0 +1,106 @@
+import base64
+
+import pytest
+
+from appliance.console.access import SESSION_SECONDS, Access, TooManyWrongTokens, from_elsewhere, known_host
+from appliance.settings.secret import Secret
+
+TOKEN = "a-token-of-the-operator"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def basic(password: str) -> str:
+    return "Basic " + base64.b64encode(f"anybody:{password}".encode()).decode()
+
+
+def test_a_session_begins_with_the_token_and_ends_by_itself() -> None:
+    clock = Clock()
+    access = Access(Secret(TOKEN), clock)
+    session = access.begin(TOKEN, "here")
+    assert session is not None
+    assert access.in_session(session)
+    clock.now += SESSION_SECONDS
+    assert not access.in_session(session)
+
+
+def test_an_ended_session_is_over() -> None:
+    access = Access(Secret(TOKEN), Clock())
+    session = access.begin(TOKEN, "here") or ""
+    access.end(session)
+    assert not access.in_session(session)
+
+
+@pytest.mark.parametrize("given", [f"Bearer {TOKEN}", f"bearer  {TOKEN}", basic(TOKEN)])
+def test_a_program_gives_the_token_as_a_bearers_or_as_a_password(given: str) -> None:
+    assert Access(Secret(TOKEN), Clock()).given_by(given, "here")
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer no", basic("no"), "Basic !!", TOKEN, "Basic " + "é" * 3])
+def test_nothing_else_is_the_token(given: str) -> None:
+    assert not Access(Secret(TOKEN), Clock()).given_by(given, "here")
+
+
+@pytest.mark.parametrize("given", ["", "anything"])
+def test_without_a_token_in_the_settings_nobody_has_it(given: str) -> None:
+    access = Access(Secret(""), Clock())
+    assert access.begin(given, "here") is None
+    assert not access.given_by(f"Bearer {given}", "here")
+    assert not access.in_session("")
+
+
+def test_after_five_wrong_tokens_even_the_right_one_has_to_wait_a_minute_from_that_address_alone() -> None:
+    clock = Clock()
+    access = Access(Secret(TOKEN), clock)
+    for _ in range(5):
+        assert access.begin("wrong", "a stranger's") is None
+    with pytest.raises(TooManyWrongTokens):
+        access.begin(TOKEN, "a stranger's")
+    assert access.begin(TOKEN, "an operator's")
+    clock.now += 61
+    assert access.begin(TOKEN, "a stranger's")
+
+
+def test_many_addresses_together_have_a_limit_too() -> None:
+    access = Access(Secret(TOKEN), Clock())
+    for number in range(100):
+        access.begin("wrong", f"address {number}")
+    with pytest.raises(TooManyWrongTokens):
+        access.begin("wrong", "one more")
+
+
+@pytest.mark.parametrize(
+    ("headers", "refused"),
+    [
+        ({}, False),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8082"}, False),
+        ({"Origin": "http://127.0.0.1:8082"}, False),
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, True),
+        ({"Origin": "http://evil.example"}, True),
+        ({"Origin": "null"}, True),
+        ({"Origin": "http://127.0.0.1:8083"}, True),
+    ],
+)
+def test_a_request_for_a_page_of_another_site_is_refused(headers: dict[str, str], refused: bool) -> None:
+    assert from_elsewhere({"Host": "127.0.0.1:8082"} | headers) is refused
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8082", "[::1]:8082", "localhost", "control-center:8082", "Kafka.example.com:443", "x.localhost"]
+)
+def test_the_page_is_called_by_addresses_and_by_names_of_its_own(host: str) -> None:
+    assert known_host(host, ("kafka.example.com",))
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8082", "127.0.0.1.evil.example", "kafka.example.com.evil"]
+)
+def test_a_name_of_another_site_is_none_of_its_own(host: str) -> None:
+    assert not known_host(host, ("kafka.example.com",))

@@ -1,0 +1,63 @@
+from dataclasses import replace
+
+import pytest
+
+from appliance.console.model import connect
+from appliance.link.model.copy_states import LINK, CopyState, StateRecord
+from appliance.status.model.facts import DestinationFacts
+from tests.support.facts import DESTINATION, NOW, SILENT, metadata, snapshot, with_position
+from tests.support.settings import REQUIRED
+
+NAME = "replicator-orange"
+
+
+def in_state(state: CopyState, topic: str = LINK) -> DestinationFacts:
+    return replace(DESTINATION, states={topic: StateRecord(topic, state, NOW, "ann")})
+
+
+@pytest.mark.parametrize(
+    ("taken", "state"),
+    [
+        (None, "UNASSIGNED"),
+        (snapshot(), "RUNNING"),
+        (snapshot(SILENT), "UNASSIGNED"),
+        (snapshot(destination=SILENT), "UNASSIGNED"),
+        (snapshot(destination=DestinationFacts(metadata())), "UNASSIGNED"),
+        (snapshot(destination=in_state(CopyState.PAUSED)), "PAUSED"),
+        (snapshot(destination=in_state(CopyState.PAUSED, "payments")), "PAUSED"),
+        (snapshot(destination=in_state(CopyState.PROMOTED)), "STOPPED"),
+    ],
+)
+def test_the_connector_has_the_state_of_the_link(taken: object, state: str) -> None:
+    found = connect.status(NAME, taken, "")  # type: ignore[arg-type]
+    assert found["connector"]["state"] == state
+    assert {task["state"] for task in found["tasks"]} <= {state}
+
+
+def test_a_link_whose_replicator_does_not_answer_is_not_said_to_run() -> None:
+    found = connect.status(NAME, snapshot(), "no replicator answers")
+    assert (found["connector"]["state"], found["connector"]["trace"]) == ("UNASSIGNED", "no replicator answers")
+
+
+def test_a_lane_with_a_stopped_partition_is_a_failed_task_with_the_reason_as_its_trace() -> None:
+    taken = snapshot(destination=with_position(stopped="retention outran the copy", stopped_at=NOW))
+    found = connect.status(NAME, taken, "")
+    assert found["connector"]["state"] == "RUNNING"
+    (failed,) = (task for task in found["tasks"] if task["state"] == "FAILED")
+    assert failed["id"] == taken.topics[0].partitions[0].lane
+    assert "payments-0: stopped since" in failed["trace"]
+    assert "retention outran the copy" in failed["trace"]
+
+
+def test_the_config_shows_the_settings_without_a_secret() -> None:
+    shown = connect.info(NAME, snapshot(), REQUIRED | {"CONSOLE_TOKEN": "token-of-ann"})["config"]
+    assert (shown["name"], shown["SOURCE_CLUSTER_ID"], shown["tasks.max"]) == (NAME, "orange", "3")
+    secrets = {text for name, text in REQUIRED.items() if "SECRET" in name} | {"token-of-ann"}
+    assert not secrets & set(shown.values())
+    assert shown["SHARED_SECRET"] == shown["CONSOLE_TOKEN"] == "********"
+
+
+def test_the_topics_are_the_copies_and_the_offsets_the_positions() -> None:
+    assert connect.topics(NAME, snapshot()) == {NAME: {"topics": ["payments.copy"]}}
+    offsets = connect.offsets(snapshot())["offsets"]
+    assert {"partition": {"topic": "payments", "partition": 1}, "offset": {"offset": 100}} in offsets
