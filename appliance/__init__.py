@@ -11,6 +11,7 @@
 - ``replicator``: metadata and positions become a plan, lanes, transactions, committed copies.
 - ``failover``: what clients need at the destination beside the copies: offsets of groups, records of MirrorMaker 2.
 - ``status``: committed facts of both clusters become a snapshot: a table, JSON, health, metrics.
+- ``console``: the control center: a page that shows the links of a VM, and commands for who has the token.
 - ``verify``: both sides, read again, and a verdict on each partition.
 - ``doctor``: every step of the path, tried from one VM, becomes a verdict and what to change.
 - ``client``: translated offsets for programs of others.

@@ -51,7 +51,7 @@ SUITES = (
     _suite("simulation", 1, 1, "random histories of crashes and late answers, without a broker", *TWO_TESTS_AT_ONCE),
     _suite("spark", 11, 3, "the replicator with its Spark, Spark clusters, Kubernetes", *THREE_FILES_AT_ONCE),
     _suite("outages", 3, 3, "brokers that die, move, fall silent or throttle; killed failbacks", *THREE_FILES_AT_ONCE),
-    _suite("console", 3, 3, "the control center in a browser, clients of Kafka Connect, Prometheus"),
+    _suite("console", 3, 3, "the control center in a browser, clients of Kafka Connect, Prometheus", programs=True),
     _suite("start", 7, 2, "bin/demo, the prepare scripts, Python environments, first starts", *TWO_FILES_AT_ONCE),
     _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE),
     _suite("faults", 20, 4, "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES"),

@@ -2,9 +2,12 @@
 
 - ``model``: history, events, tables and the Connect documents; no IO.
 - ``watch``: collects snapshots of this link, and keeps an hour of history.
-- ``tunnel``, ``diagnosis``, ``actions``: the tunnel's status, the doctor's steps and the operator's commands.
-- ``links``: the control centers of the VM's other links.
-- ``pages``, ``server``: the pages, and who may see and send what.
+- ``tunnel``: the tunnel's status, and whether the replicator answers.
+- ``commands``: the operator's commands, in processes of their own.
+- ``neighbours``: the control centers of the VM's other links.
+- ``pages``, ``server``, ``access``: the pages, their addresses, and who may see and send what.
+- ``connect_routes``: Kafka Connect's REST interface.
 - ``command``: ``appliance console``.
-- ``templates``, ``assets``: what a browser gets.
+
+The folder ``templates`` has the pages, and ``assets`` what they load.
 """

@@ -123,7 +123,9 @@ class DestinationFactsCollector:
         if deletion := self._registry.deletion:
             states = {LINK: StateRecord(LINK, CopyState.DELETED, deletion.since, deletion.deleted_by, deletion.why)}
         claims = dict(self._registry.claims)
-        return DestinationFacts(metadata, topic, claims, positions, gaps, owners, held, heartbeat, states, dict(self._tail.committed_at))
+        return DestinationFacts(
+            metadata, topic, claims, positions, gaps, owners, held, heartbeat, states, dict(self._tail.committed_at)
+        )
 
     async def _policy(self) -> str:
         """The cleanup policy of the positions topic; empty when the cluster does not say."""

@@ -96,7 +96,6 @@ class PositionsTail:
         checkpoint.read_to = following
         return checkpoint.read_to >= fetched.stable_end
 
-
     def _note_commit(self, partition: Partition, offset: int, markers: list[tuple[int, int]]) -> None:
         """Note the time of the marker that follows the position's record; a later Fetch may hold it, and then none."""
         following = bisect_right(markers, (offset, 0))

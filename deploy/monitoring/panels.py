@@ -86,6 +86,9 @@ AT_A_GLANCE = (
     _stat("Longest held by a transaction", "max by (link) (kafka_replicator_held_seconds)", "s", red_from=900),
     _stat("Brokers without an endpoint", 'sum by (link) (kafka_tunnel_brokers{state!="open"})', red_from=1),
     _stat("Days of the first certificate", "min by (link) (kafka_tunnel_certificate_days_left)", red_below=30),
+    _stat(
+        "Days of the other end's certificate", "min by (link) (kafka_tunnel_peer_certificate_days_left)", red_below=30
+    ),
 )
 
 COPYING = (
@@ -108,6 +111,7 @@ COPYING = (
     _series(
         "Held by transactions at the source, ten worst topics", {_worst("kafka_replicator_held_seconds"): _TOPIC}, "s"
     ),
+    _series("Latency, ten slowest topics", {_worst("kafka_replicator_latency_milliseconds"): _TOPIC}, "ms"),
     _series("Heartbeat from source to destination", {"kafka_replicator_heartbeat_milliseconds": "{{link}}"}, "ms"),
     _series("Age of the newest heartbeat", {"time() - kafka_replicator_heartbeat_timestamp_seconds": "{{link}}"}, "s"),
 )

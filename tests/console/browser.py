@@ -72,7 +72,9 @@ class Browser:
 
     def note_errors(self) -> list[str]:
         """The errors of the console since the last call."""
-        found = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+        found = [
+            entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")
+        ]
         self.errors += found
         return found
 

@@ -24,9 +24,11 @@ WELL_NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), WELL, {})
 """The destination VM's numbers with a refused broker, and without."""
 
 
-def tunnel_collector(counters: Counters, side: Side = Side.SOURCE, previous_secret: bool = True) -> TunnelCollector:
+def tunnel_collector(
+    counters: Counters, side: Side = Side.SOURCE, previous_secret: bool = True, peer: float | None = 90.5
+) -> TunnelCollector:
     """The metrics of an end whose certificate is valid for 42.5 days, and the other one's for 90.5."""
-    return TunnelCollector(side, tunnel_settings(), counters, lambda: Keys(42.5, previous_secret, 90.5))
+    return TunnelCollector(side, tunnel_settings(), counters, lambda: Keys(42.5, previous_secret, peer))
 
 
 def samples(text: str) -> Samples:

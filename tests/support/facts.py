@@ -106,4 +106,6 @@ def complete() -> Snapshot:
     )
     taken = snapshot(destination=destination, MAX_BYTES_PER_SECOND="5000")
     (topic,) = taken.topics
-    return replace(taken, topics=(replace(topic, stopped=Fault("claimed", NOW)),), groups=(group("behind", 60),))
+    partitions = tuple(replace(partition, latency_ms=40) for partition in topic.partitions)
+    stopped = replace(topic, stopped=Fault("claimed", NOW), partitions=partitions)
+    return replace(taken, topics=(stopped,), groups=(group("behind", 60),))

@@ -130,9 +130,8 @@ def test_pyspark_is_known_in_three_files() -> None:
     [
         ({"confluent_kafka"}, {"testbed", "demo", "bench"}),
         ({"cyclonedx", "packageurl"}, {"deploy"}),
-        ({"jinja2"}, {"deploy"}),
     ],
-    ids=["Kafka clients of others", "the bill of materials", "templates"],
+    ids=["Kafka clients of others", "the bill of materials"],
 )
 def test_packages_that_the_image_lacks_are_not_imported_in_it(libraries: set[str], tops: set[str]) -> None:
     assert {path.parts[0] for path in FILES if foreign(path) & libraries} <= tops

@@ -1,7 +1,10 @@
 """What the control center shows, made from snapshots; no IO.
 
 - ``history``: the last hour in numbers, bounded.
-- ``events``: what has changed between two snapshots.
+- ``events``: what has changed between two snapshots, and what the clusters remember.
 - ``tables``: rows of topics, partitions and groups: searched, filtered, sorted, and a page of them.
-- ``text``: numbers, times and states as people read them.
+- ``problems``: problems with the commands that may resolve them.
+- ``actions``: the operator's commands, from the fields of a form.
+- ``connect``: the link as a connector of Kafka Connect.
+- ``text``: numbers and times as people read them.
 """

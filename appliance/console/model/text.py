@@ -31,7 +31,8 @@ def span(seconds: float | None) -> str:
         return UNKNOWN
     if seconds < 10:
         return f"{seconds:.1f} s" if seconds else "0 s"
-    rest, parts = int(seconds), []
+    rest = int(seconds)
+    parts: list[str] = []
     for length, unit in _SPANS:
         if rest >= length or (unit == "s" and not parts):
             parts.append(f"{rest // length} {unit}")

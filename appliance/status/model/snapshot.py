@@ -120,7 +120,6 @@ class TopicStatus:
         known = [lag for lag in lags if lag is not None]
         return max(known, default=0.0) if len(known) == len(lags) else None
 
-
     @property
     def bytes(self) -> int | None:
         """The bytes of all partitions."""

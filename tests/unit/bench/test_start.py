@@ -28,7 +28,7 @@ def test_a_log_holds_every_commits_marker_and_the_newest_commits_positions(tmp_p
     assert markers == list(range(1, 120_000, 2))
     positions = list(committed(found, ()))
     assert [batch.header.base_offset for batch in positions] == list(range(119_800, 120_000, 2))
-    (last,) = newest(unpack(positions[-1], 0))
+    ((_, last),) = newest(unpack(positions[-1], 0))
     assert isinstance(last, tuple)
     assert (last[0], getattr(last[1], "next_offset", None)) == (("bench", 0), 59_999)
 

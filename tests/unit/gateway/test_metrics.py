@@ -71,9 +71,7 @@ def test_an_unknown_value_has_no_sample():
     found = shown(DestinationCollector(replace(NUMBERS, server_fault=None, view=BrokerView())))
     unknown = {"server_reachable", "brokers", "broker", "metadata_known", "metadata_timestamp_seconds"}
     assert not {name for name, *_ in found} & unknown
-    alone = shown(
-        TunnelCollector(Side.SOURCE, tunnel_settings(), Counters(), lambda: Keys(12.5, previous_secret=False))
-    )
+    alone = shown(tunnel_collector(Counters(), peer=None))
     assert not [name for name, *_ in alone if name.startswith("peer_certificate")]
 
 
