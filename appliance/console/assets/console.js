@@ -35,7 +35,7 @@
     if (waiting || document.hidden) return;
     waiting = true;
     try {
-      const answer = await fetch(location.href, { headers: { "X-Part": "live" }, signal: AbortSignal.timeout(10000) });
+      const answer = await fetch(location.href, { headers: { "X-Part": "live", Accept: "text/html" }, signal: AbortSignal.timeout(10000) });
       if (!answer.ok) throw new Error(String(answer.status));
       const text = await answer.text();
       answered = Date.now();
