@@ -1,7 +1,7 @@
 """The pages as HTML, from what is known now."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from appliance.console.commands import CommandRun, Commands
-from appliance.console.model import text
+from appliance.console.model import text, tunnel_end
 from appliance.console.model.actions import ACTIONS
 from appliance.console.model.history import Sample
 from appliance.console.model.problems import held, problems_with_commands, stops, topic_commands
@@ -274,16 +274,9 @@ def _sorted_by(query: Query, column: str) -> str:
     return _query(replace(query, sort=column, down=query.sort == column and not query.down, page=1))
 
 
-def _flat(document: Mapping[str, Any], above: str = "") -> Iterator[dict[str, Any]]:
-    """A JSON object as rows of names and values."""
-    for key, value in document.items():
-        name = f"{above} {key}".strip().replace("_", " ")
-        if isinstance(value, dict):
-            yield from _flat(value, name)
-        elif isinstance(value, list):
-            yield {"name": name, "value": ", ".join(map(str, value)) if value else "none"}
-        else:
-            yield {"name": name, "value": value}
+def _iso_clock(at: object) -> str:
+    """A time of another process, ISO 8601, as the page shows times."""
+    return at[:19].replace("T", " ") if isinstance(at, str) else text.UNKNOWN
 
 
 def _filled(template: str, /, **values: Any) -> str:
@@ -309,5 +302,7 @@ _ENVIRONMENT.filters |= {
     "on_page": lambda query, page: _query(replace(query, page=page)),
     "topic_state": topic_state,
     "partition_state": partition_state,
-    "flat": _flat,
+    "iso_clock": _iso_clock,
+    "end_rows": tunnel_end.rows,
+    "end_troubles": tunnel_end.troubles,
 }

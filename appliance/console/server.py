@@ -38,7 +38,7 @@ _HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -165,6 +165,8 @@ class ConsoleServer:
 
     async def _topic(self, request: web.Request) -> web.StreamResponse:
         self._watch.look()
+        if self._watch.snapshot is None:
+            raise web.HTTPServiceUnavailable(reason="nothing is known yet: wait for the first look at both clusters")
         page = self._pages.topic(request.match_info["topic"], _query(request))
         if page is None:
             raise web.HTTPNotFound(reason="this link has no such topic")

@@ -111,6 +111,7 @@ def browser(width: int = 1280, height: int = 900, *, scripts: bool = True) -> It
             "--headless=new",
             "--no-sandbox",  # root has none
             "--disable-gpu",
+            "--hide-scrollbars",
             "--disable-dev-shm-usage",
             "--disable-background-networking",
             "--disable-component-update",

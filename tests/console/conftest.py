@@ -5,11 +5,12 @@ import contextlib
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
+from bench.lib.running import free_port
 from testbed.process import OwnedProcess
 from tests.console.browser import Browser, browser
 from tests.console.requirements import missing
@@ -50,6 +51,15 @@ class Center:
         """The link's page."""
         return f"http://{self.address}/links/orange-grape/"
 
+    async def until(self, state: str) -> None:
+        """Wait until the control center has seen the link in this state."""
+        async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as session:
+            while True:
+                async with session.get(f"http://{self.address}/card.json") as answer:
+                    if (await answer.json())["state"] == state:
+                        return
+                await asyncio.sleep(0.2)
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
@@ -76,7 +86,10 @@ async def center(shared: Link) -> AsyncIterator[Center]:
     shared.clear()
     await asyncio.to_thread(shared.make_topic, shared.orange, "orders", 2)
     await asyncio.to_thread(shared.produce, "orders", 100)
-    pages = {"TUNNEL_STATUS_LISTEN": f"127.0.0.1:{free_port()}", "CONSOLE_LISTEN": f"127.0.0.1:{free_port()}"}
+    pages = {
+        "TUNNEL_STATUS_LISTEN": f"127.0.0.1:{free_port('127.0.0.1')}",
+        "CONSOLE_LISTEN": f"127.0.0.1:{free_port('127.0.0.1')}",
+    }
     async with (
         shared.running("source") as source,
         shared.running("destination", **pages) as destination,
@@ -85,15 +98,6 @@ async def center(shared: Link) -> AsyncIterator[Center]:
     ):
         await source.wait_for_line("ready", PATIENCE)
         await destination.wait_for_line("ready", PATIENCE)
-        yield Center(shared, replicator, console, address)
-
-
-def free_port() -> int:
-    from bench.lib.running import free_port as chosen
-
-    return chosen("127.0.0.1")
-
-
-def pictures() -> Path:
-    """The folder of the pictures that docs/console.md shows."""
-    return Path(__file__).parents[2] / "docs" / "pictures"
+        made = Center(shared, replicator, console, address)
+        await made.until("copied")
+        yield made

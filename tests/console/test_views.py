@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import aiohttp
 import pytest
 
 from tests.console.browser import Browser, browser
@@ -38,7 +39,7 @@ async def test_topics_are_searched_sorted_and_opened(center: Center, seen: Brows
 def _topics_shown(center: Center, seen: Browser) -> None:
     seen.open(f"{center.page}topics")
     seen.wait_for("orders-eu", "orders-us")
-    seen.click("Topic")
+    seen.click("Topic ▴")
     assert [row.text for row in seen.find("td.name a")] == ["orders-us", "orders-eu", "orders"]
     seen.fill("#text", "EU")
     seen.click("Show")
@@ -103,7 +104,5 @@ async def test_the_last_hour_is_numbers_with_times(center: Center) -> None:
 
 
 async def fetched(address: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    import aiohttp
-
     async with aiohttp.ClientSession() as session, session.get(address, headers=headers) as answer:
         return answer.status, {name.lower(): value for name, value in answer.headers.items()}, await answer.read()

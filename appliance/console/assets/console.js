@@ -61,8 +61,8 @@
 
   const charts = new Map();
   const FORMATS = {
-    number: (v) => (v == null ? "unknown" : v.toLocaleString(undefined, { maximumFractionDigits: 1 })),
-    bytes: (v) => (v == null ? "unknown" : v < 1e3 ? `${v.toFixed(0)} B` : v < 1e6 ? `${(v / 1e3).toFixed(1)} kB` : v < 1e9 ? `${(v / 1e6).toFixed(1)} MB` : `${(v / 1e9).toFixed(2)} GB`),
+    number: (v) => (v == null ? "–" : v.toLocaleString(undefined, { maximumFractionDigits: 1 })),
+    bytes: (v) => (v == null ? "–" : v < 1e3 ? `${v.toFixed(0)} B` : v < 1e6 ? `${(v / 1e3).toFixed(1)} kB` : v < 1e9 ? `${(v / 1e6).toFixed(1)} MB` : `${(v / 1e9).toFixed(2)} GB`),
   };
 
   async function draw() {
@@ -83,12 +83,13 @@
     const style = getComputedStyle(document.documentElement);
     const [text, line, accent] = ["--quiet", "--line", "--accent"].map((name) => style.getPropertyValue(name).trim());
     const format = FORMATS[plot.dataset.format] || FORMATS.number;
+    const clock = (seconds, from, to) => new Date(seconds * 1000).toISOString().slice(from, to);
     const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
     const chart = new uPlot({
       width: plot.clientWidth, height: 170, cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1] } },
-      axes: [axis, { ...axis, size: 68, values: (_u, values) => values.map(format) }],
-      series: [{}, { label: plot.dataset.label, stroke: accent, width: 2, fill: accent + "22", value: (_u, v) => format(v), spanGaps: false }],
+      axes: [{ ...axis, space: 70, values: (_u, splits, _i, _s, step) => splits.map((at) => clock(at, 11, step < 60 ? 19 : 16)) }, { ...axis, size: 68, values: (_u, values) => values.map(format) }],
+      series: [{ value: (_u, at) => (at == null ? "–" : clock(at, 11, 19)) }, { label: plot.dataset.label, stroke: accent, width: 2, fill: accent + "22", value: (_u, v) => format(v), spanGaps: false }],
     }, data, plot);
     new ResizeObserver(() => chart.setSize({ width: plot.clientWidth, height: 170 })).observe(plot);
     return chart;

@@ -6,5 +6,6 @@
 - ``problems``: problems with the commands that may resolve them.
 - ``actions``: the operator's commands, from the fields of a form.
 - ``connect``: the link as a connector of Kafka Connect.
+- ``tunnel_end``: an end of the tunnel in rows, from its status document.
 - ``text``: numbers and times as people read them.
 """

@@ -32,7 +32,7 @@ class History:
 
     def __init__(self) -> None:
         self._samples: deque[Sample] = deque(maxlen=_SAMPLES_MAX)
-        self._bytes: tuple[int, int] | None = None
+        self._counts: tuple[int, int | None, int | None] | None = None
 
     @property
     def newest(self) -> Sample | None:
@@ -56,18 +56,26 @@ class History:
         lags = [topic.lag_seconds for topic in growing]
         known = [lag for lag in lags if lag is not None]
         latencies = [p.latency_ms for p in snapshot.partitions if p.latency_ms is not None]
+        records, size = self._rates(snapshot)
         return Sample(
             snapshot.at,
-            total(topic.rate for topic in snapshot.topics),
-            self._byte_rate(snapshot),
+            records,
+            size,
             total(topic.lag_records for topic in growing),
             max(known, default=0.0) if len(known) == len(lags) and not snapshot.source.unknown else None,
             median(latencies) if latencies else None,
         )
 
-    def _byte_rate(self, snapshot: Snapshot) -> float | None:
-        copied, before = total(topic.bytes for topic in snapshot.topics), self._bytes
-        self._bytes = (snapshot.at, copied) if copied is not None else None
-        if copied is None or before is None or copied < before[1] or snapshot.at <= before[0]:
-            return None
-        return (copied - before[1]) * 1000 / (snapshot.at - before[0])
+    def _rates(self, snapshot: Snapshot) -> tuple[float | None, float | None]:
+        """Records and bytes a second since the snapshot before, new topics with the others."""
+        before = self._counts
+        counts = (total(topic.copied for topic in snapshot.topics), total(topic.bytes for topic in snapshot.topics))
+        self._counts = (snapshot.at, *counts)
+        if before is None or snapshot.at <= before[0]:
+            return None, None
+        passed = (snapshot.at - before[0]) / 1000
+        records, size = (
+            None if now is None or then is None or now < then else (now - then) / passed
+            for now, then in zip(counts, before[1:], strict=True)
+        )
+        return records, size

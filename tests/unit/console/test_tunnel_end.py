@@ -1,0 +1,65 @@
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.console.model.tunnel_end import rows, troubles
+
+SOURCE: dict[str, Any] = {
+    "side": "source",
+    "version": "0.2.0",
+    "carrier": "tcp",
+    "since": "2026-11-25T06:04:31.000Z",
+    "troubles": ["the tunnel does not listen"],
+    "remarks": [],
+    "listening": {"address": "0.0.0.0", "port": 15060},
+    "connections": {"accepted": 1200, "open": 7, "waiting": 0},
+    "refused": {"identity": 3, "full": 0},
+    "relays_ended": {"complete": 0},
+    "bytes": {"to_target": 31526, "from_target": 6144785},
+    "handshakes": {"count": 8, "p50_seconds": 0.0025, "p99_seconds": 0.0096},
+    "dials": {"count": 0, "p50_seconds": None, "p99_seconds": None},
+    "certificate_days_left": 26698.4,
+    "peer_certificate_days_left": None,
+}
+
+
+def shown(document: object) -> dict[str, str]:
+    return {row.name: row.value for row in rows(document)}
+
+
+def test_an_end_is_shown_in_words() -> None:
+    found = shown(SOURCE)
+    assert found["Listens on"] == "0.0.0.0:15060"
+    assert found["Connections"] == "7 open, 1\u202f200 accepted"
+    assert (found["Refused"], found["Ended"]) == ("3 identity", "none")
+    assert (found["To the brokers"], found["From the brokers"]) == ("31.5 kB", "6.1 MB")
+    assert (found["Handshakes"], found["Dials"]) == ("8: median 2 ms, p99 10 ms", "0")
+    assert (found["Certificate"], found["Other end's certificate"]) == ("valid for 26\u202f698 days", "unknown")
+    assert "Brokers open" not in found
+    assert troubles(SOURCE) == ["the tunnel does not listen"]
+
+
+def test_the_destinations_end_has_its_brokers() -> None:
+    brokers = {"age_seconds": 2.5, "open": ["b0:9092"], "refused": [], "closed": None}
+    found = shown(
+        SOURCE | {"brokers": brokers, "endpoints": [{"address": "127.64.0.1", "port": 9092, "broker": "b0:9092"}]}
+    )
+    assert found["Brokers open"] == "b0:9092"
+    assert (found["Brokers refused"], found["Brokers without endpoint"]) == ("none", "unknown")
+    assert found["Endpoints"] == "b0:9092 at 127.64.0.1:9092"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*SOURCE, "open", "port"]), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON, st.dictionaries(st.sampled_from([*SOURCE, "brokers", "endpoints", "server", "dns_queries"]), JSON))
+def test_any_document_is_shown_with_unknown_for_what_is_missing_or_of_another_type(whole: object, part: object) -> None:
+    assert all(row.value for document in (whole, part) for row in rows(document))
+    troubles(whole)
