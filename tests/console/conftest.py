@@ -83,6 +83,19 @@ async def address_of(console: OwnedProcess) -> str:
 @pytest_asyncio.fixture(loop_scope="module")
 async def center(shared: Link) -> AsyncIterator[Center]:
     """A new link that has copied 100 records of ``orders``, with everything running."""
+    async with running(shared) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def lasting(shared: Link) -> AsyncIterator[Center]:
+    """Such a link for all tests of a module that change nothing of it."""
+    async with running(shared) as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def running(shared: Link) -> AsyncIterator[Center]:
     shared.clear()
     await asyncio.to_thread(shared.make_topic, shared.orange, "orders", 2)
     await asyncio.to_thread(shared.produce, "orders", 100)

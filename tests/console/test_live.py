@@ -17,6 +17,12 @@ async def test_a_pause_and_a_resume_by_the_page_are_seen_live(center: Center, se
     await asyncio.to_thread(_paused_and_resumed, center, seen)
 
 
+def _give_token(center: Center, seen: Browser) -> None:
+    seen.open(f"{center.page}actions")
+    seen.fill("#token", TOKEN)
+    seen.click("Give the token")
+
+
 def _paused_and_resumed(center: Center, seen: Browser) -> None:
     seen.open(f"{center.page}actions")
     seen.fill("#token", "wrong")
@@ -24,8 +30,7 @@ def _paused_and_resumed(center: Center, seen: Browser) -> None:
     seen.wait_for("That is not the token.")
     assert [error for error in seen.note_errors() if "403" not in error] == []
     seen.errors.clear()
-    seen.fill("#token", TOKEN)
-    seen.click("Give the token")
+    _give_token(center, seen)
     seen.fill("#pause-why", "maintenance of the racks")
     seen.click("Pause")
     seen.wait_for("Pause: done")
@@ -41,6 +46,29 @@ def _paused_and_resumed(center: Center, seen: Browser) -> None:
     seen.open(f"{center.page}actions")
     seen.click("End the session")
     assert seen.find("#token")
+
+
+async def test_a_reset_needs_the_links_name_and_the_doctor_walks_the_path_at_a_click(
+    center: Center, seen: Browser
+) -> None:
+    await asyncio.to_thread(_reset_and_diagnosed, center, seen)
+
+
+def _reset_and_diagnosed(center: Center, seen: Browser) -> None:
+    _give_token(center, seen)
+    for confirmed in ("orange", "orange-grape"):
+        for field, text in {"topic": "orders", "to": "earliest", "confirm": confirmed}.items():
+            seen.fill(f"#reset-{field}", text)
+        seen.click("Reset")
+        seen.wait_for("type orange-grape to confirm it" if confirmed == "orange" else "Reset: done")
+    seen.open(center.page)
+    copied = lambda: [tile.text for tile in seen.find(".tile") if tile.text.startswith("Copied\n200")]  # noqa: E731
+    seen.wait("every record copied again", copied)
+    seen.open(f"{center.page}tunnel")
+    seen.wait_for("The source VM's end", "Listens on")
+    seen.click("Run the doctor")
+    seen.wait_for("the path works")
+    assert len(seen.find("tbody tr")) > 10
 
 
 async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves_it(

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 VIEWS = ("", "topics", "topics/orders", "groups", "tunnel", "events", "actions")
 
 
-async def test_the_link_its_numbers_and_its_lanes_are_shown(center: Center, seen: Browser) -> None:
-    await asyncio.to_thread(_link_shown, center, seen)
+async def test_the_link_its_numbers_and_its_lanes_are_shown(lasting: Center, seen: Browser) -> None:
+    await asyncio.to_thread(_link_shown, lasting, seen)
 
 
 def _link_shown(center: Center, seen: Browser) -> None:
@@ -26,14 +26,14 @@ def _link_shown(center: Center, seen: Browser) -> None:
     tiles = {each.text.partition("\n")[0]: each.text.partition("\n")[2] for each in seen.find(".tile")}
     assert tiles["Copied"].startswith("100")
     assert tiles["Lag"].startswith("0")
-    assert tiles["Topics"] == "1"
+    assert int(tiles["Topics"]) >= 1
     seen.wait("four curves", lambda: len(seen.find(".uplot canvas")) == 4)
 
 
-async def test_topics_are_searched_sorted_and_opened(center: Center, seen: Browser) -> None:
+async def test_topics_are_searched_sorted_and_opened(lasting: Center, seen: Browser) -> None:
     for name in ("orders-eu", "orders-us"):
-        await asyncio.to_thread(center.link.make_topic, center.link.orange, name)
-    await asyncio.to_thread(_topics_shown, center, seen)
+        await asyncio.to_thread(lasting.link.make_topic, lasting.link.orange, name)
+    await asyncio.to_thread(_topics_shown, lasting, seen)
 
 
 def _topics_shown(center: Center, seen: Browser) -> None:
@@ -50,9 +50,9 @@ def _topics_shown(center: Center, seen: Browser) -> None:
     assert len(seen.find("tbody tr")) == 2
 
 
-async def test_no_view_needs_a_script_for_its_numbers(center: Center, seen: Browser) -> None:
-    await asyncio.to_thread(_link_shown, center, seen)
-    await asyncio.to_thread(_numbers_without_scripts, center)
+async def test_no_view_needs_a_script_for_its_numbers(lasting: Center, seen: Browser) -> None:
+    await asyncio.to_thread(_link_shown, lasting, seen)
+    await asyncio.to_thread(_numbers_without_scripts, lasting)
 
 
 def _numbers_without_scripts(center: Center) -> None:
@@ -64,8 +64,8 @@ def _numbers_without_scripts(center: Center) -> None:
         assert "orders.copy" in plain.text()
 
 
-async def test_every_view_is_whole_on_a_narrow_screen_and_reached_by_the_keyboard(center: Center) -> None:
-    await asyncio.to_thread(_narrow, center)
+async def test_every_view_is_whole_on_a_narrow_screen_and_reached_by_the_keyboard(lasting: Center) -> None:
+    await asyncio.to_thread(_narrow, lasting)
 
 
 def _narrow(center: Center) -> None:
@@ -84,20 +84,20 @@ def _narrow(center: Center) -> None:
         phone.require_no_errors()
 
 
-async def test_a_page_has_the_headers_that_keep_other_sites_out(center: Center) -> None:
+async def test_a_page_has_the_headers_that_keep_other_sites_out(lasting: Center) -> None:
     for view in VIEWS:
-        status, headers, _ = await fetched(center.page + view)
+        status, headers, _ = await fetched(lasting.page + view)
         assert status == 200
         assert "default-src 'none'" in headers["content-security-policy"]
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["cache-control"] == "no-store"
-    status, _, body = await fetched(center.page, Host="evil.example")
+    status, _, body = await fetched(lasting.page, Host="evil.example")
     assert (status, body) == (421, b"evil.example: not a name of this page: CONTROL_CENTER_NAMES\n")
 
 
-async def test_the_last_hour_is_numbers_with_times(center: Center) -> None:
-    _, _, body = await fetched(f"{center.page}history.json")
+async def test_the_last_hour_is_numbers_with_times(lasting: Center) -> None:
+    _, _, body = await fetched(f"{lasting.page}history.json")
     history = json.loads(body)
     assert history["at"]
     assert {len(column) for column in history.values()} == {len(history["at"])}

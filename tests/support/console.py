@@ -1,0 +1,62 @@
+"""The control center in this process, with facts in place of clusters, so that any state of a link can be shown."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from appliance.console.access import Access
+from appliance.console.commands import Commands
+from appliance.console.neighbours import Neighbours
+from appliance.console.server import ConsoleServer, serving
+from appliance.console.tunnel import TunnelView
+from appliance.console.watch import LinkWatch
+from appliance.kafka.protocol.metadata import Topic
+from appliance.link.model.position import Position
+from appliance.settings.target import Target
+from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
+from appliance.status.model.snapshot import Snapshot
+from tests.support.facts import COPY_ID, NOW, RUN, SOURCE_ID, metadata, positions_topic, settings, snapshot
+from tests.support.settings import REQUIRED
+
+
+@contextlib.asynccontextmanager
+async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **changed: str) -> AsyncIterator[str]:
+    """Serve one snapshot; yield the address."""
+
+    async def collected() -> Snapshot:
+        raise AssertionError("nothing is collected here")
+
+    async def answers() -> str:
+        return ""
+
+    async def no_tunnel() -> TunnelView:
+        return TunnelView(direct=True)
+
+    own, clock = settings(**changed), (lambda: 1000.0)
+    watch, commands = LinkWatch(collected, answers, clock), Commands(env_file)
+    watch.replicator_unknown = ""
+    if taken is not None:
+        watch.add(taken)
+    access = Access(own.control_center.token, clock)
+    server = ConsoleServer(own, REQUIRED | changed, watch, commands, Neighbours(None, None), access, no_tunnel)
+    async with serving(server.app, Target("127.0.0.1", 0), None) as address:
+        try:
+            yield str(address)
+        finally:
+            await commands.close()
+
+
+def of_size(topics: Mapping[str, int], now: int = NOW, stopped: int = 0) -> Snapshot:
+    """A snapshot of topics with these numbers of partitions; of each topic the first ``stopped`` are stopped."""
+    sources = [Topic(name, SOURCE_ID, False, (1,) * size) for name, size in topics.items()]
+    copies = [Topic(f"{name}.copy", COPY_ID, False, (1,) * size) for name, size in topics.items()]
+    keys = [(name, number) for name, size in topics.items() for number in range(size)]
+    positions = {
+        key: Position(
+            SOURCE_ID, COPY_ID, 100, 0, 90, 9000, now - 5000, *(("retention", now) if key[1] < stopped else ())
+        )
+        for key in keys
+    }
+    source = SourceFacts(metadata(*sources), {key: Log(-1, 100 + key[1] % 7, 110) for key in keys})
+    destination = DestinationFacts(metadata(*copies), positions_topic(), positions=positions, owners=(RUN, RUN, RUN))
+    return snapshot(source, destination, now=now, REPLICA_TOPICS_SOURCE_REGEX=".*")
