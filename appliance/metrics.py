@@ -60,7 +60,7 @@ REPLICATOR = (
     ),
     Metric(
         Kind.GAUGE,
-        "kafka_replicator_latency_milliseconds",
+        "kafka_replicator_latency_seconds",
         "Time from the newest record's timestamp to the commit of its copy; no sample while nothing is copied.",
         _PARTITION,
     ),

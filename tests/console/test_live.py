@@ -45,7 +45,7 @@ def _paused_and_resumed(center: Center, seen: Browser) -> None:
     seen.wait("copied again", lambda: seen.find(".badge")[0].text.endswith("copied"))
     seen.open(f"{center.page}actions")
     seen.click("End the session")
-    assert seen.find("#token")
+    seen.wait("the form for the token", lambda: seen.find("#token"))
 
 
 async def test_a_reset_needs_the_links_name_and_the_doctor_walks_the_path_at_a_click(

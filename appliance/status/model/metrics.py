@@ -26,7 +26,7 @@ _OF_PARTITIONS: dict[str, Value] = {
     "kafka_replicator_gaps_total": lambda p, _: None if p.gaps is None else len(p.gaps),
     "kafka_replicator_lag_records": lambda p, _: p.lag_records,
     "kafka_replicator_lag_seconds": lambda p, _: p.lag_seconds,
-    "kafka_replicator_latency_milliseconds": lambda p, _: p.latency_ms,
+    "kafka_replicator_latency_seconds": lambda p, _: None if p.latency_ms is None else p.latency_ms / 1000,
     "kafka_replicator_stopped": lambda p, _: None if p.copied is None else p.stopped is not None,
     "kafka_replicator_held_seconds": _held_seconds,
 }
