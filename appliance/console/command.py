@@ -15,7 +15,7 @@ from appliance.console.access import Access
 from appliance.console.commands import Commands
 from appliance.console.neighbours import Neighbours, socket_of
 from appliance.console.server import ConsoleServer, serving
-from appliance.console.tunnel import ask_replicator, tunnel_view
+from appliance.console.tunnel import ask_replicator, tunnel_fault, tunnel_view
 from appliance.console.watch import LinkWatch
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.background import in_background
@@ -41,7 +41,9 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
         destination = await stack.enter_async_context(destination_cluster(settings))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         watcher = Watcher(settings, source, destination)
-        watch = LinkWatch(watcher.collect, lambda: ask_replicator(settings, session))
+        watch = LinkWatch(
+            watcher.collect, lambda: ask_replicator(settings, session), lambda: tunnel_fault(settings, session)
+        )
         commands = Commands(env_file)
         stack.push_async_callback(commands.close)
         server = ConsoleServer(

@@ -127,8 +127,8 @@ class LinkPages:
                 "lanes": lanes[:PAGE_SIZE],
                 "more_lanes": max(0, len(lanes) - PAGE_SIZE),
             }
-        replicator = self._watch.replicator_unknown
-        return self._page("link.html", "", sample=self._sample, curves=_CURVES, replicator_unknown=replicator, **values)
+        values["beside"] = {"replicator": self._watch.replicator_unknown, "tunnel": self._watch.tunnel_fault}
+        return self._page("link.html", "", sample=self._sample, curves=_CURVES, **values)
 
     def topics(self, query: Query) -> str:
         """The table of topics."""

@@ -152,7 +152,7 @@ class ConsoleServer:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             self._watch.look()
-            now = (self._watch.snapshot, self._pages.fresh, self._watch.replicator_unknown)
+            now = (self._watch.snapshot, self._pages.fresh, self._watch.replicator_unknown, self._watch.tunnel_fault)
             if self._cached_of != now:
                 self._cache, self._cached_of = {}, now
             if request.path_qs not in self._cache:

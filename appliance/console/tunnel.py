@@ -59,3 +59,17 @@ async def ask_replicator(settings: Settings, session: aiohttp.ClientSession) -> 
         return (
             f"no replicator answers on CONSOLE_LISTEN={address}: none runs on this VM, or another program has the port"
         )
+
+
+async def tunnel_fault(settings: Settings, session: aiohttp.ClientSession) -> str:
+    """The first trouble of the tunnel's end on this VM; empty if it is well, or there is no tunnel to ask."""
+    at = settings.tunnel.status
+    if settings.route is Route.DIRECT or at.port == 0:
+        return ""
+    address = Target(_ANY.get(at.host, at.host), at.port)
+    try:
+        async with asyncio.timeout(_SECONDS), session.get(f"http://{address}/health") as answer:
+            troubles = json.loads(await answer.content.read(_BYTES_MAX)).get("troubles") or [""]
+            return str(troubles[0])
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError):
+        return f"unknown: its end on this VM does not answer on TUNNEL_STATUS_LISTEN={address}"

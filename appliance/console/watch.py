@@ -26,6 +26,7 @@ class LinkWatch:
     Args:
         collect: collects a snapshot.
         ask_replicator: asks this VM's replicator; gives the reason why it is unknown, empty if it answers.
+        ask_tunnel: asks the tunnel's end on this VM; gives its trouble, empty if it is well.
         clock: in seconds.
     """
 
@@ -33,6 +34,7 @@ class LinkWatch:
         self,
         collect: Callable[[], Awaitable[Snapshot]],
         ask_replicator: Callable[[], Awaitable[str]],
+        ask_tunnel: Callable[[], Awaitable[str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.snapshot: Snapshot | None = None
@@ -42,7 +44,9 @@ class LinkWatch:
         """The first time at which this control center has seen the link in its present state."""
         self.replicator_unknown = "not asked yet"
         self._collect = collect
+        self.tunnel_fault = "unknown: not asked yet"
         self._ask_replicator = ask_replicator
+        self._ask_tunnel = ask_tunnel
         self._clock = clock
         self._looked = -_LOOKED_AT_FOR
         self._wanted = asyncio.Event()
@@ -57,7 +61,9 @@ class LinkWatch:
         """Collect until cancelled."""
         while True:
             began = time.process_time()
-            snapshot, self.replicator_unknown = await asyncio.gather(self._collect(), self._ask_replicator())
+            snapshot, self.replicator_unknown, self.tunnel_fault = await asyncio.gather(
+                self._collect(), self._ask_replicator(), self._ask_tunnel()
+            )
             self.add(snapshot)
             await self._pause(time.process_time() - began)
 

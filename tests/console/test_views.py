@@ -5,6 +5,7 @@ import json
 
 import aiohttp
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.console.browser import Browser, browser
 from tests.console.conftest import Center
@@ -22,7 +23,9 @@ def _link_shown(center: Center, seen: Browser) -> None:
     seen.open(f"http://{center.address}/")
     seen.wait_for("replicator-orange", "orange → grape", "copied")
     seen.click("replicator-orange")
-    seen.wait_for("source cluster orange: answers", "destination cluster grape: answers", "answers on this VM")
+    seen.wait_for(
+        "source cluster orange: answers", "destination cluster grape: answers", "answers on this VM", "tunnel: well"
+    )
     tiles = {each.text.partition("\n")[0]: each.text.partition("\n")[2] for each in seen.find(".tile")}
     assert tiles["Copied"].startswith("100")
     assert tiles["Lag"].startswith("0")
@@ -48,6 +51,20 @@ def _topics_shown(center: Center, seen: Browser) -> None:
     seen.click("orders")
     seen.wait_for("copied to orders.copy")
     assert len(seen.find("tbody tr")) == 2
+
+
+async def test_a_group_is_shown_with_its_staleness(lasting: Center, seen: Browser) -> None:
+    await asyncio.to_thread(_group_shown, lasting, seen)
+
+
+def _group_shown(center: Center, seen: Browser) -> None:
+    consumer = Consumer({**center.link.orange.client_configuration(), "group.id": "billing"})
+    consumer.commit(offsets=[TopicPartition("orders", 0, 50)], asynchronous=False)
+    consumer.close()
+    seen.open(f"{center.page}groups")
+    seen.wait_for("billing")
+    (row,) = (row.text for row in seen.find("tbody tr") if "billing" in row.text)
+    assert "unknown" in row or "behind" in row
 
 
 async def test_no_view_needs_a_script_for_its_numbers(lasting: Center, seen: Browser) -> None:

@@ -33,8 +33,8 @@ async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **ch
         return TunnelView(direct=True)
 
     own, clock = settings(**changed), (lambda: 1000.0)
-    watch, commands = LinkWatch(collected, answers, clock), Commands(env_file)
-    watch.replicator_unknown = ""
+    watch, commands = LinkWatch(collected, answers, answers, clock), Commands(env_file)
+    watch.replicator_unknown = watch.tunnel_fault = ""
     if taken is not None:
         watch.add(taken)
     access = Access(own.control_center.token, clock)
