@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import tempfile
+import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -88,6 +89,12 @@ async def demo(directory: Path, *arguments: str) -> AsyncIterator[Demo]:
             await process.wait()
 
 
+def browsed(page: str) -> str:
+    request = urllib.request.Request(page, headers={"Accept": "text/html"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return str(answer.read().decode())
+
+
 @pytest.fixture
 def directory() -> Iterator[Path]:
     """A directory with a short name, as users have; pytest's own are too long for Spark's sockets."""
@@ -102,6 +109,8 @@ async def test_nothing_is_lost_or_doubled_by_a_kill_and_what_is_kept_runs_until_
         (kept,) = running.files()
         assert str(kept) in line
         assert oct((kept / "setenv.sh").stat().st_mode)[-3:] == "600"
+        page = (await running.said(r"the control center +http://\S+/")).split()[-1]
+        assert "replicator-orange" in await asyncio.to_thread(browsed, page)
         running.process.send_signal(signal.SIGINT)
         exit_code, output, errors = await running.ended()
         assert exit_code == 0, errors

@@ -156,7 +156,10 @@ def test_a_changed_setting_is_shown_and_a_changed_secret_is_not(link: Link) -> N
         assert "+export SHARED_SECRET=**** (new)\n" in shown
         assert SECRET[::-1] not in shown
     changed = {path for path, text in link.files().items() if text != before[path]}
-    assert changed == {"docker-compose.yml", "prepared/doctor.sh", "prepared/gateway.sh", "prepared/replicator.sh"}
+    assert changed == {
+        "docker-compose.yml",
+        *(f"prepared/{name}.sh" for name in ("control-center", "doctor", "gateway", "replicator")),
+    }
 
 
 def test_a_check_writes_nothing_and_its_exit_code_is_1_where_a_file_would_change(link: Link) -> None:
