@@ -178,6 +178,15 @@ TUNNEL_ALERTS = (
         "Replace the file of TUNNEL_CERTIFICATE_FILE on that VM. It is taken without a restart.",
     ),
     Alert(
+        "KafkaTunnelPeerCertificateExpires",
+        Severity.WARNING,
+        "kafka_tunnel_peer_certificate_days_left < 30",
+        "1h",
+        f'The certificate of the other end expires in {{{{ $value | printf "%.0f" }}}} days, seen from {_LINK}.',
+        "Replace the file of TUNNEL_CERTIFICATE_FILE on the other VM. It is taken without a restart. This alert ends "
+        "with the next connection of the tunnel.",
+    ),
+    Alert(
         "KafkaTunnelPreviousSecret",
         Severity.WARNING,
         "kafka_tunnel_previous_secret == 1",

@@ -173,6 +173,13 @@ CASES = (
         f"A certificate of the tunnel expires in 29 days, link {ON_TUNNEL}.",
     ),
     _case(
+        "KafkaTunnelPeerCertificateExpires",
+        {f"kafka_tunnel_peer_certificate_days_left{{{TUNNEL}}}": "30x9 29.4x90"},
+        69,
+        70,
+        f"The certificate of the other end expires in 29 days, seen from {ON_TUNNEL}.",
+    ),
+    _case(
         "KafkaTunnelPreviousSecret",
         {f"kafka_tunnel_previous_secret{{{TUNNEL}}}": "0x9 1x1500"},
         1449,
