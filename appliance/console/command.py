@@ -20,9 +20,11 @@ from appliance.console.watch import LinkWatch
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.background import in_background
 from appliance.runtime.command import Command, with_settings
-from appliance.settings.env_file import load
+from appliance.settings.bound import Bound
+from appliance.settings.env_file import load, read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+from appliance.status.model.snapshot import Snapshot
 from appliance.status.watcher import Watcher
 
 log = logging.getLogger("appliance.console")
@@ -40,10 +42,14 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
         source = await stack.enter_async_context(source_cluster(settings))
         destination = await stack.enter_async_context(destination_cluster(settings))
         session = await stack.enter_async_context(aiohttp.ClientSession())
-        watcher = Watcher(settings, source, destination)
-        watch = LinkWatch(
-            watcher.collect, lambda: ask_replicator(settings, session), lambda: tunnel_fault(settings, session)
-        )
+        bound = Bound(settings.engine.max_bytes_per_second, lambda: _present_bound(env_file, process))
+        watcher = Watcher(settings, source, destination, bound)
+
+        async def collect() -> Snapshot:
+            bound.read_again()
+            return await watcher.collect()
+
+        watch = LinkWatch(collect, lambda: ask_replicator(settings, session), lambda: tunnel_fault(settings, session))
         commands = Commands(env_file)
         stack.push_async_callback(commands.close)
         server = ConsoleServer(
@@ -59,6 +65,10 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
         log.info("listening", extra={"fields": {"address": str(address)}})
         await stack.enter_async_context(in_background(log, "the control center failed to {}", watch=watch.run))
         await stopping.wait()
+
+
+def _present_bound(env_file: Path, process: Mapping[str, str]) -> int:
+    return read_settings(env_file, Role.REPLICATOR, process).engine.max_bytes_per_second
 
 
 async def _console(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:

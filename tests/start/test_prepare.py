@@ -106,7 +106,7 @@ def rows(output: str) -> list[list[str]]:
 
 @pytest.mark.parametrize(
     ("script", "services"),
-    [(SOURCE, {"tunnel", "doctor"}), (DESTINATION, {"gateway", "replicator", "doctor"})],
+    [(SOURCE, {"tunnel", "doctor"}), (DESTINATION, {"gateway", "replicator", "control-center", "doctor"})],
     ids=["source", "destination"],
 )
 def test_from_a_clone_to_the_next_command_and_again_without_a_change(
@@ -120,7 +120,7 @@ def test_from_a_clone_to_the_next_command_and_again_without_a_change(
     document = yaml.safe_load(files["docker-compose.yml"])
     assert set(document["services"]) == services
     for service in document["services"].values():
-        mounted = [volume["source"] for volume in service["volumes"]]
+        mounted = [volume["source"] for volume in service["volumes"] if volume["type"] == "bind"]
         assert all((link.folder / path).is_file() for path in mounted)
         assert service["user"].partition(":")[0] != "0"
     for name in services:

@@ -45,8 +45,9 @@ def published(role: Role, **changes: str) -> list[str]:
 
 
 def volumes(service: dict[str, Any]) -> dict[str, str]:
-    assert all(volume["type"] == "bind" and volume["read_only"] for volume in service["volumes"])
-    return {volume["target"]: volume["source"] for volume in service["volumes"]}
+    bound = [volume for volume in service["volumes"] if volume["type"] == "bind"]
+    assert all(volume["read_only"] for volume in bound)
+    return {volume["target"]: volume["source"] for volume in bound}
 
 
 def test_the_committed_file_is_what_the_templates_values_render() -> None:
@@ -61,7 +62,7 @@ def test_the_first_line_says_who_wrote_the_file_and_where_to_change_it(role: Rol
     assert first.startswith(f"# Written by {script} for the link orange-grape: edits are lost, edit setenv.sh")
 
 
-def test_the_source_vm_runs_the_tunnel_and_the_destination_vm_the_gateway_and_the_replicator() -> None:
+def test_each_vm_runs_its_own_commands() -> None:
     assert {name: service["command"] for name, service in services(SOURCE_VM).items()} == {
         "tunnel": ["appliance", "source"],
         "doctor": ["appliance", "doctor", "source"],
@@ -69,6 +70,7 @@ def test_the_source_vm_runs_the_tunnel_and_the_destination_vm_the_gateway_and_th
     assert {name: service["command"] for name, service in services(DESTINATION_VM).items()} == {
         "gateway": ["appliance", "destination"],
         "replicator": ["appliance", "replicate"],
+        "control-center": ["appliance", "console"],
         "doctor": ["appliance", "doctor", "destination"],
     }
 
@@ -122,8 +124,28 @@ def test_the_replicator_is_in_the_gateways_network_whose_resolver_is_the_shim() 
 
 
 def test_no_network_of_docker_is_fixed() -> None:
-    assert [set(compose(role)) - {"x-service"} for role in VMS] == [{"services"}, {"services"}]
+    assert [set(compose(role)) - {"x-service"} for role in VMS] == [{"services"}, {"services", "volumes"}]
     assert "networks" not in str(compose(SOURCE_VM)) + str(compose(DESTINATION_VM))
+
+
+def test_the_control_centers_of_all_links_share_one_volume_and_it_is_in_memory() -> None:
+    shared = [compose(DESTINATION_VM, SOURCE_CLUSTER_ID=source)["volumes"]["links"] for source in ("orange", "lemon")]
+    assert shared[0] == shared[1]
+    assert shared[0]["name"] == "kafka-cloud-replicator-links"
+    assert shared[0]["driver_opts"]["type"] == "tmpfs"
+    (mounted,) = (one for one in services(DESTINATION_VM)["control-center"]["volumes"] if one["type"] == "volume")
+    assert mounted == {"type": "volume", "source": "links", "target": "/run/links"}
+
+
+def test_only_the_control_center_has_its_token(secret_file: Path) -> None:
+    token = {"CONSOLE_TOKEN": SECRET[::-1]}
+    holding = {path for path, text in files(DESTINATION_VM, **token).items() if SECRET[::-1] in text}
+    assert holding == {"prepared/control-center.sh"}
+    in_a_file = files(DESTINATION_VM, CONSOLE_TOKEN_FILE=str(secret_file))
+    named = {path for path, text in in_a_file.items() if "CONSOLE_TOKEN" in text} - {COMPOSE_FILE}
+    assert named == {"prepared/control-center.sh"}
+    found = volumes(services(DESTINATION_VM, CONSOLE_TOKEN_FILE=str(secret_file))["control-center"])
+    assert found["/etc/appliance/CONSOLE_TOKEN_FILE"] == str(secret_file)
 
 
 def test_a_service_of_one_link_has_the_image_of_no_other_link() -> None:
@@ -141,7 +163,8 @@ def test_pages_are_on_loopback_and_only_the_tunnel_is_open_to_others(role: Role)
 
 def test_pages_are_where_the_settings_have_them() -> None:
     chosen = {"CONSOLE_LISTEN": "10.0.0.5:9000", "TUNNEL_STATUS_LISTEN": "[::1]:9001"}
-    assert published(DESTINATION_VM, **chosen) == ["10.0.0.5:9000:8080", "[::1]:9001:8081"]
+    assert published(DESTINATION_VM, **chosen)[:2] == ["10.0.0.5:9000:8080", "[::1]:9001:8081"]
+    assert published(DESTINATION_VM, CONTROL_CENTER_LISTEN="10.0.0.5:80")[2] == "10.0.0.5:80:8082"
 
 
 @pytest.mark.parametrize("role", VMS)
@@ -188,11 +211,12 @@ def test_no_secret_gets_into_what_others_may_read(role: Role, secret: str, salt:
 @pytest.mark.parametrize(
     ("changes", "made_anew"),
     [
-        ({"REPLICA_TOPICS_SOURCE_REGEX": "other"}, {"replicator"}),
-        ({"DESTINATION_API_SECRET": "other"}, {"replicator"}),
-        ({"SHARED_SECRET": SECRET[::-1]}, {"gateway"}),
+        ({"REPLICA_TOPICS_SOURCE_REGEX": "other"}, {"replicator", "control-center"}),
+        ({"DESTINATION_API_SECRET": "other"}, {"replicator", "control-center"}),
+        ({"SHARED_SECRET": SECRET[::-1]}, {"gateway", "control-center"}),
+        ({"CONSOLE_TOKEN": SECRET[::-1]}, {"control-center"}),
         ({"MAX_BYTES_PER_SECOND": "1000"}, set()),
-        ({"LOG_LEVEL": "debug"}, {"gateway", "replicator"}),
+        ({"LOG_LEVEL": "debug"}, {"gateway", "replicator", "control-center"}),
         ({}, set()),
     ],
 )
@@ -266,7 +290,8 @@ def test_another_secret_in_its_file_makes_the_containers_that_read_it_anew(secre
     before = services(DESTINATION_VM, **in_a_file)
     secret_file.write_text(SECRET[::-1])
     after = services(DESTINATION_VM, **in_a_file)
-    assert {name for name in before if before[name].get("labels") != after[name].get("labels")} == {"gateway"}
+    anew = {name for name in before if before[name].get("labels") != after[name].get("labels")}
+    assert anew == {"gateway", "control-center"}
 
 
 def test_the_user_of_a_container_has_a_name_in_it() -> None:

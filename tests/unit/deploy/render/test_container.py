@@ -41,7 +41,7 @@ def test_no_login_to_the_destination_is_beside_the_tunnel_and_no_shared_secret_b
     tmp_path: Path,
 ) -> None:
     tunnel, _ = SERVICES[SOURCE_VM]
-    gateway, replicator, _ = SERVICES[DESTINATION_VM]
+    gateway, replicator, *_ = SERVICES[DESTINATION_VM]
     assert not [name for name in variables(tmp_path, SOURCE_VM, tunnel) if "API" in name]
     assert not [name for name in variables(tmp_path, DESTINATION_VM, gateway) if "DESTINATION_API" in name]
     assert "SHARED_SECRET" not in variables(tmp_path, DESTINATION_VM, replicator)
@@ -67,7 +67,7 @@ def test_the_source_listens_where_docker_publishes(tmp_path: Path) -> None:
 
 
 def test_the_shim_and_the_replicator_agree_on_where_it_listens(tmp_path: Path) -> None:
-    gateway, replicator, _ = SERVICES[DESTINATION_VM]
+    gateway, replicator, *_ = SERVICES[DESTINATION_VM]
     found = [settings(tmp_path, DESTINATION_VM, one, DNS_LISTEN="127.0.0.9:5353") for one in (gateway, replicator)]
     assert [str(one.dns.listen) for one in found] == ["127.0.0.1:53"] * 2
     assert str(found[1].console.listen) == "0.0.0.0:8080"
