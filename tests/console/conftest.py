@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 import pytest_asyncio
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from bench.lib.running import free_port
 from testbed.process import OwnedProcess
@@ -45,6 +47,7 @@ class Center:
     replicator: OwnedProcess
     console: OwnedProcess
     address: str
+    replicator_page: str
 
     @property
     def page(self) -> str:
@@ -111,6 +114,14 @@ async def running(shared: Link) -> AsyncIterator[Center]:
     ):
         await source.wait_for_line("ready", PATIENCE)
         await destination.wait_for_line("ready", PATIENCE)
-        made = Center(shared, replicator, console, address)
+        made = Center(shared, replicator, console, address, pages["CONSOLE_LISTEN"])
         await made.until("copied")
         yield made
+
+
+def outrun_by_retention(on: Link) -> None:
+    """Delete records that nobody has copied."""
+    on.produce("orders", 50)
+    admin = AdminClient(on.orange.client_configuration())
+    for deletion in admin.delete_records([TopicPartition("orders", 0, 130)]).values():
+        deletion.result(PATIENCE)

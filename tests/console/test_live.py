@@ -3,11 +3,9 @@
 import asyncio
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from tests.console.browser import Browser
-from tests.console.conftest import TOKEN, Center, control_center
+from tests.console.conftest import TOKEN, Center, control_center, outrun_by_retention
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -77,7 +75,7 @@ async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves
     await asyncio.to_thread(seen.open, center.page)
     await asyncio.to_thread(_until_copied, seen)
     await center.replicator.kill()
-    await asyncio.to_thread(_outrun_by_retention, center)
+    await asyncio.to_thread(outrun_by_retention, center.link)
     async with center.link.running("replicate"):
         await asyncio.to_thread(
             seen.wait_for, "orders-0: stopped since", "bin/appliance resume --topic orders --partition 0 --dry-run"
@@ -94,14 +92,6 @@ async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves
 
 def _until_copied(seen: Browser) -> None:
     seen.wait("copied", lambda: seen.find(".badge")[0].text.endswith("copied"))
-
-
-def _outrun_by_retention(center: Center) -> None:
-    """Delete records that nobody has copied."""
-    center.link.produce("orders", 50)
-    admin = AdminClient(center.link.orange.client_configuration())
-    for deletion in admin.delete_records([TopicPartition("orders", 0, 130)]).values():
-        deletion.result(PATIENCE)
 
 
 async def test_a_cluster_that_goes_away_is_unknown_since_then_and_nothing_old_is_shown_as_current(
