@@ -17,7 +17,7 @@ from appliance.console.access import SESSION_SECONDS, Access, TooManyWrongTokens
 from appliance.console.commands import CommandBusy, Commands
 from appliance.console.model.actions import ACTIONS, DOCTOR
 from appliance.console.model.tables import Query
-from appliance.console.neighbours import Neighbours
+from appliance.console.neighbours import Neighbours, came_by_socket
 from appliance.console.pages import LinkPages, Viewer
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
@@ -243,37 +243,41 @@ async def serving(app: web.Application, at: Target, own_socket: Path | None) -> 
     """
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
     await runner.setup()
+    bound: int | None = None
     try:
         with port_refused("CONTROL_CENTER_LISTEN", at):
             await web.TCPSite(runner, at.host, at.port).start()
         port: int = runner.addresses[0][1]
         if own_socket is not None:
-            await _serve_on_socket(runner, own_socket)
+            bound = await _serve_on_socket(runner, own_socket)
         yield Target(at.host, port)
     finally:
         await runner.cleanup()
-        if own_socket is not None:
-            _remove(own_socket)
+        if own_socket is not None and bound is not None:
+            _remove(own_socket, bound)
 
 
-async def _serve_on_socket(runner: web.AppRunner, path: Path) -> None:
-    """Replace the socket that a killed process has left."""
+async def _serve_on_socket(runner: web.AppRunner, path: Path) -> int:
+    """Replace the socket that a killed process has left; return the new one's inode, since another may follow."""
     try:
         _remove(path)
         await web.UnixSite(runner, str(path)).start()
         os.chmod(path, 0o666)  # the other links' control centers may run as other users
+        return os.stat(path).st_ino
     except OSError as error:
         raise SettingsError([f"CONTROL_CENTER_LINKS={path.parent}: {error.strerror or error}"]) from error
 
 
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
+def _remove(path: Path, inode: int | None = None) -> None:
+    """Remove a file, if it has this inode."""
+    with contextlib.suppress(FileNotFoundError):
+        if inode is None or path.stat().st_ino == inode:
+            path.unlink()
 
 
 def _viewer_address(request: web.Request) -> str:
     """The viewer's address; another link's control center passes it on, by the socket."""
-    by_socket = request.transport is not None and not isinstance(request.transport.get_extra_info("peername"), tuple)
-    return request.headers.get("X-Viewer", "") if by_socket else request.remote or ""
+    return request.headers.get("X-Viewer", "") if came_by_socket(request) else request.remote or ""
 
 
 def _query(request: web.Request) -> Query:

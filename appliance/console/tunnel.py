@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 
+from appliance.console.neighbours import whole_body
 from appliance.settings.target import Target
 from appliance.settings.values import Route, Settings
 
@@ -34,11 +35,11 @@ async def tunnel_view(settings: Settings, session: aiohttp.ClientSession) -> Tun
     address = Target(_ANY.get(at.host, at.host), at.port)
     try:
         async with asyncio.timeout(_SECONDS), session.get(f"http://{address}/status") as answer:
-            text = await answer.content.read(_BYTES_MAX)
+            text = await whole_body(answer, _BYTES_MAX)
         if answer.status == 404:
             return TunnelView(unknown=f"the tunnel's end at {address} is of an older release")
         document = json.loads(text)
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError) as error:
         reason = str(error) or f"no answer within {_SECONDS:g} s"
         return TunnelView(unknown=f"the tunnel's end does not answer on TUNNEL_STATUS_LISTEN={address}: {reason}")
     return TunnelView(
