@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from appliance.errors import ApplianceError
 from appliance.runtime.child_process import killed_with_parent
 
 _LINES_MAX = 400
-_LINE_BYTES = 1024 * 1024
+_LINE_MAX = 1000
+_OUTPUT_MAX = 1024 * 1024
+_END_SECONDS = 5.0
+"""Time that a command has to end when it is told to. Killed, the same command again finishes its work."""
 
 
 class CommandBusy(ApplianceError):
@@ -30,21 +34,28 @@ class CommandRun:
         self.exit_code: int | None = None
         self.output = ""
         """The standard output; complete only after the end."""
-        self.lines: list[str] = []
-        """The first lines of both outputs."""
+        self.lines: deque[str] = deque(maxlen=_LINES_MAX)
+        """The last lines of both outputs."""
+        self.lines_before = 0
+        """The number of lines before these."""
 
     async def run(self, env_file: Path) -> None:
         """Run the command to its end. If this is cancelled, the process is stopped and waited for."""
         name, *options = self.command
         line = [sys.executable, "-m", "appliance.cli", name, "--env-file", str(env_file), *options]
-        process = await asyncio.create_subprocess_exec(
-            *killed_with_parent(line),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LINE_BYTES,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *killed_with_parent(line),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_OUTPUT_MAX,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            )
+        except (OSError, ValueError) as error:
+            self._add(f"it cannot be started: {error}")
+            self.ended, self.exit_code = _now(), 1
+            return
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._read(process.stdout, keep=True), name=f"{name} stdout")
@@ -52,18 +63,38 @@ class CommandRun:
             self.exit_code = await process.wait()
         finally:
             if process.returncode is None:
-                process.terminate()
-                self.exit_code = await process.wait()
+                self.exit_code = await _stopped(process)
             self.ended = _now()
 
     async def _read(self, stream: asyncio.StreamReader | None, *, keep: bool) -> None:
         assert stream is not None
-        while raw := await stream.readline():
+        while raw := await _line_of(stream):
             text = raw.decode("utf-8", "replace")
-            if keep and len(self.output) < _LINE_BYTES:
+            if keep and len(self.output) < _OUTPUT_MAX:
                 self.output += text
-            if len(self.lines) < _LINES_MAX:
-                self.lines.append(text.rstrip("\n"))
+            self._add(text.rstrip("\n")[:_LINE_MAX])
+
+    def _add(self, line: str) -> None:
+        self.lines_before += len(self.lines) == _LINES_MAX
+        self.lines.append(line)
+
+
+async def _line_of(stream: asyncio.StreamReader) -> bytes:
+    """The next line; a mark in place of a part of one that is longer than the buffer."""
+    try:
+        return await stream.readline()
+    except ValueError:
+        return b"...\n"
+
+
+async def _stopped(process: asyncio.subprocess.Process) -> int:
+    process.terminate()
+    try:
+        async with asyncio.timeout(_END_SECONDS):
+            return await process.wait()
+    except TimeoutError:
+        process.kill()
+        return await process.wait()
 
 
 class Commands:
@@ -81,7 +112,7 @@ class Commands:
         return self._running is not None and not self._running.done()
 
     def start(self, title: str, *commands: Sequence[str]) -> None:
-        """Start the commands, one after the other until one fails.
+        """Start the commands, one after the other.
 
         Raises:
             CommandBusy: another one runs.
@@ -98,8 +129,6 @@ class Commands:
             else:
                 self.last = run
             await run.run(self._env_file)
-            if run.exit_code:
-                return
 
     async def close(self) -> None:
         """Stop the running command. The same command again finishes its work."""
