@@ -85,7 +85,7 @@ class Access:
         in_all = sum(map(len, self._wrong.values()))
         if len(theirs) >= _WRONG_MAX or in_all >= _WRONG_IN_ALL or len(self._wrong) >= _ADDRESSES_MAX:
             raise TooManyWrongTokens("too many wrong tokens: try again in a minute")
-        if hmac.compare_digest(token.encode(), self._token.reveal().encode()):
+        if hmac.compare_digest(token.encode(errors="surrogateescape"), self._token.reveal().encode()):
             return True
         self._wrong.setdefault(address, deque()).append(now)
         return False

@@ -70,7 +70,7 @@ class Connect:
         return _json(connect.plugins())
 
     async def _connectors(self, request: web.Request) -> web.StreamResponse:
-        self._watch.look()
+        await self._watch.renew()
         wanted = request.query.getall("expand", [])
         if not wanted:
             return _json([self._name])
@@ -82,15 +82,18 @@ class Connect:
 
     def _page(self, make: Callable[[], Any]) -> Callable[[web.Request], Any]:
         async def answer(request: web.Request) -> web.StreamResponse:
-            self._watch.look()
+            await self._watch.renew()
             return self._unless_unknown(request) or _json(make())
 
         return answer
 
     def _status(self) -> connect.Json:
-        return connect.status(self._name, self._watch.snapshot, self._watch.replicator_unknown)
+        return connect.status(
+            self._name, self._watch.snapshot, self._watch.replicator_unknown, old=not self._watch.fresh
+        )
 
     async def _task(self, request: web.Request) -> web.StreamResponse:
+        await self._watch.renew()
         states = {str(state["id"]): state for state in self._status()["tasks"]}
         state = states.get(request.match_info["task"])
         missing = _error(404, f"task {request.match_info['task']} not found")

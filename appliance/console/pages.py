@@ -28,7 +28,6 @@ from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.settings.values import Settings
 from appliance.status.collect import now
-from appliance.status.model.document import is_fresh
 from appliance.status.model.messages import remarks, utc
 from appliance.status.model.snapshot import LinkState, Snapshot, TopicStatus, total
 from appliance.version import VERSION
@@ -81,12 +80,6 @@ class LinkPages:
         self._commands = commands
         self._started = now()
 
-    @property
-    def fresh(self) -> bool:
-        """True while the newest snapshot is current."""
-        snapshot = self._watch.snapshot
-        return snapshot is not None and is_fresh(snapshot, now())
-
     def card(self) -> dict[str, Any]:
         """The link in a few numbers, as JSON: for the overview, here and in the other control centers of the VM."""
         snapshot, sample = self._watch.snapshot, self._sample
@@ -96,9 +89,9 @@ class LinkPages:
             "source": self._settings.source.cluster_id,
             "destination": self._settings.destination.cluster_id,
             "state": self._state,
-            "since": self._watch.state_since,
+            "since": self._since,
             "at": snapshot.at if snapshot else None,
-            "stale": not self.fresh,
+            "stale": not self._watch.fresh,
             "reason": "",
             "lag_records": sample.lag_records,
             "lag_seconds": sample.lag_seconds,
@@ -201,7 +194,13 @@ class LinkPages:
 
     @property
     def _state(self) -> str:
-        return self._watch.snapshot.state if self._watch.snapshot else LinkState.UNKNOWN
+        return self._watch.snapshot.state if self._watch.snapshot and self._watch.fresh else LinkState.UNKNOWN
+
+    @property
+    def _since(self) -> int | None:
+        """The start of the state: an old snapshot is the last that was known."""
+        snapshot = self._watch.snapshot
+        return self._watch.state_since if self._watch.fresh or snapshot is None else snapshot.at
 
     def _topic(self, name: str) -> TopicStatus | None:
         topics = self._watch.snapshot.topics if self._watch.snapshot else ()
@@ -216,9 +215,9 @@ class LinkPages:
             source=self._settings.source.cluster_id,
             destination=self._settings.destination.cluster_id,
             state=self._state,
-            since=self._watch.state_since,
+            since=self._since,
             snapshot=self._watch.snapshot,
-            stale=self._watch.snapshot is not None and not self.fresh,
+            stale=self._watch.snapshot is not None and not self._watch.fresh,
             tabs=_TABS,
             tab=tab,
             **values,

@@ -3,7 +3,6 @@
 Law: whoever reaches the address may read; only who has CONSOLE_TOKEN may send a command.
 """
 
-import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -29,7 +28,7 @@ from appliance.settings.values import Settings
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _FORM_BYTES_MAX = 64 * 1024
-_CACHED_MAX = 256
+_CACHED_MAX = 64
 _ASSETS = Path(__file__).parent / "assets"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -83,7 +82,7 @@ class ConsoleServer:
                 web.get("/card.json", self._card),
                 web.get(f"{own}/", self._cached(lambda _: self._pages.main())),
                 web.get(f"{own}/topics", self._cached(lambda request: self._pages.topics(_query(request)))),
-                web.get(f"{own}/topics/{{topic}}", self._topic),
+                web.get(f"{own}/topics/{{topic}}", self._cached(self._topic)),
                 web.get(f"{own}/groups", self._cached(lambda request: self._pages.groups(_query(request)))),
                 web.get(f"{own}/events", self._cached(lambda _: self._pages.events())),
                 web.get(f"{own}/tunnel", self._tunnel_page),
@@ -141,7 +140,7 @@ class ConsoleServer:
 
     async def _health(self, _request: web.Request) -> web.StreamResponse:
         """The control center's own health: it answers, and looks at the clusters."""
-        return web.json_response({"fresh": self._pages.fresh, "link": self._pages.link})
+        return web.json_response({"fresh": self._watch.fresh, "link": self._pages.link})
 
     async def _card(self, _request: web.Request) -> web.StreamResponse:
         self._watch.look()
@@ -152,25 +151,23 @@ class ConsoleServer:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             self._watch.look()
-            now = (self._watch.snapshot, self._pages.fresh, self._watch.replicator_unknown, self._watch.tunnel_fault)
-            if self._cached_of != now:
+            # No await from here to the end: a page that was made meanwhile from what is old would stay here as new.
+            now = (self._watch.snapshot, self._watch.fresh, self._watch.replicator_unknown, self._watch.tunnel_fault)
+            if self._cached_of != now or len(self._cache) >= _CACHED_MAX:
                 self._cache, self._cached_of = {}, now
             if request.path_qs not in self._cache:
-                if len(self._cache) >= _CACHED_MAX:
-                    self._cache = {}
-                self._cache[request.path_qs] = await asyncio.to_thread(make, request)
+                self._cache[request.path_qs] = make(request)
             return _html(request, self._cache[request.path_qs])
 
         return answer
 
-    async def _topic(self, request: web.Request) -> web.StreamResponse:
-        self._watch.look()
+    def _topic(self, request: web.Request) -> str:
         if self._watch.snapshot is None:
             raise web.HTTPServiceUnavailable(reason="nothing is known yet: wait for the first look at both clusters")
         page = self._pages.topic(request.match_info["topic"], _query(request))
         if page is None:
             raise web.HTTPNotFound(reason="this link has no such topic")
-        return _html(request, page)
+        return page
 
     async def _tunnel_page(self, request: web.Request) -> web.StreamResponse:
         self._watch.look()

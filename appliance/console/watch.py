@@ -1,11 +1,14 @@
 """The watch of one link: collects snapshots, often while somebody looks and seldom otherwise, and keeps an hour."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
 from appliance.console.model.events import Event, changes, merged, written_down
 from appliance.console.model.history import History
+from appliance.status.collect import now
+from appliance.status.model.document import STALE_SECONDS, is_fresh
 from appliance.status.model.snapshot import Snapshot
 
 _LOOKED_AT = 3.0
@@ -14,6 +17,9 @@ _IDLE = 15.0
 
 _LOOKED_AT_FOR = 30.0
 """Seconds after a request for which somebody looks."""
+
+_RENEWED_WITHIN = 5.0
+"""Seconds for which a request may wait for a newer snapshot than an old one."""
 
 _COST_MAX = 0.2
 _IDLE_COST_MAX = 0.008
@@ -48,6 +54,8 @@ class LinkWatch:
         self._ask_replicator = ask_replicator
         self._ask_tunnel = ask_tunnel
         self._clock = clock
+        self._added = 0.0
+        self._renewed = asyncio.Event()
         self._looked = -_LOOKED_AT_FOR
         self._wanted = asyncio.Event()
 
@@ -56,6 +64,20 @@ class LinkWatch:
         if not self._looked_at:
             self._wanted.set()
         self._looked = self._clock()
+
+    @property
+    def fresh(self) -> bool:
+        """True while the newest snapshot is current: by its time, and by the clock, as the time may be set back."""
+        added = self._clock() - self._added <= STALE_SECONDS
+        return self.snapshot is not None and added and is_fresh(self.snapshot, now())
+
+    async def renew(self) -> None:
+        """Note that somebody looks who will not look again soon: wait some seconds while the snapshot is old."""
+        self.look()
+        if not self.fresh:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_RENEWED_WITHIN):
+                    await self._renewed.wait()
 
     async def run(self) -> None:
         """Collect until cancelled."""
@@ -73,7 +95,9 @@ class LinkWatch:
             self.state_since = snapshot.at
         self.events = merged(self.events, [*written_down(snapshot), *changes(self.snapshot, snapshot)])
         self.history.add(snapshot)
-        self.snapshot = snapshot
+        self.snapshot, self._added = snapshot, self._clock()
+        self._renewed.set()
+        self._renewed = asyncio.Event()
 
     @property
     def _looked_at(self) -> bool:

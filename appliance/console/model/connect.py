@@ -54,9 +54,14 @@ def tasks(name: str, snapshot: Snapshot | None) -> list[Json]:
     return [{"id": {"connector": name, "task": lane.lane}, "config": {"task.class": "lane"}} for lane in lanes]
 
 
-def status(name: str, snapshot: Snapshot | None, replicator_unknown: str) -> Json:
-    """The states of the connector and of its tasks; ``replicator_unknown`` is why the replicator does not answer."""
+def status(name: str, snapshot: Snapshot | None, replicator_unknown: str, *, old: bool = False) -> Json:
+    """The states of the connector and of its tasks.
+
+    ``replicator_unknown`` is why the replicator does not answer; ``old`` is true of a snapshot that is not current.
+    """
     state, trace = _connector_state(snapshot, replicator_unknown)
+    if snapshot is not None and old:
+        state, trace = "UNASSIGNED", f"unknown since {utc(snapshot.at)}: the clusters were not looked at since"
     return {
         "name": name,
         "connector": {"state": state, "worker_id": _worker(snapshot, 0)} | ({"trace": trace} if trace else {}),

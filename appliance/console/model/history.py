@@ -40,7 +40,9 @@ class History:
         return self._samples[-1] if self._samples else None
 
     def add(self, snapshot: Snapshot) -> None:
-        """Add a snapshot, and forget what is older than an hour."""
+        """Add a snapshot, and forget what is older than an hour, or of a clock that was set back since."""
+        while self._samples and self._samples[-1].at > snapshot.at:
+            self._samples.pop()
         self._samples.append(self._sample(snapshot))
         while self._samples[0].at < snapshot.at - HOUR_MS:
             self._samples.popleft()

@@ -11,6 +11,7 @@ from typing import Any
 from appliance.console.model import text
 
 _LIST_MAX = 50
+_NUMBER_MAX = 1e18
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def _has(document: object, key: str) -> bool:
 
 def _text(document: object, *path: str) -> str:
     found = _found(document, *path)
-    return found if isinstance(found, str) else text.UNKNOWN
+    return found if isinstance(found, str) and found else text.UNKNOWN
 
 
 def _texts(document: object, *path: str) -> list[str]:
@@ -96,7 +97,8 @@ def _texts(document: object, *path: str) -> list[str]:
 
 def _number(document: object, *path: str) -> float | None:
     found = _found(document, *path)
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+    usable = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < _NUMBER_MAX
+    return found if usable else None
 
 
 def _count(document: object, *path: str) -> str:

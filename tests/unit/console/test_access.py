@@ -104,3 +104,11 @@ def test_the_page_is_called_by_addresses_and_by_names_of_its_own(host: str) -> N
 )
 def test_a_name_of_another_site_is_none_of_its_own(host: str) -> None:
     assert not known_host(host, ("kafka.example.com",))
+
+
+def test_case_284_a_header_that_is_no_text_is_a_wrong_token() -> None:
+    assert not Access(Secret(TOKEN), Clock()).given_by(b"Bearer \xff".decode(errors="surrogateescape"), "here")
+
+
+def test_case_284_a_token_beyond_ascii_is_compared_as_text() -> None:
+    assert Access(Secret("schlüssel"), Clock()).begin("schlüssel", "here")

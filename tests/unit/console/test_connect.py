@@ -61,3 +61,10 @@ def test_the_topics_are_the_copies_and_the_offsets_the_positions() -> None:
     assert connect.topics(NAME, snapshot()) == {NAME: {"topics": ["payments.copy"]}}
     offsets = connect.offsets(snapshot())["offsets"]
     assert {"partition": {"topic": "payments", "partition": 1}, "offset": {"offset": 100}} in offsets
+
+
+@pytest.mark.parametrize("destination", [DESTINATION, in_state(CopyState.PAUSED)])
+def test_case_280_an_old_snapshot_is_not_said_to_be_the_present_state(destination: DestinationFacts) -> None:
+    found = connect.status(NAME, snapshot(destination=destination), "", old=True)
+    assert {found["connector"]["state"], *(task["state"] for task in found["tasks"])} == {"UNASSIGNED"}
+    assert "unknown since" in found["connector"]["trace"]

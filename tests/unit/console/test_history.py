@@ -39,3 +39,10 @@ def test_latency_is_the_median_of_the_partitions_that_copied_something() -> None
     history.add(snapshot(destination=replace(copied, committed_at={("payments", 0): NOW + 1040}), previous=before))
     assert history.newest is not None
     assert history.newest.latency_ms == 40
+
+
+def test_case_282_samples_of_a_clock_that_was_set_back_are_forgotten() -> None:
+    history = History()
+    for at in (NOW, NOW + 60_000, NOW + 1000):
+        history.add(snapshot(now=at))
+    assert history.columns()["at"] == [NOW / 1000, NOW / 1000 + 1]

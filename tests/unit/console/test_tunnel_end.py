@@ -1,5 +1,6 @@
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def test_the_destinations_end_has_its_brokers() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    st.none() | st.booleans() | st.floats() | st.just(10**400) | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*SOURCE, "open", "port"]), inner, max_size=4)
     ),
@@ -63,3 +64,9 @@ JSON = st.recursive(
 def test_any_document_is_shown_with_unknown_for_what_is_missing_or_of_another_type(whole: object, part: object) -> None:
     assert all(row.value for document in (whole, part) for row in rows(document))
     troubles(whole)
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 10**400], ids=["inf", "nan", "huge"])
+def test_case_283_a_number_beyond_all_measure_is_unknown(number: float) -> None:
+    found = shown(SOURCE | {"certificate_days_left": number, "brokers": {"age_seconds": number}})
+    assert (found["Certificate"], found["List of brokers"]) == ("unknown", "unknown old")

@@ -1,0 +1,50 @@
+import asyncio
+from dataclasses import replace
+
+from appliance.console.watch import LinkWatch
+from appliance.status.collect import now
+from appliance.status.model.document import STALE_SECONDS
+from appliance.status.model.snapshot import Snapshot
+from tests.support.facts import NOW, snapshot
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def watched(clock: Clock) -> LinkWatch:
+    async def collect() -> Snapshot:
+        return snapshot(now=now())
+
+    async def ask_replicator() -> str:
+        return ""
+
+    return LinkWatch(collect, ask_replicator, clock)
+
+
+def test_case_281_an_old_snapshot_is_old_although_the_time_was_set_back() -> None:
+    clock = Clock()
+    watch = watched(clock)
+    assert not watch.fresh
+    watch.add(snapshot(now=NOW))
+    assert watch.fresh
+    clock.now += STALE_SECONDS + 1
+    assert not watch.fresh
+    watch.add(replace(snapshot(), at=now() - 60_000))
+    assert not watch.fresh
+
+
+async def test_case_280_who_looks_seldom_waits_for_the_next_look_at_the_clusters() -> None:
+    clock = Clock()
+    watch = watched(clock)
+    watch.add(snapshot(now=NOW))
+    clock.now += 60
+    running = asyncio.create_task(watch.run())
+    await watch.renew()
+    assert watch.fresh
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
