@@ -187,8 +187,8 @@ class ConsoleServer:
         return web.json_response(self._watch.history.columns())
 
     async def _begin_session(self, request: web.Request) -> web.StreamResponse:
-        form = await request.post()
-        session = self._access.begin(str(form.get("token", "")), _viewer_address(request))
+        form = await _form(request)
+        session = self._access.begin(form.get("token", ""), _viewer_address(request))
         if session is None:
             page = self._pages.actions(Viewer(message="That is not the token."))
             return web.Response(status=403, text=page, content_type="text/html")
@@ -215,7 +215,7 @@ class ConsoleServer:
         name = request.match_info["action"]
         if name not in ACTIONS:
             raise web.HTTPNotFound(reason="there is no such command")
-        form = {key: str(value) for key, value in (await request.post()).items()}
+        form = await _form(request)
         session, self_message = request.cookies.get(self._cookie, ""), ""
         try:
             self._commands.start(ACTIONS[name].title, ACTIONS[name].command_line(form, self._pages.link))
@@ -275,6 +275,13 @@ def _remove(path: Path, inode: int | None = None) -> None:
 def _viewer_address(request: web.Request) -> str:
     """The viewer's address; another link's control center passes it on, by the socket."""
     return request.headers.get("X-Viewer", "") if came_by_socket(request) else request.remote or ""
+
+
+async def _form(request: web.Request) -> dict[str, str]:
+    try:
+        return {name: str(value) for name, value in (await request.post()).items()}
+    except (ValueError, LookupError) as error:
+        raise web.HTTPBadRequest(reason="the form cannot be read") from error
 
 
 def _query(request: web.Request) -> Query:

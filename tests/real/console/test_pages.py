@@ -1,0 +1,79 @@
+"""The control center over HTTP, of snapshots that are made here."""
+
+import asyncio
+import itertools
+import time
+
+import aiohttp
+import pytest
+
+from appliance.console.model import text
+from tests.support.console import of_size, shown
+
+TOKEN = "Vq3t0cJ9mW5xkR7fLs2hYbNd8pEuZa4G"
+OWN = "/links/orange-grape/"
+
+
+def at(seconds_ago: int) -> int:
+    return time.time_ns() // 1_000_000 - seconds_ago * 1000
+
+
+async def got(address: str, path: str, **headers: str) -> str:
+    async with aiohttp.ClientSession(headers=headers) as session, session.get(f"http://{address}{path}") as answer:
+        assert answer.status == 200, await answer.text()
+        return await answer.text()
+
+
+@pytest.mark.parametrize("tab", ["", "topics", "topics/orders", "groups", "events", "tunnel", "actions"])
+async def test_case_281_no_page_shows_the_state_of_an_old_snapshot_as_the_present_one(tab: str) -> None:
+    async with shown(of_size({"orders": 2}, now=at(60)), REPLICA_TOPICS_SOURCE_REGEX=".*") as address:
+        page = await got(address, OWN + tab)
+    assert "what follows is old" in page
+    assert "unknown since" in page.partition("<nav")[0]
+
+
+async def test_case_280_a_console_sees_an_old_snapshot_as_unassigned() -> None:
+    async with shown(of_size({"orders": 2}, now=at(60)), REPLICA_TOPICS_SOURCE_REGEX=".*") as address:
+        page = await got(address, "/connectors?expand=status")
+    assert "RUNNING" not in page
+    assert "UNASSIGNED" in page
+
+
+async def test_fifty_viewers_at_once_see_the_same_page() -> None:
+    async with shown(of_size({"orders": 5000}, now=at(0)), REPLICA_TOPICS_SOURCE_REGEX=".*") as address:
+        pages = await asyncio.gather(*(got(address, f"{OWN}topics/orders") for _ in range(50)))
+    assert len(set(pages)) == 1
+    assert f"{text.count(5000)} found" in pages[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers"),
+    [
+        ("session", b"token=%ff%00", {"Content-Type": "application/x-www-form-urlencoded"}),
+        ("session", b"token=%ff", {"Content-Type": "application/x-www-form-urlencoded; charset=none-such"}),
+        ("session", b"\xff", {"Content-Type": "application/x-www-form-urlencoded"}),
+        ("session", b"\xff", {"Content-Type": "multipart/form-data; boundary=x"}),
+        ("session", b"--x\r\n\r\n\xff\r\n--x--", {"Content-Type": "multipart/form-data; boundary=x"}),
+        (
+            "session",
+            b'--x\r\nContent-Disposition: form-data; name="token"\r\n\r\n\xff\r\n--x--\r\n',
+            {"Content-Type": "multipart/form-data; boundary=x"},
+        ),
+        ("session", b"token=a", {"Content-Type": "multipart/form-data"}),
+        ("actions/pause", b"topic=a%00b", {"Content-Type": "application/x-www-form-urlencoded"}),
+        ("actions/nothing", b"", {}),
+        ("elsewhere", b"", {}),
+        ("session", b"x" * 100_000, {"Content-Type": "application/x-www-form-urlencoded"}),
+    ],
+    ids=itertools.count(),
+)
+async def test_case_285_a_form_that_is_none_is_refused_and_is_no_failure(
+    path: str, body: bytes, headers: dict[str, str]
+) -> None:
+    async with (
+        shown(of_size({"orders": 2}, now=at(0)), CONSOLE_TOKEN=TOKEN) as address,
+        aiohttp.ClientSession() as session,
+        session.post(f"http://{address}{OWN}{path}", data=body, headers=headers) as answer,
+    ):
+        assert 400 <= answer.status < 500, await answer.text()
+        assert answer.headers["X-Frame-Options"] == "DENY"
