@@ -1,7 +1,7 @@
 """The part of Kafka Connect's REST interface that consoles read; pause, resume and restart need the token."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -9,11 +9,11 @@ from aiohttp import web
 from appliance.console.commands import CommandBusy, Commands
 from appliance.console.model import connect
 from appliance.console.watch import LinkWatch
+from appliance.link.model.copy_states import CopyState
 from appliance.settings.values import Settings
-from appliance.status.model.snapshot import PartitionStatus
 
-_TOPICS_MAX = 50
-"""Topics that one restart tries again."""
+_COMMANDS_MAX = 50
+"""Commands of one restart."""
 
 
 class Connect:
@@ -109,16 +109,21 @@ class Connect:
         """Try the stopped partitions again where they stopped: of a task those of its lane."""
         if refused := self._unless_refused(request):
             return refused
-        lane = request.match_info.get("task")
-        stopped = [p for p in self._stopped() if lane is None or str(p.lane) == lane]
-        topics = list(dict.fromkeys(partition.topic for partition in stopped))[:_TOPICS_MAX]
-        return (
-            self._start("Restart", [["resume", f"--topic={topic}"] for topic in topics]) if topics else _accepted(204)
-        )
+        commands = list(self._retries(request.match_info.get("task")))
+        return self._start("Restart", commands[:_COMMANDS_MAX]) if commands else _accepted(204)
 
-    def _stopped(self) -> list[PartitionStatus]:
-        snapshot = self._watch.snapshot
-        return [partition for partition in snapshot.partitions if partition.stopped] if snapshot else []
+    def _retries(self, lane: str | None) -> Iterator[list[str]]:
+        """The commands; a paused topic stays paused."""
+        topics = self._watch.snapshot.topics if self._watch.snapshot else ()
+        for topic in topics:
+            stopped = [partition for partition in topic.partitions if partition.stopped]
+            if topic.state is not CopyState.ACTIVE or not stopped:
+                continue
+            if lane is None:
+                yield ["resume", f"--topic={topic.name}"]
+            for partition in stopped:
+                if str(partition.lane) == lane:
+                    yield ["resume", f"--topic={topic.name}", f"--partition={partition.partition}"]
 
     def _start(self, title: str, commands: list[list[str]]) -> web.Response:
         try:

@@ -4,22 +4,12 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from appliance.console.commands import CommandRun, Commands
 
 Program = Callable[[str], object]
 
 BYTES_MAX = 500_000
 """Largest page."""
-
-
-@pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
-    """Takes the program that runs in place of ``bin/appliance``."""
-    (tmp_path / "appliance").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return (tmp_path / "appliance" / "cli.py").write_text
 
 
 async def test_case_275_a_command_that_cannot_be_started_has_failed() -> None:

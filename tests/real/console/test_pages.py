@@ -3,11 +3,15 @@
 import asyncio
 import itertools
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from appliance.console.model import text
+from appliance.link.model.copy_states import CopyState
 from tests.support.console import of_size, shown
 
 TOKEN = "Vq3t0cJ9mW5xkR7fLs2hYbNd8pEuZa4G"
@@ -77,3 +81,33 @@ async def test_case_285_a_form_that_is_none_is_refused_and_is_no_failure(
     ):
         assert 400 <= answer.status < 500, await answer.text()
         assert answer.headers["X-Frame-Options"] == "DENY"
+
+
+@pytest.mark.parametrize(
+    ("path", "state", "expected"),
+    [
+        ("tasks/1/restart", CopyState.ACTIVE, ["resume --topic=orders --partition=2"]),
+        ("restart", CopyState.ACTIVE, ["resume --topic=orders"]),
+        ("restart", CopyState.PAUSED, []),
+    ],
+)
+async def test_case_286_a_restart_tries_the_stopped_partitions_of_its_task_and_resumes_nothing_that_is_paused(
+    path: str, state: CopyState, expected: list[str], program: Callable[[str], object], tmp_path: Path
+) -> None:
+    program("import sys; open('seen', 'a').write(' '.join([sys.argv[1], *sys.argv[4:]]) + '\\n')")
+    taken = of_size({"orders": 6}, now=at(0), stopped=3)
+    taken = replace(taken, topics=tuple(replace(topic, state=state) for topic in taken.topics))
+    async with (
+        shown(taken, CONSOLE_TOKEN=TOKEN) as address,
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
+        session.post(f"http://{address}/connectors/replicator-orange/{path}") as answer,
+    ):
+        assert answer.status == (202 if expected else 204)
+        while len(seen := written(tmp_path / "seen")) < len(expected):
+            await asyncio.sleep(0.01)
+    assert seen == expected
+
+
+def written(file: Path) -> list[str]:
+    """The whole lines of a file."""
+    return file.read_text().splitlines() if file.exists() and file.read_text().endswith("\n") else []
