@@ -106,11 +106,16 @@ class Connect:
         return self._unless_refused(request) or self._start("Resume", [["resume", "--why=by a console"]])
 
     async def _restart(self, request: web.Request) -> web.StreamResponse:
-        """Try the stopped partitions again where they stopped: of a task those of its lane."""
+        """Try the stopped partitions again where they stopped: of a task those of its lane.
+
+        As in KIP-745, the answer has the states if tasks are asked for, and else no content.
+        """
         if refused := self._unless_refused(request):
             return refused
         commands = list(self._retries(request.match_info.get("task")))
-        return self._start("Restart", commands[:_COMMANDS_MAX]) if commands else _accepted(204)
+        if commands and (started := self._start("Restart", commands[:_COMMANDS_MAX])).status == 409:
+            return started
+        return _json(self._status(), 202) if "includeTasks" in request.query else web.Response(status=204)
 
     def _retries(self, lane: str | None) -> Iterator[list[str]]:
         """The commands; a paused topic stays paused."""
@@ -130,7 +135,7 @@ class Connect:
             self._commands.start(title, *commands)
         except CommandBusy as error:
             return _error(409, str(error))
-        return _accepted(202)
+        return web.Response(status=202)
 
     def _unless_refused(self, request: web.Request) -> web.Response | None:
         if unknown := self._unless_unknown(request):
@@ -149,13 +154,9 @@ class Connect:
         return _error(405, "this connector is made by setenv.sh: only pause, resume and restart are taken here")
 
 
-def _json(value: object) -> web.Response:
-    return web.Response(text=json.dumps(value), content_type="application/json")
+def _json(value: object, code: int = 200) -> web.Response:
+    return web.Response(status=code, text=json.dumps(value), content_type="application/json")
 
 
 def _error(code: int, message: str) -> web.Response:
     return web.Response(status=code, text=json.dumps(connect.error(code, message)), content_type="application/json")
-
-
-def _accepted(code: int) -> web.Response:
-    return web.Response(status=code)

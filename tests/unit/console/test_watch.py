@@ -23,7 +23,7 @@ def watched(clock: Clock) -> LinkWatch:
     async def ask_replicator() -> str:
         return ""
 
-    return LinkWatch(collect, ask_replicator, clock)
+    return LinkWatch(collect, ask_replicator, ask_replicator, clock)
 
 
 def test_case_281_an_old_snapshot_is_old_although_the_time_was_set_back() -> None:
