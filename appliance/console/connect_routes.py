@@ -1,7 +1,7 @@
 """The part of Kafka Connect's REST interface that consoles read; pause, resume and restart need the token."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -9,7 +9,6 @@ from aiohttp import web
 from appliance.console.commands import CommandBusy, Commands
 from appliance.console.model import connect
 from appliance.console.watch import LinkWatch
-from appliance.link.model.copy_states import CopyState
 from appliance.settings.values import Settings
 
 _COMMANDS_MAX = 50
@@ -44,7 +43,6 @@ class Connect:
         pages: dict[str, Callable[[], Any]] = {
             "": lambda: connect.info(self._name, self._watch.snapshot, self._variables),
             "/config": lambda: connect.info(self._name, self._watch.snapshot, self._variables)["config"],
-            "/status": self._status,
             "/tasks": lambda: connect.tasks(self._name, self._watch.snapshot),
             "/topics": lambda: connect.topics(self._name, self._watch.snapshot),
             "/offsets": lambda: connect.offsets(self._watch.snapshot),
@@ -53,6 +51,7 @@ class Connect:
         yield web.get("/connectors", self._connectors)
         for path, make in pages.items():
             yield web.get(one + path, self._page(make))
+        yield web.get(one + "/status", self._state)
         yield web.get(one + "/tasks/{task}/status", self._task)
         yield web.put(one + "/pause", self._pause)
         yield web.put(one + "/resume", self._resume)
@@ -70,8 +69,10 @@ class Connect:
         return _json(connect.plugins())
 
     async def _connectors(self, request: web.Request) -> web.StreamResponse:
-        await self._watch.renew()
+        self._watch.look()
         wanted = request.query.getall("expand", [])
+        if "status" in wanted:
+            await self._watch.renew()
         if not wanted:
             return _json([self._name])
         parts: dict[str, Callable[[], Any]] = {
@@ -82,7 +83,7 @@ class Connect:
 
     def _page(self, make: Callable[[], Any]) -> Callable[[web.Request], Any]:
         async def answer(request: web.Request) -> web.StreamResponse:
-            await self._watch.renew()
+            self._watch.look()
             return self._unless_unknown(request) or _json(make())
 
         return answer
@@ -91,6 +92,10 @@ class Connect:
         return connect.status(
             self._name, self._watch.snapshot, self._watch.replicator_unknown, old=not self._watch.fresh
         )
+
+    async def _state(self, request: web.Request) -> web.StreamResponse:
+        await self._watch.renew()
+        return self._unless_unknown(request) or _json(self._status())
 
     async def _task(self, request: web.Request) -> web.StreamResponse:
         await self._watch.renew()
@@ -112,23 +117,10 @@ class Connect:
         """
         if refused := self._unless_refused(request):
             return refused
-        commands = list(self._retries(request.match_info.get("task")))
+        commands = list(connect.retries(self._watch.snapshot, request.match_info.get("task")))
         if commands and (started := self._start("Restart", commands[:_COMMANDS_MAX])).status == 409:
             return started
         return _json(self._status(), 202) if "includeTasks" in request.query else web.Response(status=204)
-
-    def _retries(self, lane: str | None) -> Iterator[list[str]]:
-        """The commands; a paused topic stays paused."""
-        topics = self._watch.snapshot.topics if self._watch.snapshot else ()
-        for topic in topics:
-            stopped = [partition for partition in topic.partitions if partition.stopped]
-            if topic.state is not CopyState.ACTIVE or not stopped:
-                continue
-            if lane is None:
-                yield ["resume", f"--topic={topic.name}"]
-            for partition in stopped:
-                if str(partition.lane) == lane:
-                    yield ["resume", f"--topic={topic.name}", f"--partition={partition.partition}"]
 
     def _start(self, title: str, commands: list[list[str]]) -> web.Response:
         try:

@@ -96,7 +96,7 @@ class LinkPages:
             "lag_records": sample.lag_records,
             "lag_seconds": sample.lag_seconds,
             "records": sample.records,
-            "topics": len(snapshot.topics) if snapshot else None,
+            "topics": _topics_known(snapshot) if snapshot else None,
             "problems": len(problems_with_commands(snapshot)) if snapshot else None,
         }
 
@@ -109,11 +109,11 @@ class LinkPages:
         snapshot, values = self._watch.snapshot, dict[str, Any]()
         if snapshot is not None:
             problems, said = problems_with_commands(snapshot), remarks(snapshot)
-            lanes = list(_lanes(snapshot))
+            lanes, known = list(_lanes(snapshot)), _topics_known(snapshot)
             values = {
                 "copied": total(topic.copied for topic in snapshot.topics),
-                "topics": len(snapshot.topics),
-                "partitions": sum(len(topic.partitions) for topic in snapshot.topics),
+                "topics": known,
+                "partitions": sum(len(topic.partitions) for topic in snapshot.topics) if known is not None else None,
                 "problems": problems[:_LINES_MAX],
                 "more_problems": max(0, len(problems) - _LINES_MAX),
                 "remarks": said[:_LINES_MAX],
@@ -222,6 +222,11 @@ class LinkPages:
             tab=tab,
             **values,
         )
+
+
+def _topics_known(snapshot: Snapshot) -> int | None:
+    """The number of topics; None while no cluster has told them."""
+    return len(snapshot.topics) if snapshot.topics or not snapshot.source.unknown else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class ConsoleServer:
         """Refuse requests by way of another site, and add the headers."""
         if not known_host(request.host, self._settings.names):
             answer: web.StreamResponse = web.Response(
-                status=421, text=f"{request.host}: not a name of this page: CONTROL_CENTER_NAMES\n"
+                status=421, text=f"{request.host!a}: not a name of this page: CONTROL_CENTER_NAMES\n"
             )
         elif request.method not in ("GET", "HEAD") and from_elsewhere(request.headers):
             answer = web.Response(status=403, text="a request from another site is refused\n")

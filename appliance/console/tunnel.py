@@ -42,9 +42,19 @@ async def tunnel_view(settings: Settings, session: aiohttp.ClientSession) -> Tun
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError) as error:
         reason = str(error) or f"no answer within {_SECONDS:g} s"
         return TunnelView(unknown=f"the tunnel's end does not answer on TUNNEL_STATUS_LISTEN={address}: {reason}")
-    return TunnelView(
-        document if isinstance(document, dict) else None, "" if isinstance(document, dict) else "no status"
-    )
+    if not isinstance(document, dict) or not isinstance(document.get("near"), dict):
+        return TunnelView(unknown=f"what answers on TUNNEL_STATUS_LISTEN={address} is no tunnel's end of this release")
+    return TunnelView(_both_ends(document))
+
+
+def _both_ends(document: dict[str, Any]) -> dict[str, Any]:
+    """The parts that the page shows; one that is missing is None."""
+    unknown = document.get("far_unknown")
+    given = unknown if isinstance(unknown, dict) else {}
+    return {
+        **{name: document.get(name) for name in ("near", "far", "far_at")},
+        "far_unknown": {name: given.get(name) for name in ("since", "reason")} if unknown else None,
+    }
 
 
 async def ask_replicator(settings: Settings, session: aiohttp.ClientSession) -> str:

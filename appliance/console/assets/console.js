@@ -98,6 +98,8 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-copy]");
     if (!button) return;
+    // Browsers give the clipboard only to pages by TLS or loopback; elsewhere the command is selected.
+    if (!navigator.clipboard) return getSelection().selectAllChildren(button.parentElement.querySelector("code"));
     await navigator.clipboard.writeText(button.dataset.copy);
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = "Copy"; }, 1500);

@@ -4,7 +4,7 @@ The connector is ``replicator-<source>``, and its tasks are the lanes. The sourc
 "Kafka Connect, REST API"; an error is ``{"error_code", "message"}``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from appliance.link.model.copy_states import LINK, CopyState
@@ -97,6 +97,19 @@ def offsets(snapshot: Snapshot | None) -> Json:
             for p in known
         ]
     }
+
+
+def retries(snapshot: Snapshot | None, lane: str | None) -> Iterator[list[str]]:
+    """The commands that try stopped partitions again, of one lane or of all; a paused topic stays paused."""
+    for topic in snapshot.topics if snapshot else ():
+        stopped = [partition for partition in topic.partitions if partition.stopped]
+        if topic.state is not CopyState.ACTIVE or not stopped:
+            continue
+        if lane is None:
+            yield ["resume", f"--topic={topic.name}"]
+        for partition in stopped:
+            if str(partition.lane) == lane:
+                yield ["resume", f"--topic={topic.name}", f"--partition={partition.partition}"]
 
 
 def error(code: int, message: str) -> Json:

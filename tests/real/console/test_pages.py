@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,10 @@ import pytest
 
 from appliance.console.model import text
 from appliance.link.model.copy_states import CopyState
+from appliance.status.model.compose import compose
+from appliance.status.model.facts import Observation
 from tests.support.console import of_size, shown
+from tests.support.facts import SILENT, settings
 
 TOKEN = "Vq3t0cJ9mW5xkR7fLs2hYbNd8pEuZa4G"
 OWN = "/links/orange-grape/"
@@ -36,9 +40,17 @@ async def test_case_281_no_page_shows_the_state_of_an_old_snapshot_as_the_presen
     assert "unknown since" in page.partition("<nav")[0]
 
 
-async def test_case_280_a_console_sees_an_old_snapshot_as_unassigned() -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/connectors?expand=status",
+        "/connectors/replicator-orange/status",
+        "/connectors/replicator-orange/tasks/0/status",
+    ],
+)
+async def test_case_280_a_console_sees_an_old_snapshot_as_unassigned(path: str) -> None:
     async with shown(of_size({"orders": 2}, now=at(60)), REPLICA_TOPICS_SOURCE_REGEX=".*") as address:
-        page = await got(address, "/connectors?expand=status")
+        page = await got(address, path)
     assert "RUNNING" not in page
     assert "UNASSIGNED" in page
 
@@ -111,3 +123,14 @@ async def test_case_286_a_restart_tries_the_stopped_partitions_of_its_task_and_r
 def written(file: Path) -> list[str]:
     """The whole lines of a file."""
     return file.read_text().splitlines() if file.exists() and file.read_text().endswith("\n") else []
+
+
+@pytest.mark.parametrize("page", ["", "topics"])
+async def test_case_287_topics_that_no_cluster_has_told_are_unknown_and_not_none(page: str) -> None:
+    nothing = compose(settings(), Observation(None, SILENT), Observation(None, SILENT), None, at(0))
+    async with shown(nothing) as address:
+        shown_page = await got(address, OWN + page)
+        card = json.loads(await got(address, "/card.json"))
+    assert card["topics"] is None
+    assert "<dd>0" not in shown_page
+    assert "No topic is found" not in shown_page

@@ -1,0 +1,64 @@
+"""The tunnel's status, as the page asks for it: whatever answers on TUNNEL_STATUS_LISTEN."""
+
+import json
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from appliance.console.commands import Commands
+from appliance.console.pages import LinkPages, Viewer
+from appliance.console.server import serving
+from appliance.console.tunnel import TunnelView, tunnel_view
+from appliance.console.watch import LinkWatch
+from appliance.settings.target import Target
+from appliance.status.model.snapshot import Snapshot
+from tests.support.facts import settings
+
+NEAR = {"version": "0.2.0", "side": "destination"}
+
+
+async def asked(sent: str) -> TunnelView:
+    async def status(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text=sent, content_type="application/json")
+
+    app = web.Application()
+    app.add_routes([web.get("/status", status)])
+    async with serving(app, Target("127.0.0.1", 0), None) as address, aiohttp.ClientSession() as session:
+        return await tunnel_view(settings(TUNNEL_STATUS_LISTEN=str(address)), session)
+
+
+async def shown(view: TunnelView) -> str:
+    async def collected() -> Snapshot:
+        raise AssertionError("nothing is collected here")
+
+    async def answers() -> str:
+        return ""
+
+    watch, commands = LinkWatch(collected, answers), Commands(Path("setenv.sh"))
+    return LinkPages(settings(), watch, commands).tunnel(view, Viewer())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *map(json.dumps, ({"near": NEAR}, {"near": NEAR, "far_unknown": {}, "far": 1, "far_at": 2}, {}, [], None, 1)),
+        json.dumps({"near": 1}),
+        json.dumps({"near": NEAR, "far_unknown": "text"}),
+        "[" * 100_000,
+        "no JSON",
+    ],
+)
+async def test_case_288_whatever_answers_in_place_of_the_tunnels_end_is_shown_or_unknown(
+    sent: str,
+) -> None:
+    view = await asked(sent)
+    assert bool(view.document) == (json.dumps(NEAR) in sent)
+    assert "unknown" in (await shown(view)).lower()
+
+
+async def test_case_270_a_long_status_is_read_whole() -> None:
+    found = await asked(json.dumps({"near": NEAR | {"troubles": ["x" * 1000] * 1000}}))
+    assert found.unknown == ""
+    assert found.document is not None
