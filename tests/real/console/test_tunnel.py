@@ -36,7 +36,7 @@ async def shown(view: TunnelView) -> str:
     async def answers() -> str:
         return ""
 
-    watch, commands = LinkWatch(collected, answers), Commands(Path("setenv.sh"))
+    watch, commands = LinkWatch(collected, answers, answers), Commands(Path("setenv.sh"))
     return LinkPages(settings(), watch, commands).tunnel(view, Viewer())
 
 
