@@ -198,9 +198,11 @@ class LinkPages:
 
     @property
     def _since(self) -> int | None:
-        """The start of the state: an old snapshot is the last that was known."""
+        """The start of the state: an old snapshot is the last that was known, unless it was unknown itself."""
         snapshot = self._watch.snapshot
-        return self._watch.state_since if self._watch.fresh or snapshot is None else snapshot.at
+        if snapshot is None or self._watch.fresh or snapshot.state is LinkState.UNKNOWN:
+            return self._watch.state_since
+        return snapshot.at
 
     def _topic(self, name: str) -> TopicStatus | None:
         topics = self._watch.snapshot.topics if self._watch.snapshot else ()

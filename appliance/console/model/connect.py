@@ -60,7 +60,7 @@ def status(name: str, snapshot: Snapshot | None, replicator_unknown: str, *, old
     ``replicator_unknown`` is why the replicator does not answer; ``old`` is true of a snapshot that is not current.
     """
     state, trace = _connector_state(snapshot, replicator_unknown)
-    if snapshot is not None and old:
+    if snapshot is not None and old and state != "UNASSIGNED":
         state, trace = "UNASSIGNED", f"unknown since {utc(snapshot.at)}: the clusters were not looked at since"
     return {
         "name": name,

@@ -68,3 +68,8 @@ def test_case_280_an_old_snapshot_is_not_said_to_be_the_present_state(destinatio
     found = connect.status(NAME, snapshot(destination=destination), "", old=True)
     assert {found["connector"]["state"], *(task["state"] for task in found["tasks"])} == {"UNASSIGNED"}
     assert "unknown since" in found["connector"]["trace"]
+
+
+def test_case_289_an_old_snapshot_of_a_silent_cluster_keeps_its_reason() -> None:
+    found = connect.status(NAME, snapshot(SILENT, now=NOW), "", old=True)
+    assert SILENT in found["connector"]["trace"]
