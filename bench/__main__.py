@@ -15,6 +15,7 @@ from appliance.settings.values import LogFormat, LogSettings
 from bench.cases import (
     backlog,
     batches,
+    console,
     failover,
     groups,
     latency,
@@ -39,6 +40,7 @@ _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run
     "replicate": ("rate of our replicator beside other programs and the limit", replicate.add_arguments, replicate.run),
     "backlog": ("memory while copying a backlog of gigabytes", backlog.add_arguments, backlog.run),
     "batches": ("processor time of raw and rebuilt batches, without a broker", batches.add_arguments, batches.run),
+    "console": ("cost of the control center, and of its viewers", console.add_arguments, console.run),
     "failover": ("time of promote and failover with many topics and groups", failover.add_arguments, failover.run),
     "groups": ("delay of the offsets of many groups", groups.add_arguments, groups.run),
     "latency": ("latency from producer to consumer, beside MirrorMaker 2", latency.add_arguments, latency.run),

@@ -5,5 +5,6 @@
 - ``groups``, ``offsets``, ``maps``: the offsets of many groups, their exactness, and the bytes that it costs.
 - ``latency``, ``recovery``, ``start``, ``failover``: times: of a record, after a kill, of a lane's start, of a
   promotion.
+- ``console``: the control center, and what its viewers cost a copy.
 - ``batches``, ``tunnel``: the batches' path without brokers, and the tunnel.
 """

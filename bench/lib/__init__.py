@@ -11,5 +11,6 @@
 - ``latency_sender``, ``latency_receiver``, ``latency_figures``: latency.
 - ``tunnel_load``, ``tunnel_ours``, ``tunnel_strangers``, ``tunnel_stunnel``, ``tunnel_target``, ``tunnel_ways``: the
   tunnel.
+- ``viewers``: the control center, and viewers of its page.
 - ``row``, ``setup``, ``plot``: results, with the options and the machine of the measurement.
 """
