@@ -20,7 +20,7 @@ _DESCRIPTORS = 65536
 def adapt(link: Link) -> None:
     """Write docker-compose.override.yml for this environment: no network, and fewer file descriptors."""
     source = {"tunnel": _limits()}
-    destination = {"gateway": _BUILD | _limits(), "replicator": _BUILD}
+    destination = {"gateway": _BUILD | _limits(), "replicator": _BUILD, "control-center": _BUILD}
     for side, services in ((link.source, source), (link.destination, destination)):
         override = yaml.safe_dump({"services": {name: more for name, more in services.items() if more}})
         (link.folder(side) / "docker-compose.override.yml").write_text(override)

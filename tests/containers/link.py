@@ -5,11 +5,14 @@ import json
 import secrets
 import shutil
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from appliance.settings.role import Role
+from deploy.render.vm import CONTROL_CENTER_PORT, link_address
 from tests.containers.base import LOCKS
 from tests.containers.engine import Engine
 from tests.containers.programs.vpc import TOPIC
@@ -98,9 +101,21 @@ class Link:
 
     @property
     def services(self) -> tuple[Service, Service, Service]:
-        """The link's three containers."""
+        """The link's containers, without its control center."""
         tunnel = Service(self, self.source, "tunnel")
         return tunnel, Service(self, self.destination, "gateway"), Service(self, self.destination, "replicator")
+
+    @property
+    def control_center(self) -> Service:
+        """The control center."""
+        return Service(self, self.destination, "control-center")
+
+    def card(self) -> dict[str, Any]:
+        """The link in the control center's overview, as a program on the destination VM gets it."""
+        page = f"http://{link_address(self.name, Role.DESTINATION)}:{CONTROL_CENTER_PORT}/card.json"
+        code = f"import urllib.request; print(urllib.request.urlopen('{page}').read().decode())"
+        found: dict[str, Any] = json.loads(self.vpcs.machines[self.destination.name].vm.say(sys.executable, "-c", code))
+        return found
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -1,11 +1,14 @@
 """The appliance as a user runs it: two prepare scripts, ``docker-compose up -d`` on both VMs, and a topic is copied."""
 
+import asyncio
+
 import pytest
 
 from tests.containers.conftest import Running
 from tests.containers.link import Link
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import ORANGE
+from tests.containers.vpcs import SECONDS
 
 RECORDS = 5000
 
@@ -23,8 +26,19 @@ def test_the_first_start_builds_the_image_once_for_both_containers(running: Runn
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_every_container_becomes_healthy(link: Link) -> None:
-    for service in link.services:
+    for service in (*link.services, link.control_center):
         await service.wait_until("healthy")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_control_center_shows_the_link_on_the_vms_loopback_and_keeps_to_its_memory(link: Link) -> None:
+    async with asyncio.timeout(SECONDS):
+        while (card := await asyncio.to_thread(link.card))["state"] != "copied":
+            await asyncio.sleep(0.5)
+    assert (card["link"], card["lag_records"], card["problems"]) == ("orange-grape", 0, 0)
+    center = link.control_center
+    used = center.engine.docker("stats", "--no-stream", "--format", "{{.MemPerc}}", center.container)
+    assert float(used.strip().rstrip("%")) < 60
 
 
 def test_the_appliances_commands_are_in_the_image(link: Link) -> None:
