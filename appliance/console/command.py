@@ -14,7 +14,8 @@ import aiohttp
 from appliance.console.access import Access
 from appliance.console.commands import Commands
 from appliance.console.neighbours import Neighbours, socket_of
-from appliance.console.server import ConsoleServer, serving
+from appliance.console.server import ConsoleServer
+from appliance.console.serving import serving
 from appliance.console.tunnel import ask_replicator, tunnel_fault, tunnel_view
 from appliance.console.watch import LinkWatch
 from appliance.link.client.clusters import destination_cluster, source_cluster

@@ -3,9 +3,7 @@
 Law: whoever reaches the address may read; only who has CONSOLE_TOKEN may send a command.
 """
 
-import contextlib
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,6 @@ from appliance.console.pages import LinkPages, Viewer
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import SettingsError
-from appliance.runtime.bind import port_refused
-from appliance.settings.target import Target
 from appliance.settings.values import Settings
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -216,12 +212,11 @@ class ConsoleServer:
         if name not in ACTIONS:
             raise web.HTTPNotFound(reason="there is no such command")
         form = await _form(request)
-        session, self_message = request.cookies.get(self._cookie, ""), ""
+        self._messages = {}
         try:
             self._commands.start(ACTIONS[name].title, ACTIONS[name].command_line(form, self._pages.link))
         except (SettingsError, CommandBusy) as error:
-            self_message = str(error)
-        self._messages = {session: self_message} if self_message else {}
+            self._messages = {request.cookies.get(self._cookie, ""): str(error)}
         return _seen(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
 
     async def _other_link(self, request: web.Request) -> web.StreamResponse:
@@ -229,47 +224,6 @@ class ConsoleServer:
         if answer is None:
             raise web.HTTPNotFound(reason="this VM has no such link, or its control center does not run")
         return answer
-
-
-@contextlib.asynccontextmanager
-async def serving(app: web.Application, at: Target, own_socket: Path | None) -> AsyncIterator[Target]:
-    """Serve while the block runs, on the address and on the socket; yield the address.
-
-    Raises:
-        SettingsError: one of them cannot be had.
-    """
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
-    await runner.setup()
-    bound: int | None = None
-    try:
-        with port_refused("CONTROL_CENTER_LISTEN", at):
-            await web.TCPSite(runner, at.host, at.port).start()
-        port: int = runner.addresses[0][1]
-        if own_socket is not None:
-            bound = await _serve_on_socket(runner, own_socket)
-        yield Target(at.host, port)
-    finally:
-        await runner.cleanup()
-        if own_socket is not None and bound is not None:
-            _remove(own_socket, bound)
-
-
-async def _serve_on_socket(runner: web.AppRunner, path: Path) -> int:
-    """Replace the socket that a killed process has left; return the new one's inode, since another may follow."""
-    try:
-        _remove(path)
-        await web.UnixSite(runner, str(path)).start()
-        os.chmod(path, 0o666)  # the other links' control centers may run as other users
-        return os.stat(path).st_ino
-    except OSError as error:
-        raise SettingsError([f"CONTROL_CENTER_LINKS={path.parent}: {error.strerror or error}"]) from error
-
-
-def _remove(path: Path, inode: int | None = None) -> None:
-    """Remove a file, if it has this inode."""
-    with contextlib.suppress(FileNotFoundError):
-        if inode is None or path.stat().st_ino == inode:
-            path.unlink()
 
 
 def _viewer_address(request: web.Request) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from appliance.console.access import Access
 from appliance.console.commands import Commands
 from appliance.console.neighbours import Neighbours
-from appliance.console.server import ConsoleServer, serving
+from appliance.console.server import ConsoleServer
+from appliance.console.serving import serving
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.kafka.protocol.metadata import Topic

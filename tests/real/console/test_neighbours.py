@@ -12,7 +12,7 @@ from aiohttp import web
 
 from appliance.console.model.tables import PAGE_SIZE
 from appliance.console.neighbours import Neighbours, socket_of
-from appliance.console.server import serving
+from appliance.console.serving import serving
 from appliance.settings.target import Target
 
 CARD = {"link": "other", "replicator": "replicator-other", "source": "a", "destination": "b", "state": "copied"}

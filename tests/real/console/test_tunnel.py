@@ -9,7 +9,7 @@ from aiohttp import web
 
 from appliance.console.commands import Commands
 from appliance.console.pages import LinkPages, Viewer
-from appliance.console.server import serving
+from appliance.console.serving import serving
 from appliance.console.tunnel import TunnelView, tunnel_view
 from appliance.console.watch import LinkWatch
 from appliance.settings.target import Target
