@@ -18,6 +18,7 @@ from bench.lib.clusters import Pair, delete_topics, plain_pair
 from bench.lib.filling import Load, fill
 from bench.lib.footprint import Cost, footprint
 from bench.lib.our_replicator import our_replicator
+from bench.lib.procfs import memory
 from bench.lib.row import LIMIT, Row
 from bench.lib.setup import few, positive
 from bench.lib.topic_load import PARTITIONS, PATTERN, make, named
@@ -32,6 +33,7 @@ _UNDISTURBED = 0.97
 
 _SETTLED_SECONDS = 20.0
 _LOADS = 10
+_DEADLINE = 120.0
 _HEAP_MEGABYTES = 2_048
 
 log = logging.getLogger("appliance.bench")
@@ -102,20 +104,24 @@ async def _idle(pair: Pair, load: Load, seconds: float) -> Cost:
         await watch(pair.destination, copying.topic, load.visible, copying.process)
         async with control_center(pair, load.topic, "oursidle") as (center, _):
             await asyncio.sleep(min(seconds, _SETTLED_SECONDS))
-            return (await footprint(center.pid, seconds)).total
+            processor = (await footprint(center.pid, seconds)).total.processor
+            return Cost(memory(center.pid).highest / 1e6, processor)
 
 
 async def _pages(pair: Pair, topics: int) -> list[tuple[float, int]]:
     await make(pair.source, named(range(topics)))
-    async with control_center(pair, PATTERN, "many") as (center, page):
-        await loaded(page, {}, 1)
-        while f">{topics * PARTITIONS:,}<".replace(",", "\N{NARROW NO-BREAK SPACE}") not in await _text(page):
-            center.require_running()
-            await asyncio.sleep(0.5)
-        views = {"": {}, "topics": {"sort": "lag", "down": "1"}, "topics/many-0": {}, "events": {}}
+    async with control_center(pair, PATTERN, "many") as (_, page):
+        async with asyncio.timeout(_DEADLINE):
+            await _until_shown(page, topics * PARTITIONS)
+        views = {"": {}, "topics": {"sort": "lag", "down": "1"}, "topics/many-0": {"text": "1"}, "events": {}}
         return [await loaded(page + view, query, _LOADS) for view, query in views.items()]
 
 
-async def _text(page: str) -> str:
-    async with aiohttp.ClientSession() as session, session.get(page) as answer:
-        return await answer.text()
+async def _until_shown(page: str, partitions: int) -> None:
+    number = f">{partitions:,}<".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    async with aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(page) as answer:
+                if number in await answer.text():
+                    return
+            await asyncio.sleep(0.5)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.containers.conftest import Running
-from tests.containers.link import Link
+from tests.containers.link import Link, Service
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import ORANGE
 from tests.containers.vpcs import SECONDS
@@ -30,15 +30,25 @@ async def test_every_container_becomes_healthy(link: Link) -> None:
         await service.wait_until("healthy")
 
 
+def resident_megabytes(center: Service) -> float:
+    """The resident memory of the control center's process, where nobody but the measuring one is beside it."""
+    code = (
+        "import pathlib, re; print(*(re.search('VmRSS:\\\\s+([0-9]+)', status.read_text())[1] "
+        "for status in pathlib.Path('/proc').glob('[0-9]*/status') "
+        "if b'appliance.cli\\0console' in (status.parent / 'cmdline').read_bytes()))"
+    )
+    found = center.inside("python", "-c", code)
+    (kilobytes,) = found.stdout.split()
+    return int(kilobytes) * 1024 / 1e6
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_control_center_shows_the_link_on_the_vms_loopback_and_keeps_to_its_memory(link: Link) -> None:
     async with asyncio.timeout(SECONDS):
         while (card := await asyncio.to_thread(link.card))["state"] != "copied":
             await asyncio.sleep(0.5)
     assert (card["link"], card["lag_records"], card["problems"]) == ("orange-grape", 0, 0)
-    center = link.control_center
-    used = center.engine.docker("stats", "--no-stream", "--format", "{{.MemPerc}}", center.container)
-    assert float(used.strip().rstrip("%")) < 60
+    assert resident_megabytes(link.control_center) < 80
 
 
 def test_the_appliances_commands_are_in_the_image(link: Link) -> None:
