@@ -20,6 +20,8 @@ from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import SettingsError
 from appliance.settings.values import Settings
+from appliance.status.collect import now
+from appliance.status.model.document import health
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -135,8 +137,8 @@ class ConsoleServer:
         return _html(request, self._pages.overview([self._pages.card(), *await self._neighbours.cards()]))
 
     async def _health(self, _request: web.Request) -> web.StreamResponse:
-        """The control center's own health: it answers, and looks at the clusters."""
-        return web.json_response({"fresh": self._watch.fresh, "link": self._pages.link})
+        """The control center answers: always 200; the link's health is the content."""
+        return web.json_response({"link": self._pages.link, **health(self._watch.snapshot, now())[1]})
 
     async def _card(self, _request: web.Request) -> web.StreamResponse:
         self._watch.look()
@@ -148,9 +150,14 @@ class ConsoleServer:
         async def answer(request: web.Request) -> web.StreamResponse:
             self._watch.look()
             # No await from here to the end: a page that was made meanwhile from what is old would stay here as new.
-            now = (self._watch.snapshot, self._watch.fresh, self._watch.replicator_unknown, self._watch.tunnel_fault)
-            if self._cached_of != now or len(self._cache) >= _CACHED_MAX:
-                self._cache, self._cached_of = {}, now
+            present = (
+                self._watch.snapshot,
+                self._watch.fresh,
+                self._watch.replicator_unknown,
+                self._watch.tunnel_fault,
+            )
+            if self._cached_of != present or len(self._cache) >= _CACHED_MAX:
+                self._cache, self._cached_of = {}, present
             if request.path_qs not in self._cache:
                 self._cache[request.path_qs] = make(request)
             return _html(request, self._cache[request.path_qs])

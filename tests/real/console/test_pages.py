@@ -151,3 +151,12 @@ async def test_case_287_topics_that_no_cluster_has_told_are_unknown_and_not_none
     assert card["topics"] is None
     assert "<dd>0" not in shown_page
     assert "No topic is found" not in shown_page
+
+
+async def test_the_control_centers_health_is_the_links_and_it_always_answers() -> None:
+    for taken, state in ((None, "unknown"), (of_size({"orders": 2}, now=at(0)), "copying")):
+        async with shown(taken) as address, aiohttp.ClientSession() as session:
+            async with session.get(f"http://{address}/health") as answer:
+                found = await answer.json()
+            assert (answer.status, found["link"], found["state"]) == (200, "orange-grape", state)
+            assert isinstance(found["troubles"], list)
