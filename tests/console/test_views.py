@@ -110,7 +110,7 @@ async def test_a_page_has_the_headers_that_keep_other_sites_out(lasting: Center)
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["cache-control"] == "no-store"
     status, _, body = await fetched(lasting.page, Host="evil.example")
-    assert (status, body) == (421, b"evil.example: not a name of this page: CONTROL_CENTER_NAMES\n")
+    assert (status, body) == (421, b"'evil.example': not a name of this page: CONTROL_CENTER_NAMES\n")
 
 
 async def test_the_last_hour_is_numbers_with_times(lasting: Center) -> None:
