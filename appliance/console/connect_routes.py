@@ -13,6 +13,8 @@ from appliance.settings.values import Settings
 
 _COMMANDS_MAX = 50
 """Commands of one restart."""
+_END = "{end:/?}"
+"""An address may end with a slash, as at a worker of Connect."""
 
 
 class Connect:
@@ -47,18 +49,19 @@ class Connect:
             "/topics": lambda: connect.topics(self._name, self._watch.snapshot),
             "/offsets": lambda: connect.offsets(self._watch.snapshot),
         }
-        yield web.get("/connector-plugins", self._plugins)
-        yield web.get("/connectors", self._connectors)
+        yield web.get("/connector-plugins" + _END, self._plugins)
+        yield web.put("/connector-plugins/{plugin}/config/validate" + _END, self._validate)
+        yield web.get("/connectors" + _END, self._connectors)
         for path, make in pages.items():
-            yield web.get(one + path, self._page(make))
-        yield web.get(one + "/status", self._state)
-        yield web.get(one + "/tasks/{task}/status", self._task)
-        yield web.put(one + "/pause", self._pause)
-        yield web.put(one + "/resume", self._resume)
-        yield web.post(one + "/restart", self._restart)
-        yield web.post(one + "/tasks/{task}/restart", self._restart)
-        for path in ("/connectors", "/connectors/{name}{rest:.*}"):
-            yield web.route("*", path, self._refuse)
+            yield web.get(one + path + _END, self._page(make))
+        yield web.get(one + "/status" + _END, self._state)
+        yield web.get(one + "/tasks/{task}/status" + _END, self._task)
+        yield web.put(one + "/pause" + _END, self._pause)
+        yield web.put(one + "/resume" + _END, self._resume)
+        yield web.post(one + "/restart" + _END, self._restart)
+        yield web.post(one + "/tasks/{task}/restart" + _END, self._restart_task)
+        for path in ("/connectors", "/connector-plugins"):
+            yield web.route("*", path + "{rest:(/.*)?}", self._refuse)
 
     def root(self) -> web.Response:
         """The worker."""
@@ -67,6 +70,11 @@ class Connect:
 
     async def _plugins(self, _request: web.Request) -> web.StreamResponse:
         return _json(connect.plugins())
+
+    async def _validate(self, request: web.Request) -> web.StreamResponse:
+        """AKHQ asks this of each plugin before it shows a connector's settings."""
+        plugin = request.match_info["plugin"]
+        return _json(connect.validation()) if plugin == connect.CLASS else _error(404, f"plugin {plugin} not found")
 
     async def _connectors(self, request: web.Request) -> web.StreamResponse:
         self._watch.look()
@@ -99,10 +107,7 @@ class Connect:
 
     async def _task(self, request: web.Request) -> web.StreamResponse:
         await self._watch.renew()
-        states = {str(state["id"]): state for state in self._status()["tasks"]}
-        state = states.get(request.match_info["task"])
-        missing = _error(404, f"task {request.match_info['task']} not found")
-        return self._unless_unknown(request) or (missing if state is None else _json(state))
+        return self._unless_unknown(request) or self._unless_no_task(request) or _json(self._tasks()[_task(request)])
 
     async def _pause(self, request: web.Request) -> web.StreamResponse:
         return self._unless_refused(request) or self._start("Pause", [["pause", "--yes", "--why=by a console"]])
@@ -111,16 +116,25 @@ class Connect:
         return self._unless_refused(request) or self._start("Resume", [["resume", "--why=by a console"]])
 
     async def _restart(self, request: web.Request) -> web.StreamResponse:
-        """Try the stopped partitions again where they stopped: of a task those of its lane.
+        """Try all stopped partitions again where they stopped.
 
-        As in KIP-745, the answer has the states if tasks are asked for, and else no content.
+        As in KIP-745, the answer has the states if tasks or only failed ones are asked for, and else no content.
         """
-        if refused := self._unless_refused(request):
+        if refused := self._unless_refused(request) or self._retry(None):
             return refused
-        commands = list(connect.retries(self._watch.snapshot, request.match_info.get("task")))
-        if commands and (started := self._start("Restart", commands[:_COMMANDS_MAX])).status == 409:
-            return started
-        return _json(self._status(), 202) if "includeTasks" in request.query else web.Response(status=204)
+        asked = (request.query.get(name, "") for name in ("includeTasks", "onlyFailed"))
+        return _json(self._status(), 202) if "true" in map(str.lower, asked) else web.Response(status=204)
+
+    async def _restart_task(self, request: web.Request) -> web.StreamResponse:
+        """Try the stopped partitions of one lane again."""
+        refused = self._unless_refused(request) or self._unless_no_task(request) or self._retry(_task(request))
+        return refused or web.Response(status=204)
+
+    def _retry(self, task: str | None) -> web.Response | None:
+        """Start the commands, if there are any; the answer if they cannot be started."""
+        commands = list(connect.retries(self._watch.snapshot, task))
+        started = self._start("Restart", commands[:_COMMANDS_MAX]) if commands else None
+        return started if started is not None and started.status == 409 else None
 
     def _start(self, title: str, commands: list[list[str]]) -> web.Response:
         try:
@@ -138,12 +152,25 @@ class Connect:
         refused.headers["WWW-Authenticate"] = 'Basic realm="control center"'
         return refused
 
+    def _tasks(self) -> dict[str, connect.Json]:
+        return {str(state["id"]): state for state in self._status()["tasks"]}
+
+    def _unless_no_task(self, request: web.Request) -> web.Response | None:
+        task = _task(request)
+        return None if task in self._tasks() else _error(404, f"task {task} not found")
+
     def _unless_unknown(self, request: web.Request) -> web.Response | None:
         name = request.match_info["name"]
         return None if name == self._name else _error(404, f"Connector {name} not found")
 
-    async def _refuse(self, _request: web.Request) -> web.StreamResponse:
+    async def _refuse(self, request: web.Request) -> web.StreamResponse:
+        if request.method in ("GET", "HEAD"):
+            return _error(404, "HTTP 404 Not Found")
         return _error(405, "this connector is made by setenv.sh: only pause, resume and restart are taken here")
+
+
+def _task(request: web.Request) -> str:
+    return request.match_info["task"]
 
 
 def _json(value: object, code: int = 200) -> web.Response:

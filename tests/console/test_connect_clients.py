@@ -59,6 +59,7 @@ async def test_akhqs_client_reads_the_link_and_pauses_and_resumes_it(program: Pa
     assert said["cluster"] == [["grape"]]
     assert said["connectors"] == said["expanded"] == [[f"[{NAME}]"]]
     assert said["topics"] == [["[orders.copy]"]]
+    assert said["settings"] == [["[]"]]
     assert (said["type"], said["secret"], said["plugin"]) == (
         [["source"]],
         [["********"]],

@@ -31,6 +31,11 @@ def plugins() -> list[Json]:
     return [{"class": CLASS, "type": _TYPE, "version": VERSION}]
 
 
+def validation() -> Json:
+    """The plugin's settings that a console may change: none."""
+    return {"name": CLASS, "error_count": 0, "groups": [], "configs": []}
+
+
 def config(name: str, environment: Mapping[str, str], lanes: int) -> dict[str, str]:
     """The settings by their variables, with secrets masked."""
     given = {

@@ -1,7 +1,9 @@
 import java.util.Iterator;
+import java.util.Map;
 import org.sourcelab.kafka.connect.apiclient.Configuration;
 import org.sourcelab.kafka.connect.apiclient.KafkaConnectClient;
 import org.sourcelab.kafka.connect.apiclient.request.dto.ConnectorPlugin;
+import org.sourcelab.kafka.connect.apiclient.request.dto.ConnectorPluginConfigDefinition;
 import org.sourcelab.kafka.connect.apiclient.request.dto.ConnectorStatus;
 import org.sourcelab.kafka.connect.apiclient.request.dto.Task;
 
@@ -20,7 +22,11 @@ public class ConnectCalls {
         say("secret", String.valueOf(client.getConnectorConfig(name).get("SHARED_SECRET")));
         say("topics", String.valueOf(client.getConnectorTopics(name).getTopics()));
         for (Iterator plugins = client.getConnectorPlugins().iterator(); plugins.hasNext();) {
-            say("plugin", ((ConnectorPlugin) plugins.next()).getClassName());
+            String plugin = ((ConnectorPlugin) plugins.next()).getClassName();
+            say("plugin", plugin);
+            Map<String, String> given = Map.of("connector.class", plugin, "topics", "getPlugins");
+            ConnectorPluginConfigDefinition asked = new ConnectorPluginConfigDefinition(plugin, given);
+            say("settings", String.valueOf(client.validateConnectorPluginConfig(asked).getConfigs()));
         }
         for (Iterator tasks = client.getConnectorTasks(name).iterator(); tasks.hasNext();) {
             say("task", String.valueOf(((Task) tasks.next()).getId().getTask()));

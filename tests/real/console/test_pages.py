@@ -137,6 +137,80 @@ async def test_case_286_a_restart_tries_the_stopped_partitions_of_its_task_and_r
     assert seen == expected
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "replicator-orange/restart?includeTasks=false&onlyFailed=false", 204),
+        ("POST", "replicator-orange/restart?includeTasks=true", 202),
+        ("POST", "replicator-orange/restart?onlyFailed=True", 202),
+        ("POST", "replicator-orange/tasks/1/restart?includeTasks=true", 204),
+        ("POST", "replicator-orange/tasks/999/restart", 404),
+        ("POST", "another/restart", 404),
+        ("GET", "", 200),
+        ("HEAD", "replicator-orange", 200),
+        ("GET", "replicator-orange/", 200),
+        ("GET", "replicator-orange/status/", 200),
+        ("GET", "replicator-orange/tasks/999/status", 404),
+        ("GET", "replicator-orange/nothing", 404),
+        ("GET", "another", 404),
+        ("DELETE", "replicator-orange", 405),
+        ("DELETE", "replicator-orange/offsets", 405),
+        ("PUT", "replicator-orange/config", 405),
+        ("PUT", "replicator-orange/stop", 405),
+        ("POST", "", 405),
+    ],
+)
+async def test_case_260_a_console_is_answered_with_the_codes_of_kafka_connect(
+    method: str, path: str, status: int
+) -> None:
+    async with (
+        shown(of_size({"orders": 6}, now=at(0)), CONSOLE_TOKEN=TOKEN) as address,
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
+        session.request(method, f"http://{address}/connectors/{path}") as answer,
+    ):
+        found = await answer.text()
+        assert answer.status == status, found
+        if status >= 400:
+            assert json.loads(found)["error_code"] == status
+
+
+@pytest.mark.parametrize(("plugin", "status"), [("kafka-cloud-replicator", 200), ("another", 404)])
+async def test_case_261_akhq_is_told_that_the_plugin_has_no_settings_to_change(plugin: str, status: int) -> None:
+    async with (
+        shown(of_size({"orders": 2}, now=at(0))) as address,
+        aiohttp.ClientSession() as session,
+        session.put(f"http://{address}/connector-plugins/{plugin}/config/validate", json={}) as answer,
+    ):
+        found = await answer.json()
+    assert (answer.status, found.get("configs")) == (status, [] if status == 200 else None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": f"Bearer {TOKEN}", "Origin": "http://evil.example"}, 403),
+        ({"Authorization": f"Bearer {TOKEN}", "Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}, 421),
+    ],
+)
+@pytest.mark.parametrize(
+    ("method", "path"), [("PUT", "pause"), ("PUT", "resume/"), ("POST", "restart"), ("POST", "tasks/0/restart")]
+)
+async def test_a_console_commands_nothing_without_the_token_or_for_another_site(
+    method: str, path: str, headers: dict[str, str], status: int, program: Callable[[str], object], tmp_path: Path
+) -> None:
+    program("open('seen', 'a').write('run\\n')")
+    async with (
+        shown(of_size({"orders": 6}, now=at(0), stopped=3), CONSOLE_TOKEN=TOKEN) as address,
+        aiohttp.ClientSession(headers=headers) as session,
+        session.request(method, f"http://{address}/connectors/replicator-orange/{path}", data=b"x" * 100_000) as answer,
+    ):
+        assert answer.status == status
+    assert not written(tmp_path / "seen")
+
+
 def written(file: Path) -> list[str]:
     """The whole lines of a file."""
     return file.read_text().splitlines() if file.exists() and file.read_text().endswith("\n") else []
