@@ -10,7 +10,7 @@ from typing import Any
 from appliance.link.model.copy_states import LINK, CopyState
 from appliance.settings.variables import TABLE
 from appliance.status.model.messages import utc
-from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
+from appliance.status.model.snapshot import LaneStatus, LinkState, PartitionStatus, Snapshot
 from appliance.version import VERSION
 
 CLASS = "kafka-cloud-replicator"
@@ -65,11 +65,12 @@ def status(name: str, snapshot: Snapshot | None, replicator_unknown: str, *, old
     ``replicator_unknown`` is why the replicator does not answer; ``old`` is true of a snapshot that is not current.
     """
     state, trace = _connector_state(snapshot, replicator_unknown)
+    first = next((lane for lane in snapshot.lanes if lane.lane == 0), None) if snapshot else None
     if snapshot is not None and old and state != "UNASSIGNED":
         state, trace = "UNASSIGNED", f"unknown since {utc(snapshot.at)}: the clusters were not looked at since"
     return {
         "name": name,
-        "connector": {"state": state, "worker_id": _worker(snapshot, 0)} | ({"trace": trace} if trace else {}),
+        "connector": {"state": state, "worker_id": _worker(first)} | ({"trace": trace} if trace else {}),
         "tasks": task_states(snapshot, state, trace),
         "type": _TYPE,
     }
@@ -82,7 +83,7 @@ def task_states(snapshot: Snapshot | None, connector: str, why: str) -> list[Jso
         if partition.stopped:
             stopped.setdefault(partition.lane, []).append(partition)
     return [
-        _task(lane.lane, _worker(snapshot, lane.lane), stopped.get(lane.lane, []), connector, why)
+        _task(lane.lane, _worker(lane), stopped.get(lane.lane, []), connector, why)
         for lane in (snapshot.lanes if snapshot else ())
     ]
 
@@ -146,6 +147,6 @@ def _task(lane: int, worker: str, stopped: list[PartitionStatus], connector: str
     return {"id": lane, "state": "FAILED", "worker_id": worker, "trace": "\n".join(lines[:_TRACE_LINES])}
 
 
-def _worker(snapshot: Snapshot | None, lane: int) -> str:
-    owners = [each.owner for each in snapshot.lanes if each.owner and each.lane == lane] if snapshot else []
-    return f"{owners[0].host}:{owners[0].worker or owners[0].run}" if owners else ""
+def _worker(lane: LaneStatus | None) -> str:
+    owner = lane.owner if lane else None
+    return f"{owner.host}:{owner.worker or owner.run}" if owner else ""

@@ -1,3 +1,4 @@
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import org.sourcelab.kafka.connect.apiclient.Configuration;
@@ -24,7 +25,8 @@ public class ConnectCalls {
         for (Iterator plugins = client.getConnectorPlugins().iterator(); plugins.hasNext();) {
             String plugin = ((ConnectorPlugin) plugins.next()).getClassName();
             say("plugin", plugin);
-            Map<String, String> given = Map.of("connector.class", plugin, "topics", "getPlugins");
+            Map<String, String> given = new HashMap<String, String>();
+            given.put("connector.class", plugin);
             ConnectorPluginConfigDefinition asked = new ConnectorPluginConfigDefinition(plugin, given);
             say("settings", String.valueOf(client.validateConnectorPluginConfig(asked).getConfigs()));
         }

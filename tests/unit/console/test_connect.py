@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.console.model import connect
+from appliance.link.model.checkpoint import Owner
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.status.model.facts import DestinationFacts
 from tests.support.facts import DESTINATION, NOW, SILENT, metadata, snapshot, with_position
@@ -73,3 +74,12 @@ def test_case_280_an_old_snapshot_is_not_said_to_be_the_present_state(destinatio
 def test_case_289_an_old_snapshot_of_a_silent_cluster_keeps_its_reason() -> None:
     found = connect.status(NAME, snapshot(SILENT, now=NOW), "", old=True)
     assert SILENT in found["connector"]["trace"]
+
+
+def test_case_262_each_of_a_thousand_tasks_has_the_worker_that_owns_its_lane() -> None:
+    one = snapshot().lanes[0]
+    owner = Owner("run-1", "", "vm-1", NOW)
+    lanes = tuple(replace(one, lane=lane, owner=owner if lane % 2 else None) for lane in range(1000))
+    found = connect.status(NAME, replace(snapshot(), lanes=lanes), "")
+    assert [task["worker_id"] for task in found["tasks"]] == ["", "vm-1:run-1"] * 500
+    assert found["connector"]["worker_id"] == ""
