@@ -1,5 +1,6 @@
-"""The lock files, compared with pyproject.toml; each lock's first lines hold the command that updates it."""
+"""The lock files and the packed files, and pyproject.toml; each lock's first lines hold the command that updates it."""
 
+import glob
 import re
 import tomllib
 from pathlib import Path
@@ -45,6 +46,19 @@ def test_the_version_that_the_metrics_show_is_the_projects() -> None:
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-prepare.lock", "requirements-materials.lock"])
 def test_the_tests_run_with_the_versions_that_the_appliance_runs_with(lock: str) -> None:
     assert pins(lock).items() <= pins("requirements-development.lock").items()
+
+
+def test_a_wheel_has_every_file_that_is_no_python() -> None:
+    packed = {
+        path
+        for package, patterns in PYPROJECT["tool"]["setuptools"]["package-data"].items()
+        for pattern in patterns
+        for path in glob.glob(f"{CHECKOUT}/{package.replace('.', '/')}/{pattern}", recursive=True)
+    }
+    files = {path for path in (CHECKOUT / "appliance").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    others = {str(path) for path in files if path.suffix != ".py"}
+    assert others
+    assert others <= packed
 
 
 def test_preparing_a_vm_downloads_nothing_heavy() -> None:
