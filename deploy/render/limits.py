@@ -16,7 +16,8 @@ _SSH_WINDOWS, _SSH_CONNECTIONS_OF_A_MEBIBYTE = 128, 16
 """Bytes in the windows of an SSH connection (``tunnel.ssh.windows``): TOTAL, and at least LEAST for each connection."""
 
 CONTROL_CENTER_MEMORY = 384
-"""Memory of the control center in MiB: 80 at rest, a snapshot of thousands of partitions, and one command beside it."""
+"""Memory of the control center in MiB: 72 at rest and at most 116 with a command beside it, for a topic of four
+partitions. The rest is for a snapshot of thousands of partitions, here and in the command."""
 
 _BESIDE_THE_HEAP = 640
 _TASK_MEMORY = 192
