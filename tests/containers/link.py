@@ -110,12 +110,25 @@ class Link:
         """The control center."""
         return Service(self, self.destination, "control-center")
 
-    def card(self) -> dict[str, Any]:
-        """The link in the control center's overview, as a program on the destination VM gets it."""
-        page = f"http://{link_address(self.name, Role.DESTINATION)}:{CONTROL_CENTER_PORT}/card.json"
-        code = f"import urllib.request; print(urllib.request.urlopen('{page}').read().decode())"
-        found: dict[str, Any] = json.loads(self.vpcs.machines[self.destination.name].vm.say(sys.executable, "-c", code))
-        return found
+    @property
+    def control_center_page(self) -> str:
+        """The address of the control center on the destination VM."""
+        return f"http://{link_address(self.name, Role.DESTINATION)}:{CONTROL_CENTER_PORT}/"
+
+    def page(self, path: str = "") -> str:
+        """A page of the control center, as a browser on the destination VM gets it."""
+        asked = f"r.Request('{self.control_center_page}{path}', headers={{'Accept': 'text/html'}})"
+        code = f"import urllib.request as r; print(r.urlopen({asked}, timeout=30).read().decode())"
+        return self.vpcs.machines[self.destination.name].vm.say(sys.executable, "-c", code)
+
+    async def wait_until_shown(self, **values: object) -> dict[str, Any]:
+        """Wait until the control center's overview has these values of the link; return all."""
+        deadline = time.monotonic() + SECONDS
+        while not values.items() <= (card := json.loads(await asyncio.to_thread(self.page, "card.json"))).items():
+            assert time.monotonic() < deadline, f"{values} expected: {card}"
+            await asyncio.sleep(_POLL_SECONDS)
+        assert isinstance(card, dict)
+        return card
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -164,11 +177,16 @@ class Link:
 
     def prepare(self) -> None:
         """Run both scripts, each on its VM."""
-        for side, script in ((self.source, "prepare_src_config.sh"), (self.destination, "prepare_dest_config.sh")):
-            command = str(self.folder(side) / "bin" / script)
-            # The scripts' own Python environment is made outside, where there is a network.
-            subprocess.run([command, "--help"], capture_output=True, env=self.vpcs.environment, check=True)
-            self.vpcs.machines[side.name].vm.say(command, environment=self.vpcs.environment)
+        for side in (self.source, self.destination):
+            self.prepare_on(side)
+
+    def prepare_on(self, side: Side) -> str:
+        """Run the script of that side's VM; return the output."""
+        script = "prepare_src_config.sh" if side is self.source else "prepare_dest_config.sh"
+        command = str(self.folder(side) / "bin" / script)
+        # The scripts' own Python environment is made outside, where there is a network.
+        subprocess.run([command, "--help"], capture_output=True, env=self.vpcs.environment, check=True)
+        return self.vpcs.machines[side.name].vm.say(command, environment=self.vpcs.environment)
 
     def up(self, side: Side) -> str:
         """Start the containers of that side; return the output."""

@@ -14,13 +14,16 @@ from tests.containers.sites import GRAPE, ORANGE
 
 OPEN = ("0.0.0.0", 15060)
 
-_ASK = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=5).read().decode())"
+_ASK = (
+    "import http.client, sys; page = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=5); "
+    "page.request('GET', '/health'); print(page.getresponse().read().decode())"
+)
 _KNOCK = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
 
 
-@pytest.fixture(params=["tunnel", "gateway", "replicator"])
+@pytest.fixture(params=["tunnel", "gateway", "replicator", "control-center"])
 def service(link: Link, request: pytest.FixtureRequest) -> Service:
-    return next(service for service in link.services if service.name == request.param)
+    return next(service for service in (*link.services, link.control_center) if service.name == request.param)
 
 
 def files_with(link: Link) -> list[Path]:
@@ -50,7 +53,8 @@ def test_no_capability_is_left_and_none_can_be_had(service: Service) -> None:
 
 def test_nothing_can_be_written_but_scratch(service: Service) -> None:
     found = service.inside("sh", "-c", "find / -xdev -writable ! -type l 2>/dev/null").stdout.split()
-    assert found == ["/tmp"]
+    # The sockets by which the VM's control centers find each other.
+    assert set(found) == {"/tmp"} | ({"/run/links"} if service.name == "control-center" else set())
     assert "Read-only file system" in service.inside("touch", "/opt/appliance/x").stderr
     assert service.inside("touch", "/tmp/x").returncode == 0
 
@@ -94,15 +98,18 @@ def test_no_secret_is_in_any_layer_of_the_image(running: Running) -> None:
         assert not [secret for secret in running.link.secrets if layers.find(secret.encode()) >= 0]
 
 
-def test_pages_are_on_the_loopback_of_their_vm_where_the_other_vm_does_not_reach_them(link: Link) -> None:
-    tunnel, gateway, _ = link.services
+@pytest.mark.asyncio(loop_scope="session")
+async def test_pages_are_on_the_loopback_of_their_vm_where_the_other_vm_does_not_reach_them(link: Link) -> None:
+    tunnel, gateway, replicator = link.services
+    for answering in (tunnel, gateway, replicator, link.control_center):
+        await answering.wait_until("healthy")
     for service, other in ((tunnel, GRAPE), (gateway, ORANGE)):
         here, there = link.vpcs.machines[service.side.name].vm, link.vpcs.machines[other.name].vm
         pages = [at for at in published(service) if at != OPEN]
         assert pages
         for host, port in pages:
             assert ipaddress.ip_address(host).is_loopback
-            assert "troubles" in here.say(sys.executable, "-c", _ASK, f"http://{host}:{port}/health")
+            assert "troubles" in here.say(sys.executable, "-c", _ASK, host, str(port))
             assert "refused" in there.run(sys.executable, "-c", _KNOCK, service.side.vm, str(port)).stderr
 
 

@@ -1,16 +1,14 @@
 """The appliance as a user runs it: two prepare scripts, ``docker-compose up -d`` on both VMs, and a topic is copied."""
 
-import asyncio
-
 import pytest
 
 from tests.containers.conftest import Running
 from tests.containers.link import Link, Service
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import ORANGE
-from tests.containers.vpcs import SECONDS
 
 RECORDS = 5000
+LATER = 300
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -44,11 +42,29 @@ def resident_megabytes(center: Service) -> float:
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_control_center_shows_the_link_on_the_vms_loopback_and_keeps_to_its_memory(link: Link) -> None:
-    async with asyncio.timeout(SECONDS):
-        while (card := await asyncio.to_thread(link.card))["state"] != "copied":
-            await asyncio.sleep(0.5)
+    await link.control_center.wait_until("healthy")
+    card = await link.wait_until_shown(state="copied")
     assert (card["link"], card["lag_records"], card["problems"]) == ("orange-grape", 0, 0)
     assert resident_megabytes(link.control_center) < 80
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_control_center_shows_the_lag_that_grows_while_the_replicators_container_is_stopped(
+    link: Link,
+) -> None:
+    await link.control_center.wait_until("healthy")
+    await link.wait_until_shown(lag_records=0)
+    *_, replicator = link.services
+    stopped = replicator.container
+    replicator.engine.docker("stop", stopped)
+    try:
+        producer = await link.vpcs.produce(ORANGE, TOPIC, "unseen", LATER, seconds=0)
+        assert await producer.wait(60) == 0
+        await link.wait_until_shown(lag_records=LATER, stale=False)
+    finally:
+        replicator.engine.docker("start", stopped)
+    await link.wait_until_copied()
+    await link.wait_until_shown(lag_records=0, state="copied")
 
 
 def test_the_appliances_commands_are_in_the_image(link: Link) -> None:

@@ -1,4 +1,6 @@
-"""A second link back, on the same pair of VMs: active/active."""
+"""A second link on the same pair of VMs: back, as active/active, or beside the first."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -37,3 +39,25 @@ async def test_both_directions_run_side_by_side_and_no_record_travels_in_circles
     }
     for service in (*link.services, *back.services):
         await service.wait_until("healthy")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_control_centers_of_two_links_to_one_vm_show_each_other(link: Link) -> None:
+    """The other link's source VM is not set up: its gateway and its control center run, as when a link is new."""
+    lemon = replace(ORANGE, plan=replace(ORANGE.plan, name="lemon"))
+    other = Link(link.vpcs, lemon, GRAPE)
+    link.vpcs.ca_file(lemon).parent.symlink_to(link.vpcs.ca_file(ORANGE).parent)
+    other.clone()
+    adapt(other)
+    assert other.control_center_page in other.prepare_on(GRAPE)
+    engine = link.vpcs.engines[GRAPE.name]
+    engine.docker("tag", link.image, other.image)
+    engine.compose(other.folder(GRAPE), "up", "-d", "control-center")
+    try:
+        for shown in (link, other):
+            await shown.control_center.wait_until("healthy")
+        assert "replicator-lemon" in link.page()
+        assert "replicator-orange" in other.page()
+        assert "replicator-orange" in other.page("links/orange-grape/")
+    finally:
+        other.down(GRAPE)
