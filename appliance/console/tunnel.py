@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 
 from appliance.console.neighbours import whole_body
+from appliance.errors import Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import Route, Settings
 
@@ -27,23 +28,22 @@ class TunnelView:
 
 async def tunnel_view(settings: Settings, session: aiohttp.ClientSession) -> TunnelView:
     """Ask the tunnel's end on this VM."""
+    at = settings.tunnel.status
     if settings.route is Route.DIRECT:
         return TunnelView(direct=True)
-    at = settings.tunnel.status
     if at.port == 0:
         return TunnelView(unknown="TUNNEL_STATUS_LISTEN has port 0, so the page cannot know where to ask")
-    address = Target(_ANY.get(at.host, at.host), at.port)
     try:
-        async with asyncio.timeout(_SECONDS), session.get(f"http://{address}/status") as answer:
-            text = await whole_body(answer, _BYTES_MAX)
-        if answer.status == 404:
-            return TunnelView(unknown=f"the tunnel's end at {address} is of an older release")
-        document = json.loads(text)
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError) as error:
-        reason = str(error) or f"no answer within {_SECONDS:g} s"
-        return TunnelView(unknown=f"the tunnel's end does not answer on TUNNEL_STATUS_LISTEN={address}: {reason}")
-    if not isinstance(document, dict) or not isinstance(document.get("near"), dict):
-        return TunnelView(unknown=f"what answers on TUNNEL_STATUS_LISTEN={address} is no tunnel's end of this release")
+        status, body = await _asked(at, "/status", session)
+    except Unreachable as error:
+        return TunnelView(unknown=f"the tunnel's end does not answer on TUNNEL_STATUS_LISTEN={_dialled(at)}: {error}")
+    if status == 404:
+        return TunnelView(unknown=f"the tunnel's end at {_dialled(at)} is of an older release")
+    document = _json_object(body)
+    if not isinstance(document.get("near"), dict):
+        return TunnelView(
+            unknown=f"what answers on TUNNEL_STATUS_LISTEN={_dialled(at)} is no tunnel's end of this release"
+        )
     return TunnelView(_both_ends(document))
 
 
@@ -62,14 +62,12 @@ async def ask_replicator(settings: Settings, session: aiohttp.ClientSession) -> 
     at = settings.console.listen
     if at.port == 0:
         return ""  # nobody can know where to ask, and the lanes' owners say who runs them
-    address = Target(_ANY.get(at.host, at.host), at.port)
     try:
-        async with asyncio.timeout(_SECONDS), session.get(f"http://{address}/health"):
-            return ""
-    except (aiohttp.ClientError, OSError, TimeoutError):
-        return (
-            f"no replicator answers on CONSOLE_LISTEN={address}: none runs on this VM, or another program has the port"
-        )
+        await _asked(at, "/health", session)
+    except Unreachable:
+        where = f"CONSOLE_LISTEN={_dialled(at)}"
+        return f"no replicator answers on {where}: none runs on this VM, or another program has the port"
+    return ""
 
 
 async def tunnel_fault(settings: Settings, session: aiohttp.ClientSession) -> str:
@@ -77,10 +75,38 @@ async def tunnel_fault(settings: Settings, session: aiohttp.ClientSession) -> st
     at = settings.tunnel.status
     if settings.route is Route.DIRECT or at.port == 0:
         return ""
-    address = Target(_ANY.get(at.host, at.host), at.port)
     try:
-        async with asyncio.timeout(_SECONDS), session.get(f"http://{address}/health") as answer:
-            troubles = json.loads(await answer.content.read(_BYTES_MAX)).get("troubles") or [""]
-            return str(troubles[0])
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError):
-        return f"unknown: its end on this VM does not answer on TUNNEL_STATUS_LISTEN={address}"
+        _, body = await _asked(at, "/health", session)
+    except Unreachable:
+        return f"unknown: its end on this VM does not answer on TUNNEL_STATUS_LISTEN={_dialled(at)}"
+    troubles = _json_object(body).get("troubles")
+    if not isinstance(troubles, list):
+        return f"unknown: what answers on TUNNEL_STATUS_LISTEN={_dialled(at)} is no tunnel's end"
+    return str(troubles[0]) if troubles else ""
+
+
+def _dialled(at: Target) -> Target:
+    """The address at which a page that listens on ``at`` is asked from this VM."""
+    return Target(_ANY.get(at.host, at.host), at.port)
+
+
+async def _asked(at: Target, path: str, session: aiohttp.ClientSession) -> tuple[int, bytes]:
+    """The status code and the body of a page of this VM.
+
+    Raises:
+        Unreachable: it does not answer, or with too much.
+    """
+    try:
+        async with asyncio.timeout(_SECONDS), session.get(f"http://{_dialled(at)}{path}") as answer:
+            return answer.status, await whole_body(answer, _BYTES_MAX)
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+        raise Unreachable(str(error) or f"no answer within {_SECONDS:g} s") from error
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body; empty if it is none."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

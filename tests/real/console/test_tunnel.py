@@ -1,6 +1,8 @@
 """The tunnel's status, as the page asks for it: whatever answers on TUNNEL_STATUS_LISTEN."""
 
+import contextlib
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -10,23 +12,37 @@ from aiohttp import web
 from appliance.console.commands import Commands
 from appliance.console.pages import LinkPages, Viewer
 from appliance.console.serving import serving
-from appliance.console.tunnel import TunnelView, tunnel_view
+from appliance.console.tunnel import TunnelView, tunnel_fault, tunnel_view
 from appliance.console.watch import LinkWatch
 from appliance.settings.target import Target
+from appliance.settings.values import Settings
 from appliance.status.model.snapshot import Snapshot
 from tests.support.facts import settings
 
 NEAR = {"version": "0.2.0", "side": "destination"}
 
 
-async def asked(sent: str) -> TunnelView:
-    async def status(_request: web.Request) -> web.StreamResponse:
+@contextlib.asynccontextmanager
+async def answering(path: str, sent: str) -> AsyncIterator[Settings]:
+    """The settings of a link on whose TUNNEL_STATUS_LISTEN something answers."""
+
+    async def page(_request: web.Request) -> web.StreamResponse:
         return web.Response(text=sent, content_type="application/json")
 
     app = web.Application()
-    app.add_routes([web.get("/status", status)])
-    async with serving(app, Target("127.0.0.1", 0), None) as address, aiohttp.ClientSession() as session:
-        return await tunnel_view(settings(TUNNEL_STATUS_LISTEN=str(address)), session)
+    app.add_routes([web.get(path, page)])
+    async with serving(app, Target("127.0.0.1", 0), None) as address:
+        yield settings(TUNNEL_STATUS_LISTEN=str(address))
+
+
+async def asked(sent: str) -> TunnelView:
+    async with answering("/status", sent) as own, aiohttp.ClientSession() as session:
+        return await tunnel_view(own, session)
+
+
+async def fault(sent: str) -> str:
+    async with answering("/health", sent) as own, aiohttp.ClientSession() as session:
+        return await tunnel_fault(own, session)
 
 
 async def shown(view: TunnelView) -> str:
@@ -62,3 +78,13 @@ async def test_case_270_a_long_status_is_read_whole() -> None:
     found = await asked(json.dumps({"near": NEAR | {"troubles": ["x" * 1000] * 1000}}))
     assert found.unknown == ""
     assert found.document is not None
+
+
+async def test_case_290_a_long_health_is_read_whole_and_its_first_trouble_shown() -> None:
+    assert await fault(json.dumps({"troubles": ["y" * 1000] * 1000})) == "y" * 1000
+    assert await fault(json.dumps({"troubles": []})) == ""
+
+
+@pytest.mark.parametrize("sent", ["[" * 100_000, "no JSON", "[]", "1", "{}", json.dumps({"troubles": "none"})])
+async def test_case_291_whatever_answers_in_place_of_the_tunnels_health_is_unknown_and_ends_no_watch(sent: str) -> None:
+    assert (await fault(sent)).startswith("unknown: ")
