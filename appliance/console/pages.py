@@ -28,7 +28,7 @@ from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.settings.values import Settings
 from appliance.status.collect import now
-from appliance.status.model.messages import remarks, utc
+from appliance.status.model.messages import problems, remarks, utc
 from appliance.status.model.snapshot import LinkState, Snapshot, TopicStatus, total
 from appliance.version import VERSION
 
@@ -97,7 +97,7 @@ class LinkPages:
             "lag_seconds": sample.lag_seconds,
             "records": sample.records,
             "topics": _topics_known(snapshot) if snapshot else None,
-            "problems": len(problems_with_commands(snapshot)) if snapshot else None,
+            "problems": len(problems(snapshot)) if snapshot else None,
         }
 
     def overview(self, cards: list[dict[str, Any]]) -> str:
@@ -108,14 +108,14 @@ class LinkPages:
         """The link itself."""
         snapshot, values = self._watch.snapshot, dict[str, Any]()
         if snapshot is not None:
-            problems, said = problems_with_commands(snapshot), remarks(snapshot)
+            found, said = problems_with_commands(snapshot), remarks(snapshot)
             lanes, known = list(_lanes(snapshot)), _topics_known(snapshot)
             values = {
                 "copied": total(topic.copied for topic in snapshot.topics),
                 "topics": known,
                 "partitions": sum(len(topic.partitions) for topic in snapshot.topics) if known is not None else None,
-                "problems": problems[:_LINES_MAX],
-                "more_problems": max(0, len(problems) - _LINES_MAX),
+                "problems": found[:_LINES_MAX],
+                "more_problems": max(0, len(found) - _LINES_MAX),
                 "remarks": said[:_LINES_MAX],
                 "lanes": lanes[:PAGE_SIZE],
                 "more_lanes": max(0, len(lanes) - PAGE_SIZE),

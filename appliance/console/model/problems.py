@@ -1,11 +1,10 @@
 """The problems of a link as the page shows them: each with the commands that may resolve it."""
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from appliance.status.model.messages import cluster_name, problems, utc
-from appliance.status.model.snapshot import Fault, PartitionStatus, Snapshot, TopicStatus
+from appliance.status.model.messages import Subject, held_by, problems_by_subject
+from appliance.status.model.snapshot import ClusterStatus, Fault, PartitionStatus, Snapshot, TopicStatus
 
 _DOCTOR = "bin/appliance doctor destination"
 
@@ -29,18 +28,19 @@ class Stop:
 
 def problems_with_commands(snapshot: Snapshot) -> list[Problem]:
     """The problems; those of topics and partitions come with their commands, an unreachable cluster with the doctor."""
-    commands = dict(_commands(snapshot))
-    return [Problem(text, commands.get(text.partition(": ")[0], ())) for text in problems(snapshot)]
+    return [Problem(text, _commands(subject)) for subject, text in problems_by_subject(snapshot)]
 
 
-def _commands(snapshot: Snapshot) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for cluster in (snapshot.source, snapshot.destination):
-        yield cluster_name(cluster), (_DOCTOR,)
-    for topic in snapshot.topics:
-        yield topic.name, topic_commands(topic)
-        for partition in topic.partitions:
-            if partition.stopped:
-                yield partition.name, partition_commands(partition)
+def _commands(subject: Subject) -> tuple[str, ...]:
+    match subject:
+        case ClusterStatus():
+            return (_DOCTOR,)
+        case TopicStatus():
+            return topic_commands(subject)
+        case PartitionStatus():
+            return partition_commands(subject)
+        case _:
+            return ()
 
 
 def topic_commands(topic: TopicStatus) -> tuple[str, ...]:
@@ -69,8 +69,4 @@ def stops(topic: TopicStatus) -> list[Stop]:
 
 def held(topic: TopicStatus) -> list[str]:
     """A sentence for each partition that a transaction at the source holds."""
-    return [
-        f"{p.name}: {p.held.waiting} offsets wait for a transaction that is open since {utc(p.held.transaction.began)}"
-        for p in topic.partitions
-        if p.held
-    ]
+    return [f"{partition.name}: {held_by(partition.held)}" for partition in topic.partitions if partition.held]

@@ -10,16 +10,20 @@ from appliance.link.model.copy_states import CopyState
 from appliance.status.model.snapshot import (
     BlockingTransaction,
     ClusterStatus,
+    Fault,
     LinkState,
     PartitionStatus,
     Snapshot,
     TopicStatus,
 )
 
+Subject = ClusterStatus | Snapshot | TopicStatus | PartitionStatus
+"""The subject of a problem; a snapshot stands for the link."""
+
 
 def problems(snapshot: Snapshot) -> list[str]:
     """The problems that need an operator; empty when the state is healthy."""
-    return list(_problems(snapshot))
+    return [problem for _, problem in problems_by_subject(snapshot)]
 
 
 def remarks(snapshot: Snapshot) -> list[str]:
@@ -27,23 +31,29 @@ def remarks(snapshot: Snapshot) -> list[str]:
     return list(_remarks(snapshot))
 
 
-def _problems(snapshot: Snapshot) -> Iterator[str]:
+def problems_by_subject(snapshot: Snapshot) -> Iterator[tuple[Subject, str]]:
+    """The same problems, each with its subject."""
     for cluster in (snapshot.source, snapshot.destination):
         if cluster.unknown:
-            yield f"{cluster_name(cluster)}: unknown since {utc(cluster.unknown.since)}: {cluster.unknown.reason}"
+            since = utc(cluster.unknown.since)
+            yield cluster, f"{cluster_name(cluster)}: unknown since {since}: {cluster.unknown.reason}"
     if snapshot.stopped:
-        yield f"{snapshot.replicator}: stopped since {utc(snapshot.stopped.since)}: {snapshot.stopped.reason}"
+        yield snapshot, f"{snapshot.replicator}: stopped since {utc(snapshot.stopped.since)}: {snapshot.stopped.reason}"
     known = not (snapshot.source.unknown or snapshot.destination.unknown)
     if known and not any(lane.owner for lane in snapshot.lanes):
-        yield f"{snapshot.replicator}: {LinkState.NEVER_RUN}: start it with `appliance replicate`"
+        yield snapshot, f"{snapshot.replicator}: {LinkState.NEVER_RUN}: start it with `appliance replicate`"
     for topic in snapshot.topics:
         if topic.stopped:
-            yield f"{topic.name}: not copied since {utc(topic.stopped.since)}: {topic.stopped.reason}"
+            yield topic, f"{topic.name}: not copied since {utc(topic.stopped.since)}: {topic.stopped.reason}"
         for partition in topic.partitions:
             if partition.unknown and known:
-                yield f"{partition.name}: unknown since {utc(partition.unknown.since)}: {partition.unknown.reason}"
+                yield partition, _fault(partition, LinkState.UNKNOWN, partition.unknown)
             if partition.stopped:
-                yield f"{partition.name}: stopped since {utc(partition.stopped.since)}: {partition.stopped.reason}"
+                yield partition, _fault(partition, LinkState.STOPPED, partition.stopped)
+
+
+def _fault(partition: PartitionStatus, state: LinkState, fault: Fault) -> str:
+    return f"{partition.name}: {state} since {utc(fault.since)}: {fault.reason}"
 
 
 def _remarks(snapshot: Snapshot) -> Iterator[str]:
@@ -70,11 +80,12 @@ def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
         yield f"{topic.name}: {topic.copy} is without {', '.join(topic.left_out)}, which the destination does not take"
     for partition in topic.partitions:
         if partition.held:
-            yield f"{partition.name}: {_held(partition.held)}"
+            yield f"{partition.name}: {held_by(partition.held)}"
         yield from (f"{partition.name}: {_gap(gap)}" for gap in partition.gaps or ())
 
 
-def _held(hold: BlockingTransaction) -> str:
+def held_by(hold: BlockingTransaction) -> str:
+    """The offsets that wait, and the transaction that they wait for."""
     return (
         f"{hold.waiting} offsets from {hold.transaction.first_offset} on wait for {transaction_name(hold.transaction)}"
     )
