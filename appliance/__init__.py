@@ -18,6 +18,7 @@
 - ``cli``: the commands of ``bin/appliance``.
 - ``errors``: the one taxonomy of errors.
 - ``metrics``: the list of all metrics, with their labels and meanings.
+- ``timestamps``: times as text.
 - ``version``: the release.
 
 Who may import whom stands in docs/architecture.md, in the table that a test holds the code to.

@@ -1,4 +1,4 @@
-"""Who may do more than read: who gives CONSOLE_TOKEN, in a form once for a session, or with each request.
+"""The permission to do more than read: for CONSOLE_TOKEN, given in a form for a session, or with each request.
 
 - A token is compared in constant time. After some wrong ones, further ones from that address are refused for a while.
 - A session is a random cookie that only this page's own forms send (HttpOnly, SameSite=Strict); it ends by itself.
@@ -34,11 +34,6 @@ class Access:
         self._clock = clock
         self._sessions: dict[str, float] = {}
         self._wrong: dict[str, deque[float]] = {}
-
-    @property
-    def open_to_somebody(self) -> bool:
-        """True if there is a token at all."""
-        return bool(self._token)
 
     def begin(self, token: str, address: str) -> str | None:
         """A new session's cookie; None for a wrong token.

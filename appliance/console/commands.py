@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from appliance.console.model.actions import DOCTOR
 from appliance.errors import ApplianceError
 from appliance.runtime.child_process import killed_with_parent
+from appliance.status.collect import now
 
 _LINES_MAX = 400
 _LINE_MAX = 1000
@@ -29,7 +29,7 @@ class CommandRun:
     def __init__(self, title: str, command: Sequence[str]) -> None:
         self.title = title
         self.command = tuple(command)
-        self.began = _now()
+        self.began = now()
         self.ended: int | None = None
         self.exit_code: int | None = None
         self.output = ""
@@ -54,7 +54,7 @@ class CommandRun:
             )
         except (OSError, ValueError) as error:
             self._add(f"it cannot be started: {error}")
-            self.ended, self.exit_code = _now(), 1
+            self.ended, self.exit_code = now(), 1
             return
         try:
             async with asyncio.TaskGroup() as group:
@@ -64,7 +64,7 @@ class CommandRun:
         finally:
             if process.returncode is None:
                 self.exit_code = await _stopped(process)
-            self.ended = _now()
+            self.ended = now()
 
     async def _read(self, stream: asyncio.StreamReader | None, *, keep: bool) -> None:
         assert stream is not None
@@ -135,7 +135,3 @@ class Commands:
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -13,9 +13,9 @@ its own below the record's.
 
 import json
 import logging
-from datetime import UTC, datetime
 
 from appliance.settings.values import LogFormat, LogSettings
+from appliance.timestamps import utc
 
 _ROOM_PREFIX = "appliance."
 _TEXT_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
@@ -44,7 +44,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
         level = _TEXT_LEVELS.get(record.levelname, record.levelname)
-        head = f"{_time(record)} {level:<5} {_room(record)}: {_escaped(record.getMessage())}"
+        head = f"{utc(record.created)} {level:<5} {_room(record)}: {_escaped(record.getMessage())}"
         line = " ".join([head, *(f"{name}={_quoted(str(value))}" for name, value in _fields(record).items())])
         if not record.exc_info or record.exc_info[1] is None:
             return line
@@ -62,7 +62,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON, on one line."""
         line: dict[str, object] = {
-            "time": _time(record),
+            "time": utc(record.created),
             "level": record.levelname.lower(),
             "logger": _room(record),
             "message": record.getMessage(),
@@ -73,10 +73,6 @@ class JsonFormatter(logging.Formatter):
             if self._traceback:
                 line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
-
-
-def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _room(record: logging.LogRecord) -> str:

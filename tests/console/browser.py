@@ -1,4 +1,4 @@
-"""A real browser without a window: what it shows, and what it has asked for."""
+"""A real browser without a window, with its page's text and its requests."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ class Browser:
         self.driver.get(address)
 
     def text(self) -> str:
-        """What the page shows."""
+        """The text of the page."""
         return self.driver.find_element(By.TAG_NAME, "body").text
 
     def find(self, selector: str) -> list[WebElement]:

@@ -1,4 +1,4 @@
-"""What happens to a link is seen in an open page, without a reload."""
+"""Changes of a link are seen in an open page, without a reload."""
 
 import asyncio
 

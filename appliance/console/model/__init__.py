@@ -1,7 +1,7 @@
-"""What the control center shows, made from snapshots; no IO.
+"""The contents of the control center, made from snapshots; no IO.
 
 - ``history``: the last hour in numbers, bounded.
-- ``events``: what has changed between two snapshots, and what the clusters remember.
+- ``events``: the changes between two snapshots, and those that the clusters remember.
 - ``tables``: rows of topics, partitions and groups: searched, filtered, sorted, and a page of them.
 - ``problems``: problems with the commands that may resolve them.
 - ``actions``: the operator's commands, from the fields of a form.

@@ -1,4 +1,4 @@
-"""What has happened to a link: the states that operators gave, the owners of lanes, stops, gaps and outages.
+"""The events of a link: the states that operators gave, the owners of lanes, stops, gaps and outages.
 
 Some of it is written down in the destination cluster, with its time and its author; so it is known from the first
 snapshot on, also of the time before. The rest is seen by comparing two snapshots.

@@ -28,7 +28,7 @@ def troubles(document: object) -> list[str]:
 
 
 def rows(document: object) -> Iterator[Row]:
-    """What an end says of itself."""
+    """The rows of one end."""
     yield Row("Release", _text(document, "version"))
     yield Row("Carried by", {"tcp": "TCP", "ssh": "SSH"}.get(_text(document, "carrier"), text.UNKNOWN))
     yield Row("Runs since", _text(document, "since")[:19].replace("T", " "))

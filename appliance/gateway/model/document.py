@@ -6,7 +6,6 @@ Unknown is null, times are ISO 8601 in UTC, durations are seconds. No secret and
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from appliance.dns.responder import Outcome
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
@@ -15,6 +14,7 @@ from appliance.gateway.model.health import Answer, Keys
 from appliance.gateway.model.metrics import DestinationNumbers
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
+from appliance.timestamps import utc
 from appliance.tunnel.model.counters import Counters, Histogram, Refusal
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
@@ -68,11 +68,6 @@ def both_ends(near: Json, far: FarView, now: float) -> Json:
         "far_at": None if far.at is None else utc(far.at),
         "far_unknown": {"since": utc(unknown.since), "reason": unknown.reason} if unknown else None,
     }
-
-
-def utc(seconds: float) -> str:
-    """A time in seconds as ISO 8601: ``2026-11-21T02:45:51.123Z``."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _end(process: Process, keys: Keys, health: Answer, now: float) -> Json:

@@ -1,8 +1,8 @@
 """A snapshot in sentences, one line each: problems, and remarks."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
+from appliance import timestamps
 from appliance.failover.model.newest_groups import told
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
@@ -120,4 +120,4 @@ def is_behind(partition: PartitionStatus) -> bool:
 
 def utc(milliseconds: int) -> str:
     """A time in milliseconds as ISO 8601, in UTC: ``2026-11-21T02:45:51.123Z``."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return timestamps.utc(milliseconds / 1000)

@@ -1,0 +1,8 @@
+"""Times as text."""
+
+from datetime import UTC, datetime
+
+
+def utc(seconds: float) -> str:
+    """A time in seconds since 1970 as ISO 8601, in UTC: ``2026-11-21T02:45:51.123Z``."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
