@@ -5,7 +5,8 @@
 - ``tunnel``: the tunnel's status, and whether the replicator answers.
 - ``commands``: the operator's commands, in processes of their own.
 - ``neighbours``: the control centers of the VM's other links.
-- ``pages``, ``server``, ``access``: the pages, their addresses, and who may see and send what.
+- ``pages``, ``templating``: the pages, and how they show states, numbers and times.
+- ``server``, ``access``: their addresses, and who may see and send what.
 - ``serving``: the port and the socket.
 - ``connect_routes``: Kafka Connect's REST interface.
 - ``command``: ``appliance console``.

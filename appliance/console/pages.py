@@ -2,16 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from appliance.console.commands import CommandRun, Commands
-from appliance.console.model import text, tunnel_end
 from appliance.console.model.actions import ACTIONS
 from appliance.console.model.history import Sample
 from appliance.console.model.problems import held, problems_with_commands, stops, topic_commands
@@ -19,18 +13,16 @@ from appliance.console.model.tables import (
     PAGE_SIZE,
     Query,
     groups_page,
-    partition_state,
     partitions_page,
-    topic_state,
     topics_page,
 )
+from appliance.console.templating import filled
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.settings.values import Settings
 from appliance.status.collect import now
-from appliance.status.model.messages import problems, remarks, utc
+from appliance.status.model.messages import problems, remarks
 from appliance.status.model.snapshot import LinkState, Snapshot, TopicStatus, total
-from appliance.version import VERSION
 
 _LINES_MAX = 20
 _UNKNOWN_SAMPLE = Sample(0, None, None, None, None, None)
@@ -53,12 +45,6 @@ _LABELS = {
     "why": "Reason",
     "to": "To: earliest, latest, an offset, or a time",
     "partition": "Partition",
-}
-_LOOKS = {
-    "good": ("✓", {"copied", "synced", "passed", "active"}),
-    "busy": ("↻", {"copying", "behind", "consumed at the destination", "further at the destination"}),
-    "bad": ("✕", {"stopped", "refused", "failed", "consumed on both sides"}),
-    "warn": ("!", {"held", "warning", "failing over", "failing back", "resetting"}),
 }
 
 
@@ -102,7 +88,7 @@ class LinkPages:
 
     def overview(self, cards: list[dict[str, Any]]) -> str:
         """The page of all links."""
-        return _filled("overview.html", title="Control center", cards=cards)
+        return filled("overview.html", title="Control center", cards=cards)
 
     def main(self) -> str:
         """The link itself."""
@@ -209,7 +195,7 @@ class LinkPages:
         return next((topic for topic in topics if topic.name == name), None)
 
     def _page(self, template: str, tab: str, **values: Any) -> str:
-        return _filled(
+        return filled(
             template,
             title=f"{self._settings.replicator}: {dict(_TABS)[tab]}",
             link=self.link,
@@ -255,60 +241,3 @@ def _steps(diagnosis: CommandRun) -> list[dict[str, Any]]:
         return list(json.loads(diagnosis.output)["steps"]) if diagnosis.ended is not None else []
     except (ValueError, KeyError, TypeError):
         return []
-
-
-def _looks(state: str) -> dict[str, str]:
-    """The look of a state: a sign beside the word, so that nobody depends on colours."""
-    for kind, (sign, states) in _LOOKS.items():
-        if state in states:
-            return {"kind": kind, "sign": sign}
-    return {"kind": "off", "sign": "?" if state == LinkState.UNKNOWN else "○"}
-
-
-def _clock(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _query(query: Query) -> str:
-    given = {"text": query.text, "state": query.state, "sort": query.sort, "page": str(query.page)}
-    plain = Query()
-    changed = {name: value for name, value in given.items() if value != str(getattr(plain, name))}
-    return urlencode(changed | ({"down": "1"} if query.down else {}))
-
-
-def _sorted_by(query: Query, column: str) -> str:
-    return _query(replace(query, sort=column, down=query.sort == column and not query.down, page=1))
-
-
-def _iso_clock(at: object) -> str:
-    """A time of another process, ISO 8601, as the page shows times."""
-    return at[:19].replace("T", " ") if isinstance(at, str) else text.UNKNOWN
-
-
-def _filled(template: str, /, **values: Any) -> str:
-    return _ENVIRONMENT.get_template(template).render(version=VERSION, **values)
-
-
-_ENVIRONMENT = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    undefined=StrictUndefined,
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_ENVIRONMENT.globals["looks"] = _looks
-_ENVIRONMENT.filters |= {
-    "count": text.count,
-    "size": text.size,
-    "span": text.span,
-    "milliseconds": text.milliseconds,
-    "utc": utc,
-    "clock": _clock,
-    "sorted_by": _sorted_by,
-    "on_page": lambda query, page: _query(replace(query, page=page)),
-    "topic_state": topic_state,
-    "partition_state": partition_state,
-    "iso_clock": _iso_clock,
-    "end_rows": tunnel_end.rows,
-    "end_troubles": tunnel_end.troubles,
-}

@@ -1,7 +1,8 @@
 """The control center in this process, with facts in place of clusters, so that any state of a link can be shown."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 from appliance.console.access import Access
@@ -20,9 +21,8 @@ from tests.support.facts import COPY_ID, NOW, RUN, SOURCE_ID, metadata, position
 from tests.support.settings import REQUIRED
 
 
-@contextlib.asynccontextmanager
-async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **changed: str) -> AsyncIterator[str]:
-    """Serve one snapshot; yield the address."""
+def watch_of(*taken: Snapshot, clock: Callable[[], float] = time.monotonic) -> LinkWatch:
+    """The watch of a link that has seen these snapshots, beside a replicator and a tunnel that are well."""
 
     async def collected() -> Snapshot:
         raise AssertionError("nothing is collected here")
@@ -30,14 +30,22 @@ async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **ch
     async def answers() -> str:
         return ""
 
+    watch = LinkWatch(collected, answers, answers, clock)
+    watch.replicator_unknown = watch.tunnel_fault = ""
+    for snapshot_taken in taken:
+        watch.add(snapshot_taken)
+    return watch
+
+
+@contextlib.asynccontextmanager
+async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **changed: str) -> AsyncIterator[str]:
+    """Serve one snapshot; yield the address."""
+
     async def no_tunnel() -> TunnelView:
         return TunnelView(direct=True)
 
     own, clock = settings(**changed), (lambda: 1000.0)
-    watch, commands = LinkWatch(collected, answers, answers, clock), Commands(env_file)
-    watch.replicator_unknown = watch.tunnel_fault = ""
-    if taken is not None:
-        watch.add(taken)
+    watch, commands = watch_of(*filter(None, [taken]), clock=clock), Commands(env_file)
     access = Access(own.control_center.token, clock)
     server = ConsoleServer(own, REQUIRED | changed, watch, commands, Neighbours(None, None), access, no_tunnel)
     async with serving(server.app, Target("127.0.0.1", 0), None) as address:

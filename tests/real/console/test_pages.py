@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -15,11 +14,10 @@ import pytest
 from appliance.console.commands import Commands
 from appliance.console.model import text
 from appliance.console.pages import LinkPages
-from appliance.console.watch import LinkWatch
 from appliance.link.model.copy_states import CopyState
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import Observation
-from tests.support.console import of_size, shown
+from tests.support.console import of_size, shown, watch_of
 from tests.support.facts import SILENT, settings, snapshot
 
 TOKEN = "Vq3t0cJ9mW5xkR7fLs2hYbNd8pEuZa4G"
@@ -46,15 +44,9 @@ async def test_case_281_no_page_shows_the_state_of_an_old_snapshot_as_the_presen
 
 async def test_case_289_a_silence_that_takes_long_to_see_keeps_the_time_of_its_start() -> None:
     first = snapshot(SILENT, now=at(300))
-    own, watch = settings(), LinkWatch(_nothing, _nothing, _nothing)
-    for taken in (first, snapshot(SILENT, previous=first, now=at(60))):
-        watch.add(taken)
-    card = LinkPages(own, watch, Commands(Path("setenv.sh"))).card()
+    watch = watch_of(first, snapshot(SILENT, previous=first, now=at(60)))
+    card = LinkPages(settings(), watch, Commands(Path("setenv.sh"))).card()
     assert (card["state"], card["since"], card["stale"]) == ("unknown", first.at, True)
-
-
-async def _nothing() -> Any:
-    raise AssertionError("nothing is collected here")
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from appliance.console.commands import Commands
 from appliance.console.pages import LinkPages, Viewer
 from appliance.console.serving import serving
 from appliance.console.tunnel import TunnelView, tunnel_fault, tunnel_view
-from appliance.console.watch import LinkWatch
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
-from appliance.status.model.snapshot import Snapshot
+from tests.support.console import watch_of
 from tests.support.facts import settings
 
 NEAR = {"version": "0.2.0", "side": "destination"}
@@ -45,15 +44,8 @@ async def fault(sent: str) -> str:
         return await tunnel_fault(own, session)
 
 
-async def shown(view: TunnelView) -> str:
-    async def collected() -> Snapshot:
-        raise AssertionError("nothing is collected here")
-
-    async def answers() -> str:
-        return ""
-
-    watch, commands = LinkWatch(collected, answers, answers), Commands(Path("setenv.sh"))
-    return LinkPages(settings(), watch, commands).tunnel(view, Viewer())
+def shown(view: TunnelView) -> str:
+    return LinkPages(settings(), watch_of(), Commands(Path("setenv.sh"))).tunnel(view, Viewer())
 
 
 @pytest.mark.parametrize(
@@ -71,7 +63,7 @@ async def test_case_288_whatever_answers_in_place_of_the_tunnels_end_is_shown_or
 ) -> None:
     view = await asked(sent)
     assert bool(view.document) == (json.dumps(NEAR) in sent)
-    assert "unknown" in (await shown(view)).lower()
+    assert "unknown" in shown(view).lower()
 
 
 async def test_case_270_a_long_status_is_read_whole() -> None:

@@ -1,0 +1,80 @@
+"""The templates of the pages, and how they show states, numbers and times."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from appliance.console.model import text, tunnel_end
+from appliance.console.model.tables import Query, partition_state, topic_state
+from appliance.status.model.messages import utc
+from appliance.status.model.snapshot import LinkState
+from appliance.version import VERSION
+
+_LOOKS = {
+    "good": ("✓", {"copied", "synced", "passed", "active"}),
+    "busy": ("↻", {"copying", "behind", "consumed at the destination", "further at the destination"}),
+    "bad": ("✕", {"stopped", "refused", "failed", "consumed on both sides"}),
+    "warn": ("!", {"held", "warning", "failing over", "failing back", "resetting"}),
+}
+
+
+def _looks(state: str) -> dict[str, str]:
+    """The look of a state: a sign beside the word, so that nobody depends on colours."""
+    for kind, (sign, states) in _LOOKS.items():
+        if state in states:
+            return {"kind": kind, "sign": sign}
+    return {"kind": "off", "sign": "?" if state == LinkState.UNKNOWN else "○"}
+
+
+def _clock(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _query(query: Query) -> str:
+    given = {"text": query.text, "state": query.state, "sort": query.sort, "page": str(query.page)}
+    plain = Query()
+    changed = {name: value for name, value in given.items() if value != str(getattr(plain, name))}
+    return urlencode(changed | ({"down": "1"} if query.down else {}))
+
+
+def _sorted_by(query: Query, column: str) -> str:
+    return _query(replace(query, sort=column, down=query.sort == column and not query.down, page=1))
+
+
+def _iso_clock(at: object) -> str:
+    """A time of another process, ISO 8601, as the page shows times."""
+    return at[:19].replace("T", " ") if isinstance(at, str) else text.UNKNOWN
+
+
+def filled(template: str, /, **values: Any) -> str:
+    """A template's text with its values filled in."""
+    return _ENVIRONMENT.get_template(template).render(version=VERSION, **values)
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    undefined=StrictUndefined,
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.globals["looks"] = _looks
+_ENVIRONMENT.filters |= {
+    "count": text.count,
+    "size": text.size,
+    "span": text.span,
+    "milliseconds": text.milliseconds,
+    "utc": utc,
+    "clock": _clock,
+    "sorted_by": _sorted_by,
+    "on_page": lambda query, page: _query(replace(query, page=page)),
+    "topic_state": topic_state,
+    "partition_state": partition_state,
+    "iso_clock": _iso_clock,
+    "end_rows": tunnel_end.rows,
+    "end_troubles": tunnel_end.troubles,
+}
