@@ -48,8 +48,8 @@ class Appliances:
             ProcessFailed: it ended, or was not ready in time.
         """
         await self._start("console")
-        line = await self._processes["console"].wait_for_line("console: listening", _READY_SECONDS)
-        return f"http://{line.rpartition('address=')[2].strip()}/"
+        address = await self._processes["console"].wait_for_address("console: listening", _READY_SECONDS)
+        return f"http://{address}/"
 
     async def kill_replicator(self) -> None:
         """Send SIGKILL to the replicator, its JVM and its Python workers at once, as when a VM dies."""

@@ -101,6 +101,15 @@ class OwnedProcess:
         await self.wait_until(printed, timeout, f"print a line with {pattern!r}")
         return found[0]
 
+    async def wait_for_address(self, pattern: str, timeout: float) -> str:
+        """The address, host:port, in the first line of its log that contains the regular expression.
+
+        Raises:
+            ProcessFailed: as ``wait_until``.
+        """
+        line = await self.wait_for_line(pattern + r".* address=\S+", timeout)
+        return line.rpartition("address=")[2].split()[0]
+
     async def wait_for_port(self, host: str, port: int, timeout: float) -> None:
         """Wait until the TCP port accepts connections.
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import re
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -35,8 +34,7 @@ async def control_center(pair: Pair, topic: str, link: str) -> AsyncIterator[tup
     log_file, own = pair.directory / f"{link}.console.log", environment(os.environ, pair.directory)
     process = await OwnedProcess.start("control center", command, log_file, own)
     try:
-        line = await process.wait_for_line("console: listening", _READY_SECONDS)
-        (address,) = re.findall(r"address=(\S+)", line)
+        address = await process.wait_for_address("console: listening", _READY_SECONDS)
         yield process, f"http://{address}/links/{link}-destination/"
     finally:
         await process.stop()

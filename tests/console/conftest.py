@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
@@ -75,12 +74,7 @@ async def control_center(on: Link, **changed: str) -> AsyncIterator[tuple[OwnedP
     """The control center of a link, and its address."""
     listening = {"CONTROL_CENTER_LISTEN": "127.0.0.1:0"} | changed
     async with on.running("console", **listening) as console:
-        yield console, await address_of(console)
-
-
-async def address_of(console: OwnedProcess) -> str:
-    line = await console.wait_for_line("console: listening", PATIENCE)
-    return re.findall(r"address=(\S+)", line)[0]
+        yield console, await console.wait_for_address("console: listening", PATIENCE)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import re
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -134,8 +133,7 @@ def _get(url: str) -> tuple[int, str]:
 
 async def page(process: OwnedProcess, path: str) -> tuple[int, str]:
     """The text of a status page of an end of the tunnel."""
-    line = await process.wait_for_line("status listening", PATIENCE)
-    (address,) = re.findall(r"address=(\S+)", line)
+    address = await process.wait_for_address("status listening", PATIENCE)
     return await asyncio.to_thread(_get, f"http://{address}{path}")
 
 

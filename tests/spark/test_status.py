@@ -48,9 +48,7 @@ async def status(on: Link, *options: str, **changed: str) -> tuple[int, str]:
 
 async def console_of(replicator: OwnedProcess) -> str:
     """The address of a replicator's console."""
-    line = await replicator.wait_for_line("status: listening", PATIENCE)
-    (address,) = re.findall(r"address=(\S+)", line)
-    return str(address)
+    return await replicator.wait_for_address("status: listening", PATIENCE)
 
 
 async def page(address: str, path: str) -> tuple[int, bytes]:
