@@ -98,6 +98,7 @@ class PositionsTail:
 
     def _note_commit(self, partition: Partition, offset: int, markers: list[tuple[int, int]]) -> None:
         """Note the time of the marker that follows the position's record; a later Fetch may hold it, and then none."""
+        self.committed_at.pop(partition, None)  # that of an older position
         following = bisect_right(markers, (offset, 0))
         if following < len(markers):
             self.committed_at[partition] = markers[following][1]
