@@ -148,11 +148,11 @@ class TunnelClient:
     async def _request_status(self) -> bytes:
         async with self._handshakes:
             far = await self._reach_server()
-        with contextlib.ExitStack() as unless_told:
-            unless_told.callback(far.reset)
+        try:
             document = await request_status(far, self._timeouts.status)
-            unless_told.pop_all()
-        await far.finish(self._timeouts.last_word)
+            await far.finish(self._timeouts.last_word)
+        finally:
+            far.reset()  # also when the last word is cut short; after a whole one there is nothing left to reset
         return document
 
     async def drain(self, seconds: float) -> None:

@@ -19,6 +19,7 @@ from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX
 from appliance.tunnel.model.counters import Counters, Refusal
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.server import TunnelServer
+from appliance.tunnel.stream.tcp_channel import open_channels
 from appliance.tunnel.stream.tls_channel import TlsChannel
 from tests.support.carrying import echoed, refused
 from tests.support.dns import dead_port
@@ -297,3 +298,21 @@ async def test_a_server_that_is_away_is_not_tried_for_its_status(monkeypatch) ->
         with pytest.raises(Unreachable, match=r"not reached at the last attempt: .* connection refused"):
             await client.server_status()
         assert client.counters.refused == {Refusal.PEER_UNREACHABLE: 1}
+
+
+async def test_case_251_a_server_that_ends_late_and_never_closes_leaves_no_connection() -> None:
+    """Before, the deadline cut the last word short, and the connection had no owner any more."""
+    before = set(open_channels)
+
+    async def act(near: TlsChannel) -> None:
+        near.send(CONNECTED + b"{}")
+        await asyncio.sleep(0.2)
+        near.send_eof()
+        await asyncio.sleep(2)
+
+    async with odd(act, seconds=0.5) as (client, server):
+        with contextlib.suppress(TimedOut):
+            await client.server_status()
+        ours = {channel for channel in open_channels - before if channel.peer == f"127.0.0.1:{server.port}"}
+        assert not {channel for channel in ours if not channel._transport.is_closing()}
+        await closed(server.counters)
