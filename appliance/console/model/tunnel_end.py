@@ -36,9 +36,7 @@ def rows(document: object) -> Iterator[Row]:
         yield Row("Listens on", _address(document, "listening"))
     if _has(document, "server"):
         reached = _found(document, "server", "reached")
-        word = (
-            {True: "reached", False: "not reached"}.get(reached, text.UNKNOWN) if reached is not None else text.UNKNOWN
-        )
+        word = "reached" if reached is True else "not reached" if reached is False else text.UNKNOWN
         yield Row("Other end", f"{_address(document, 'server')}, {word}")
     yield Row(
         "Connections",

@@ -51,11 +51,10 @@ def test_the_destinations_end_has_its_brokers() -> None:
     assert found["Endpoints"] == "b0:9092 at 127.64.0.1:9092"
 
 
+KEYS = st.sampled_from([*SOURCE, "open", "port", "reached"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.just(10**400) | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*SOURCE, "open", "port"]), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=8,
 )
 
@@ -70,3 +69,10 @@ def test_any_document_is_shown_with_unknown_for_what_is_missing_or_of_another_ty
 def test_case_283_a_number_beyond_all_measure_is_unknown(number: float) -> None:
     found = shown(SOURCE | {"certificate_days_left": number, "brokers": {"age_seconds": number}})
     assert (found["Certificate"], found["List of brokers"]) == ("unknown", "unknown old")
+
+
+@pytest.mark.parametrize("reached", [[], {}, 1, 0, "yes", None], ids=repr)
+def test_case_252_an_odd_answer_to_whether_the_other_end_is_reached_is_unknown(reached: object) -> None:
+    """Before, a list or an object was an error of the whole page."""
+    server = {"address": "10.0.0.1", "port": 15060, "reached": reached}
+    assert shown(SOURCE | {"server": server})["Other end"] == "10.0.0.1:15060, unknown"
