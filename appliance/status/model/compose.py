@@ -235,7 +235,8 @@ class _Composer:
         committed = self.destination.now.committed_at.get(key) if self.destination.now else None
         if committed is None or position is None or position.timestamp < 0 or before is None or before.copied is None:
             return None
-        return max(0, committed - position.timestamp) if position.records > before.copied else None
+        latency = committed - position.timestamp
+        return latency if latency >= 0 and position.records > before.copied else None
 
     def _rate(self, copied: int | None, before: PartitionStatus | None) -> float | None:
         if before is None or self.previous is None or before.copied is None or copied is None:

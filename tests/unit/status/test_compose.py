@@ -272,3 +272,12 @@ def test_one_topic_of_a_snapshot_can_be_looked_at_alone() -> None:
     assert status.state is LinkState.COPYING
     assert [topic.name for topic in status.only(["payments"]).topics] == ["payments"]
     assert status.only(["payments"]).state is LinkState.COPIED
+
+
+@pytest.mark.parametrize(("committed_at", "latency"), [(NOW + 1040, 40), (NOW + 1000, 0), (NOW + 960, None)])
+def test_case_253_a_latency_that_two_clocks_contradict_is_unknown_and_not_0(
+    committed_at: int, latency: int | None
+) -> None:
+    copied = with_position(records=91, timestamp=NOW + 1000)
+    status = snapshot(destination=replace(copied, committed_at={("payments", 0): committed_at}), previous=snapshot())
+    assert first(status).latency_ms == latency
