@@ -3,8 +3,9 @@
 Each promise is tested once for every submission, in its cheapest form. ``--release`` adds the tests that are marked
 ``release``: more versions, more faults of a kind, and other tests that have a cheaper equivalent.
 
-Steps run one after the other, the longest first. A step's output is kept, and printed when the step ends. The summary
-shows the minutes of each step and its processor minutes; the rest of two cores' time was spent waiting.
+The suites that leave processors idle run first, two at once; the other steps run one after the other. The longest is
+first in both. A step's output is kept, and printed when the step ends. The summary shows the minutes of each step and
+its processor minutes; the rest of two cores' time was spent waiting.
 
 A busy machine may starve a test that waits for real processes. Therefore failed tests outside tests/unit and
 tests/simulation run once more, alone, when all steps have ended. Tests that pass only then are reported as flaky.
@@ -25,9 +26,9 @@ from pathlib import Path
 from tests.__main__ import CHECKOUT, CHECKS, run
 from tests.suites import DEFAULT, SUITES, Suite
 
-AT_ONCE = 1
-"""Number of simultaneous steps. Two on two cores starve the clusters of the faults: their lanes exceed the transaction
-timeout of five seconds, and start again with more to copy."""
+WAITING_AT_ONCE = 2
+"""Number of simultaneous suites among those that wait. Any other suite runs alone: beside another one on two cores,
+the lanes of the faults exceed the transaction timeout of five seconds, and start again with more to copy."""
 
 TRIED_AGAIN_MAX = 20
 """Number of failures in a suite above which the machine's load is not the cause."""
@@ -43,11 +44,15 @@ TESTS_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A Python module with its arguments; pytest writes the names of failed tests to ``failures``."""
+    """A Python module with its arguments; pytest writes the names of failed tests to ``failures``.
+
+    ``waits`` as in ``Suite``.
+    """
 
     name: str
     module: Sequence[str]
     failures: Path | None = None
+    waits: bool = False
 
     @property
     def command(self) -> list[str]:
@@ -101,13 +106,19 @@ def everything(directory: Path, release: bool) -> list[Step]:
     options = SLOWEST if release else (*SLOWEST, *EACH_SUBMISSION)
 
     def step(suite: Suite) -> Step:
-        return Step(suite.flag or "bin/test", run(suite, options), directory / f"failed{suite.flag}")
+        return Step(suite.flag or "bin/test", run(suite, options), directory / f"failed{suite.flag}", suite.waits)
 
     suites = sorted((suite for suite in minutes if minutes[suite]), key=lambda suite: -minutes[suite])
     return [*(Step(" ".join(check), check) for check in CHECKS), *map(step, suites)]
 
 
-def beside_each_other(todo: Sequence[Step], at_once: int = AT_ONCE) -> Iterator[Outcome]:
+def outcomes_of(todo: Sequence[Step]) -> Iterator[Outcome]:
+    """Run all steps; yield each outcome when its step ends."""
+    yield from beside_each_other([step for step in todo if step.waits], WAITING_AT_ONCE)
+    yield from beside_each_other([step for step in todo if not step.waits], 1)
+
+
+def beside_each_other(todo: Sequence[Step], at_once: int) -> Iterator[Outcome]:
     """Run the steps in their order, ``at_once`` at a time; yield each outcome when its step ends."""
     with ThreadPoolExecutor(at_once) as pool:
         running = [pool.submit(perform, step) for step in todo]
@@ -157,7 +168,7 @@ def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     outcomes = []
     with tempfile.TemporaryDirectory() as name:
-        for outcome in beside_each_other(everything(Path(name), release)):
+        for outcome in outcomes_of(everything(Path(name), release)):
             show(outcome)
             outcomes.append(outcome)
         outcomes = [repeated(outcome, Path(name)) for outcome in outcomes]

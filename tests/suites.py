@@ -18,7 +18,8 @@ class Suite:
 
     ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
     measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
-    than Python and Java, and some also root; its ``requirements.py`` lists them.
+    than Python and Java, and some also root; its ``requirements.py`` lists them. ``waits`` is true if the suite leaves
+    processors idle, so that another such suite can run beside it.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Suite:
     directories: tuple[str, ...]
     options: tuple[str, ...] = ()
     needs_programs: bool = False
+    waits: bool = False
 
     @property
     def flag(self) -> str:
@@ -35,8 +37,16 @@ class Suite:
         return f"--{self.name}" if self.name else ""
 
 
-def _suite(name: str, minutes: float, ci_minutes: float, purpose: str, *options: str, programs: bool = False) -> Suite:
-    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs)
+def _suite(
+    name: str,
+    minutes: float,
+    ci_minutes: float,
+    purpose: str,
+    *options: str,
+    programs: bool = False,
+    waits: bool = False,
+) -> Suite:
+    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, waits)
 
 
 DEFAULT = Suite(
@@ -58,13 +68,28 @@ SUITES = (
         "the control center in a browser, clients of Kafka Connect, Prometheus",
         *TWO_FILES_AT_ONCE,
         programs=True,
+        waits=True,
     ),
-    _suite("start", 7, 2, "bin/demo, the prepare scripts, Python environments, first starts", *TWO_FILES_AT_ONCE),
-    _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE),
+    _suite(
+        "start",
+        7,
+        2,
+        "bin/demo, the prepare scripts, Python environments, first starts",
+        *TWO_FILES_AT_ONCE,
+        waits=True,
+    ),
+    _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, waits=True),
     _suite("faults", 20, 4, "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES"),
-    _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination"),
-    _suite("networks", 3, 3, "both VPCs as network namespaces, firewalls, other clients; needs root", programs=True),
-    _suite("containers", 6, 4, "both VMs with Docker; needs root", programs=True),
+    _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", waits=True),
+    _suite(
+        "networks",
+        3,
+        3,
+        "both VPCs as network namespaces, firewalls, other clients; needs root",
+        programs=True,
+        waits=True,
+    ),
+    _suite("containers", 6, 4, "both VMs with Docker; needs root", programs=True, waits=True),
 )
 DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_programs for path in suite.directories)
 """The directories that ``-k`` searches: all except suites that need more programs."""

@@ -99,6 +99,13 @@ def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_p
     assert len({step.failures for step in found}) == len(taken) + 1
 
 
+def test_suites_that_share_the_processors_well_say_so_and_the_faults_are_not_among_them(tmp_path: Path) -> None:
+    waiting = {step.name for step in everything(tmp_path, release=True) if step.waits}
+    assert waiting == {suite.flag for suite in SUITES if suite.waits}
+    assert {"--containers", "--networks"} <= waiting
+    assert not {"--faults", "--simulation", "bin/test"} & waiting
+
+
 def test_tests_for_a_release_alone_are_left_out_for_each_submission(tmp_path: Path) -> None:
     whole, each = ({step.name: step.module for step in everything(tmp_path, release)} for release in (True, False))
     suites = {suite.flag or "bin/test": suite for suite in (DEFAULT, *SUITES)}
