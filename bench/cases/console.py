@@ -1,18 +1,20 @@
 """The control center: its cost with nobody looking, its pages with 10,000 partitions, and what 50 viewers cost a copy.
 
-Idle, it watches a link that is copied to its end, beside the replicator. The pages of many partitions come from a
+With nobody looking, it watches a link that copies a trickle of records. The pages of many partitions come from a
 source with as many; their slowest load counts. The rate of a copy is measured in turns with and without viewers, each
 of whom asks for the link's page and its last hour every three seconds, as the page's script does.
 """
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import statistics
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import aiohttp
+from confluent_kafka import Producer
 
 from bench.lib.clusters import Pair, delete_topics, plain_pair
 from bench.lib.filling import Load, fill
@@ -24,6 +26,7 @@ from bench.lib.setup import few, positive
 from bench.lib.topic_load import PARTITIONS, PATTERN, make, named
 from bench.lib.viewers import control_center, loaded, viewers
 from bench.lib.watching import watch
+from testbed.cluster import Cluster
 
 _LOAD = Load(records=1_000_000)
 _IDLE_PROCESSOR, _IDLE_MEMORY = 1.0, 80.0
@@ -32,6 +35,7 @@ _UNDISTURBED = 0.97
 """The goal of the rate beside viewers, as a part of the rate without: two copies differ by as much."""
 
 _SETTLED_SECONDS = 20.0
+_TRICKLE_SECONDS = 0.1
 _LOADS = 10
 _DEADLINE = 120.0
 _HEAP_MEGABYTES = 2_048
@@ -102,10 +106,30 @@ async def _idle(pair: Pair, load: Load, seconds: float) -> Cost:
     await delete_topics(pair.destination)
     async with our_replicator(pair, load, "idle") as copying:
         await watch(pair.destination, copying.topic, load.visible, copying.process)
-        async with control_center(pair, load.topic, "oursidle") as (center, _):
+        async with control_center(pair, load.topic, "oursidle") as (center, _), _trickle(pair.source, load.topic):
             await asyncio.sleep(min(seconds, _SETTLED_SECONDS))
             processor = (await footprint(center.pid, seconds)).total.processor
             return Cost(memory(center.pid).highest / 1e6, processor)
+
+
+@contextlib.asynccontextmanager
+async def _trickle(cluster: Cluster, topic: str) -> AsyncIterator[None]:
+    """Ten records a second into a topic while the block runs."""
+    producer = Producer({"bootstrap.servers": cluster.home_bootstrap})
+
+    async def produce() -> None:
+        while True:
+            producer.produce(topic, b"a trickle")
+            producer.poll(0)
+            await asyncio.sleep(_TRICKLE_SECONDS)
+
+    producing = asyncio.create_task(produce(), name="trickle")
+    try:
+        yield
+    finally:
+        producing.cancel()
+        await asyncio.wait([producing])
+        await asyncio.to_thread(producer.flush, _DEADLINE)
 
 
 async def _pages(pair: Pair, topics: int) -> list[tuple[float, int]]:
