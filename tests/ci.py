@@ -3,9 +3,10 @@
 Each promise is tested once for every submission, in its cheapest form. ``--release`` adds the tests that are marked
 ``release``: more versions, more faults of a kind, and other tests that have a cheaper equivalent.
 
-The suites that leave processors idle run first, two at once; the other steps run one after the other. The longest is
-first in both. A step's output is kept, and printed when the step ends. The summary shows the minutes of each step and
-its processor minutes; the rest of two cores' time was spent waiting.
+The suites that leave processors idle run first, two at once; then the other steps run one after the other. The
+longest is first in both. Beside all of them, at the lowest priority, run those that only compute. A step's output is
+kept, and printed when the step ends. The summary shows the minutes of each step and its processor minutes; the rest
+of two cores' time was spent waiting.
 
 A busy machine may starve a test that waits for real processes. Therefore failed tests outside tests/unit and
 tests/simulation run once more, alone, when all steps have ended. Tests that pass only then are reported as flaky.
@@ -27,8 +28,9 @@ from tests.__main__ import CHECKOUT, CHECKS, run
 from tests.suites import DEFAULT, SUITES, Suite
 
 WAITING_AT_ONCE = 2
-"""Number of simultaneous suites among those that wait. Any other suite runs alone: beside another one on two cores,
-the lanes of the faults exceed the transaction timeout of five seconds, and start again with more to copy."""
+"""Number of simultaneous suites among those that wait. Any other suite has the processors for itself: beside another
+one on two cores, the lanes of the faults exceed the transaction timeout of five seconds, and start again with more to
+copy."""
 
 TRIED_AGAIN_MAX = 20
 """Number of failures in a suite above which the machine's load is not the cause."""
@@ -46,19 +48,21 @@ TESTS_FAILED = 1
 class Step:
     """A Python module with its arguments; pytest writes the names of failed tests to ``failures``.
 
-    ``waits`` as in ``Suite``.
+    ``waits`` and ``fills`` are as in ``Suite``.
     """
 
     name: str
     module: Sequence[str]
     failures: Path | None = None
     waits: bool = False
+    fills: bool = False
 
     @property
     def command(self) -> list[str]:
         """Its command line."""
+        priority = ["nice", "-n", "19"] if self.fills else []
         options = ["--failures-to", str(self.failures)] if self.failures else []
-        return [sys.executable, "-m", *self.module, *options]
+        return [*priority, sys.executable, "-m", *self.module, *options]
 
     def failed(self) -> tuple[str, ...]:
         """The failed tests of this step."""
@@ -106,7 +110,9 @@ def everything(directory: Path, release: bool) -> list[Step]:
     options = SLOWEST if release else (*SLOWEST, *EACH_SUBMISSION)
 
     def step(suite: Suite) -> Step:
-        return Step(suite.flag or "bin/test", run(suite, options), directory / f"failed{suite.flag}", suite.waits)
+        return Step(
+            suite.flag or "bin/test", run(suite, options), directory / f"failed{suite.flag}", suite.waits, suite.fills
+        )
 
     suites = sorted((suite for suite in minutes if minutes[suite]), key=lambda suite: -minutes[suite])
     return [*(Step(" ".join(check), check) for check in CHECKS), *map(step, suites)]
@@ -114,8 +120,11 @@ def everything(directory: Path, release: bool) -> list[Step]:
 
 def outcomes_of(todo: Sequence[Step]) -> Iterator[Outcome]:
     """Run all steps; yield each outcome when its step ends."""
-    yield from beside_each_other([step for step in todo if step.waits], WAITING_AT_ONCE)
-    yield from beside_each_other([step for step in todo if not step.waits], 1)
+    with ThreadPoolExecutor(1) as pool:
+        filling = [pool.submit(perform, step) for step in todo if step.fills]
+        yield from beside_each_other([step for step in todo if step.waits], WAITING_AT_ONCE)
+        yield from beside_each_other([step for step in todo if not (step.waits or step.fills)], 1)
+        yield from (each.result() for each in filling)
 
 
 def beside_each_other(todo: Sequence[Step], at_once: int) -> Iterator[Outcome]:

@@ -18,8 +18,9 @@ class Suite:
 
     ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
     measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
-    than Python and Java, and some also root; its ``requirements.py`` lists them. ``waits`` is true if the suite leaves
-    processors idle, so that another such suite can run beside it.
+    than Python and Java, and some also root; its ``requirements.py`` lists them. A suite that ``waits`` leaves
+    processors idle, so that another such suite can run beside it. One that ``fills`` only computes: at the lowest
+    priority it can run beside any.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Suite:
     options: tuple[str, ...] = ()
     needs_programs: bool = False
     waits: bool = False
+    fills: bool = False
 
     @property
     def flag(self) -> str:
@@ -45,8 +47,9 @@ def _suite(
     *options: str,
     programs: bool = False,
     waits: bool = False,
+    fills: bool = False,
 ) -> Suite:
-    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, waits)
+    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, waits, fills)
 
 
 DEFAULT = Suite(
@@ -58,9 +61,25 @@ DEFAULT = Suite(
     FOUR_FILES_AT_ONCE,
 )
 SUITES = (
-    _suite("simulation", 1, 1, "random histories of crashes and late answers, without a broker", *TWO_TESTS_AT_ONCE),
-    _suite("spark", 11, 3, "the replicator with its Spark, Spark clusters, Kubernetes", *THREE_FILES_AT_ONCE),
-    _suite("outages", 3, 3, "brokers that die, move, fall silent or throttle; killed failbacks", *THREE_FILES_AT_ONCE),
+    _suite(
+        "simulation",
+        1,
+        1,
+        "random histories of crashes and late answers, without a broker",
+        *TWO_TESTS_AT_ONCE,
+        fills=True,
+    ),
+    _suite(
+        "spark", 11, 3, "the replicator with its Spark, Spark clusters, Kubernetes", *THREE_FILES_AT_ONCE, waits=True
+    ),
+    _suite(
+        "outages",
+        3,
+        3,
+        "brokers that die, move, fall silent or throttle; killed failbacks",
+        *THREE_FILES_AT_ONCE,
+        waits=True,
+    ),
     _suite(
         "console",
         3,

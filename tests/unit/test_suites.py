@@ -106,6 +106,11 @@ def test_suites_that_share_the_processors_well_say_so_and_the_faults_are_not_amo
     assert not {"--faults", "--simulation", "bin/test"} & waiting
 
 
+def test_the_simulation_yields_the_processors_to_every_other_suite(tmp_path: Path) -> None:
+    filling = {step.name: step.command[:3] for step in everything(tmp_path, release=False) if step.fills}
+    assert filling == {"--simulation": ["nice", "-n", "19"]}
+
+
 def test_tests_for_a_release_alone_are_left_out_for_each_submission(tmp_path: Path) -> None:
     whole, each = ({step.name: step.module for step in everything(tmp_path, release)} for release in (True, False))
     suites = {suite.flag or "bin/test": suite for suite in (DEFAULT, *SUITES)}
