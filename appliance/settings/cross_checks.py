@@ -5,12 +5,21 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
+from appliance.settings.parsers import topic_name
 from appliance.settings.patterns import pattern_faults
 from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.strength import new_secret, weakness
 from appliance.settings.target import is_ip_literal
-from appliance.settings.values import ClusterSettings, EngineSettings, Route, Settings, SshSettings, TopicNaming
+from appliance.settings.values import (
+    ClusterSettings,
+    EngineSettings,
+    Route,
+    Settings,
+    SshSettings,
+    TopicNaming,
+    TopicSettings,
+)
 
 
 def cross_check(settings: Settings, role: Role) -> list[str]:
@@ -18,6 +27,7 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
     faults += _weak_secrets(settings) + _separated_names(settings)
     if role & Role.REPLICATOR:
+        faults += _naming(settings.topics)
         faults += _authorities(settings.source) + _authorities(settings.destination) + _spark(settings.engine)
     if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
         faults += pattern_faults(settings.tunnel.allowed)
@@ -75,6 +85,21 @@ def _separated_names(settings: Settings) -> list[str]:
         for cluster in (settings.source, settings.destination)
         if separator in cluster.cluster_id
     ]
+
+
+def _naming(topics: TopicSettings) -> list[str]:
+    """Settings that one way of naming copies requires, or cannot have."""
+    faults = []
+    if topics.naming is TopicNaming.EXACT:
+        if not topics.name:
+            faults.append("REPLICA_TOPICS_DEST_NAME: missing: the copy's name, because of REPLICA_TOPICS_NAMING=exact")
+        try:
+            topic_name(topics.regex)
+        except ValueError as error:
+            faults.append(f"REPLICA_TOPICS_SOURCE_REGEX={topics.regex}: {error} (REPLICA_TOPICS_NAMING=exact)")
+    if topics.naming is TopicNaming.IDENTICAL and topics.follows_acls:
+        faults.append("ACLS_SYNC=yes: expected no with REPLICA_TOPICS_NAMING=identical: each side has its own readers")
+    return faults
 
 
 def _addresses_for_the_tunnel(settings: Settings) -> list[str]:

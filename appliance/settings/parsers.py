@@ -40,6 +40,16 @@ def identifier(value: str) -> str:
     return value
 
 
+def topic_name(value: str) -> str:
+    """A topic's name; may be empty.
+
+    Names that begin with two underscores are Kafka's own, as some clients treat them.
+    """
+    if value and not re.fullmatch(rf"(?!__|\.{{1,2}}$)[a-zA-Z0-9._-]{{1,{TOPIC_NAME_MAX}}}", value):
+        raise ValueError(f"expected a topic's name: 1 to {TOPIC_NAME_MAX} of the characters a-z A-Z 0-9 . _ -")
+    return value
+
+
 def topic_suffix(value: str) -> str:
     """The end of a copy's name: legal in a topic's name, with room for a dot and at least one character before it."""
     if not re.fullmatch(r"[a-zA-Z0-9._-]*", value):

@@ -18,6 +18,7 @@ from appliance.settings.parsers import (
     replication_factor,
     seconds,
     secret,
+    topic_name,
     topic_suffix,
     whole,
     yes_or_no,
@@ -36,6 +37,10 @@ _BOUND_TO_A_CLUSTER = (
 """Settings of topics that mean nothing in another cluster, as MirrorMaker 2 has it."""
 
 
+_OF_OTHER_PROGRAMS = ("__.*", r".*[-.]internal", r".*\.replica", r".*\.checkpoints\..*", "heartbeats")
+"""Topics of Kafka, MirrorMaker 2, Kafka Connect, and of their kind: MirrorMaker 2 leaves them out too."""
+
+
 class Start(enum.StrEnum):
     """The place where the copy of a partition begins when the link is new."""
 
@@ -47,7 +52,10 @@ class TopicNaming(enum.StrEnum):
     """The way in which a copy gets its name."""
 
     SUFFIX = "suffix"
+    GLOBAL = "global"
     PREFIX = "prefix"
+    EXACT = "exact"
+    IDENTICAL = "identical"
 
 
 class OnGap(enum.StrEnum):
@@ -83,10 +91,20 @@ class TopicSettings:
         TopicNaming,
         Variable(
             "REPLICA_TOPICS_NAMING",
-            "A copy's name: suffix, or prefix for <SOURCE_CLUSTER_ID>.topic as MirrorMaker 2 has it, without a suffix.",
+            "Kind of a copy's name: suffix, prefix, global, exact or identical (docs/names.md).",
             Role.REPLICATOR,
             choice(TopicNaming),
             "suffix",
+        ),
+    ]
+    name: Annotated[
+        str,
+        Variable(
+            "REPLICA_TOPICS_DEST_NAME",
+            "Name of the copy with REPLICA_TOPICS_NAMING=exact; REPLICA_TOPICS_SOURCE_REGEX is then a topic's name.",
+            Role.REPLICATOR,
+            topic_name,
+            "",
         ),
     ]
     separator: Annotated[
@@ -107,6 +125,16 @@ class TopicSettings:
             Role.REPLICATOR,
             regex,
             "",
+        ),
+    ]
+    internal_regex: Annotated[
+        str,
+        Variable(
+            "REPLICA_TOPICS_INTERNAL_REGEX",
+            "Topics in which other programs keep their state, not copied either: regular expressions; (?!): none.",
+            Role.REPLICATOR,
+            regexes,
+            ",".join(_OF_OTHER_PROGRAMS),
         ),
     ]
     start: Annotated[

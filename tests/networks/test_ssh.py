@@ -62,6 +62,7 @@ async def test_inside_the_source_vms_own_sshd_no_other_port_is_open(tunnel: Tunn
         clients_notice_nothing(vpcs, OVER_SSH, WAYS)
 
 
+@pytest.mark.release
 async def test_through_a_bastion_the_source_vm_lets_in_the_bastion_alone(tunnel: Tunnel) -> None:
     machines = tunnel.vpcs.machines
     async with carried(tunnel, machines.bastion, BASTION, SOURCE_SIDE_TUNNEL_IP) as vpcs:

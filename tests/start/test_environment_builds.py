@@ -88,6 +88,7 @@ def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+@pytest.mark.release
 def test_a_build_uses_the_locked_setuptools_and_nothing_else_is_fetched(
     tmp_path: Path, index: PackageIndex, lock: Path, setuptools_wheel: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_build_sees_nothing_of_the_user_that_could_change_it(tmp_path: Path, i
     assert not seen & {"CFLAGS", "MAKEFLAGS", *spark}
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("in_a_file", [True, False])
 def test_no_setting_of_pips_changes_what_is_installed_and_where(
     tmp_path: Path, index: PackageIndex, lock: Path, in_a_file: bool
@@ -153,6 +155,7 @@ def test_an_environment_that_lacks_what_pip_says_it_installed_is_not_complete(
         assert f"has not installed tiny==1.0 of {lock}" in err.splitlines()[-1]
 
 
+@pytest.mark.release
 def test_a_wheel_that_was_built_for_one_lock_is_used_by_all(tmp_path: Path, index: PackageIndex, lock: Path) -> None:
     tiny = index.files["tiny-1.0-py3-none-any.whl"]
     other = tmp_path / "other.lock"

@@ -32,7 +32,7 @@ from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
 from appliance.settings.parse import parse
-from appliance.settings.role import Role
+from appliance.settings.role import EVERY_ROLE, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import (
@@ -43,9 +43,7 @@ from appliance.settings.values import (
     SecurityProtocol,
     Settings,
     Side,
-    Start,
     TopicNaming,
-    TopicSettings,
 )
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic
@@ -91,6 +89,10 @@ def cluster_settings(cluster: Cluster, side: Side, bootstrap: Target | None = No
     )
 
 
+_INTERNAL = Naming.of(parse(REQUIRED, EVERY_ROLE)).internal
+"""What the default of REPLICA_TOPICS_INTERNAL_REGEX matches."""
+
+
 @dataclass(slots=True)
 class Pair:
     """Two clusters and the names of one test's link."""
@@ -102,12 +104,18 @@ class Pair:
     formats: bool = False
     everything: bool = False
     """True of a link whose regex takes whatever has its tag in its name, also where a replicator would write it."""
+    only: str = ""
+    """The one topic of a link with an exact name for its copy."""
 
     @property
     def naming(self) -> Naming:
-        included = re.compile(f".*{self.tag}.*" if self.everything else f".*{self.tag}")
-        names = self.kind, ".", "grape", self.formats
+        included = re.compile(self._regex)
+        names = self.kind, ".", "grape", self.formats, f"the-copy-{self.tag}" if self.only else "", _INTERNAL
         return Naming(f"replicator-{self.tag}", "copy", included, re.compile(""), *names)
+
+    @property
+    def _regex(self) -> str:
+        return self.only or (f".*{self.tag}.*" if self.everything else f".*{self.tag}")
 
     def settings(self, **variables: str) -> Settings:
         """The settings of this link."""
@@ -117,8 +125,9 @@ class Pair:
         names = {
             "SOURCE_CLUSTER_ID": self.naming.replicator.removeprefix("replicator-"),
             "SOURCE_ROUTE": "direct",
-            "REPLICA_TOPICS_SOURCE_REGEX": self.naming.included.pattern,
+            "REPLICA_TOPICS_SOURCE_REGEX": self._regex,
             "REPLICA_TOPICS_NAMING": self.kind,
+            "REPLICA_TOPICS_DEST_NAME": self.naming.exact,
             "MM2_FORMATS": "yes" if self.formats else "no",
             "LANES": str(LANES),
         }
@@ -249,12 +258,8 @@ class Engine:
     def discovery(self) -> TopicDiscovery:
         """A new discovery of topics in both clusters."""
         naming = self.pair.naming
-        topics = TopicSettings(
-            *(naming.included.pattern, naming.suffix, naming.kind, naming.separator, "", Start.EARLIEST, -1),
-            follows_configs=True,
-            configs_exclude_regex="min.insync.replicas",
-            follows_acls=False,
-        )
+        configs = {"CONFIGS_EXCLUDE_REGEX": "min.insync.replicas"}
+        topics = self.pair.settings(**configs).topics
         return TopicDiscovery(self.source, self.destination, naming, topics)
 
     def held(self, topic: str, partition: int = 0) -> Position | None:

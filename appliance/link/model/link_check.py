@@ -142,6 +142,6 @@ def _naming_fault(topic: PositionsTopic, own_copies: Collection[Copy], naming: N
     source, copy = min(called.items())
     return (
         f"the copy of {source} is called {copy} in this link, and would now be {naming.destination(source)}: put "
-        "REPLICA_TOPICS_NAMING, REPLICA_TOPICS_SEPARATOR and REPLICA_TOPICS_DEST_SUFFIX back; copies with other names "
+        "REPLICA_TOPICS_NAMING and the settings of that naming back; copies with other names "
         "are another link's, which has another SOURCE_CLUSTER_ID"
     )

@@ -10,6 +10,17 @@ _POSITIONS = ".positions"
 _OFFSETS = ".offsets"
 _DIVERGED = ".diverged"
 _REPLICATOR = "replicator-"
+_GLOBAL = "-global"
+_NOTHING = re.compile("(?!)")
+
+_VARIABLES = {
+    TopicNaming.SUFFIX: "REPLICA_TOPICS_DEST_SUFFIX",
+    TopicNaming.GLOBAL: "REPLICA_TOPICS_NAMING",
+    TopicNaming.PREFIX: "SOURCE_CLUSTER_ID",
+    TopicNaming.EXACT: "REPLICA_TOPICS_DEST_NAME",
+    TopicNaming.IDENTICAL: "REPLICA_TOPICS_NAMING",
+}
+"""The setting that separates the names of a link's copies from those of others."""
 
 HEARTBEATS = "heartbeats"
 """MirrorMaker 2's topic of the heartbeats that are written in a cluster."""
@@ -23,7 +34,8 @@ class Naming:
     """The names of one link.
 
     ``target`` is the destination cluster's own. With ``mirror_formats`` the link writes MirrorMaker 2's heartbeats and
-    checkpoints.
+    checkpoints. ``exact`` is the name of the only copy of a link whose ``kind`` says so; ``included`` then matches one
+    topic. ``internal`` matches topics in which other programs keep their state.
     """
 
     replicator: str
@@ -34,6 +46,8 @@ class Naming:
     separator: str = "."
     target: str = ""
     mirror_formats: bool = False
+    exact: str = ""
+    internal: re.Pattern[str] = _NOTHING
 
     @classmethod
     def of(cls, settings: Settings) -> "Naming":
@@ -42,12 +56,14 @@ class Naming:
         return cls(
             settings.replicator,
             topics.suffix,
-            re.compile(topics.regex),
+            re.compile(re.escape(topics.regex) if topics.naming is TopicNaming.EXACT else topics.regex),
             re.compile(topics.exclude_regex),
             topics.naming,
             topics.separator,
             settings.destination.cluster_id,
             settings.mirror_formats,
+            topics.name,
+            re.compile(topics.internal_regex),
         )
 
     @property
@@ -58,7 +74,7 @@ class Naming:
     @property
     def variable(self) -> str:
         """The setting that separates the names of this link's copies from others."""
-        return "REPLICA_TOPICS_DEST_SUFFIX" if self.kind is TopicNaming.SUFFIX else "SOURCE_CLUSTER_ID"
+        return _VARIABLES[self.kind]
 
     @property
     def positions_topic(self) -> str:
@@ -109,22 +125,44 @@ class Naming:
 
     def destination(self, topic: str) -> str:
         """The name of a source topic's copy."""
-        if self.kind is TopicNaming.PREFIX:
-            return self._from_source(topic)
-        return topic + self.separator + self.suffix
+        match self.kind:
+            case TopicNaming.SUFFIX:
+                return topic + self.separator + self.suffix
+            case TopicNaming.GLOBAL:
+                return topic + _GLOBAL
+            case TopicNaming.PREFIX:
+                return self._from_source(topic)
+            case TopicNaming.EXACT:
+                return self.exact
+            case TopicNaming.IDENTICAL:
+                return topic
 
     def _from_source(self, topic: str) -> str:
         return self.source + self.separator + topic
 
     def copies(self, topic: str, internal: bool) -> bool:
-        """True when a source topic is copied: never Kafka's own, a replicator's, or one that came from there."""
-        return (
-            not internal
-            and not self._is_a_replicators(topic)
-            and not self._travels_back(topic)
-            and (self.included.fullmatch(topic) is not None or self._tells_of_further_clusters(topic))
-            and self.excluded.fullmatch(topic) is None
-        )
+        """True when a source topic is copied; ``internal`` says that it is one of Kafka's own."""
+        return self._is_wanted(topic) and not self._reason_against(topic, internal)
+
+    def left_out(self, topic: str, internal: bool) -> str:
+        """The reason that a source topic is not copied though its name matches; empty if there is none."""
+        return self._reason_against(topic, internal) if self._is_wanted(topic) else ""
+
+    def _is_wanted(self, topic: str) -> bool:
+        return self.included.fullmatch(topic) is not None or self._tells_of_further_clusters(topic)
+
+    def _reason_against(self, topic: str, internal: bool) -> str:
+        if internal:
+            return "Kafka's own topic"
+        if self._is_a_replicators(topic):
+            return "a topic in which a replicator keeps its state"
+        if self._travels_back(topic):
+            return f"a copy from {self.target or 'the destination'}"
+        if self.excluded.fullmatch(topic):
+            return "REPLICA_TOPICS_EXCLUDE_REGEX matches it"
+        if self.internal.fullmatch(topic) and not self._tells_of_further_clusters(topic):
+            return "REPLICA_TOPICS_INTERNAL_REGEX matches it"
+        return ""
 
     def takes_for_a_replicators(self, topic: str, others: Container[str]) -> bool:
         """True for a topic that is excluded by its name alone, given the ``others`` of its cluster.
@@ -159,11 +197,18 @@ class Naming:
         """True for copies of an opposite link with the same kind of names, to avoid circles.
 
         With suffixes, both links have the same one. With prefixes, the destination's name precedes the topic's, first
-        or after those of more clusters on the way, as in MirrorMaker 2's ``DefaultReplicationPolicy``.
+        or after those of more clusters on the way, as in MirrorMaker 2's ``DefaultReplicationPolicy``. Exact and
+        identical names do not show it.
         """
-        if self.kind is TopicNaming.PREFIX:
-            return self.target in topic.split(self.separator)[:-1]
-        return topic.endswith(self.separator + self.suffix)
+        match self.kind:
+            case TopicNaming.SUFFIX:
+                return topic.endswith(self.separator + self.suffix)
+            case TopicNaming.GLOBAL:
+                return topic.endswith(_GLOBAL)
+            case TopicNaming.PREFIX:
+                return self.target in topic.split(self.separator)[:-1]
+            case _:
+                return False
 
 
 def _is_named_like_a_replicators(topic: str) -> bool:

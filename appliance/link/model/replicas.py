@@ -47,6 +47,7 @@ class DiscoveredTopics:
 
     ``missing`` are source topics whose copy has to be made first, ``smaller`` those whose copy has fewer partitions,
     ``unfit`` source topics that cannot be copied now, with the reason in one line; none of these are copied.
+    ``excluded`` are source topics that are not copied though their names match, with the reason in a few words.
     ``left_out`` are the settings that a source topic's copy lacks, as far as they are known. ``inactive`` are topics
     that an operator has excluded from copying, each with its state.
     """
@@ -55,6 +56,7 @@ class DiscoveredTopics:
     missing: tuple[Topic, ...] = ()
     smaller: tuple[tuple[Topic, Topic], ...] = ()
     unfit: Mapping[str, str] = field(default_factory=dict)
+    excluded: Mapping[str, str] = field(default_factory=dict)
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     inactive: Mapping[str, CopyState] = field(default_factory=dict)
 
@@ -65,10 +67,13 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
     missing: list[Topic] = []
     smaller: list[tuple[Topic, Topic]] = []
     unfit: dict[str, str] = {}
+    excluded: dict[str, str] = {}
     for topic in sorted(source.topics.values(), key=lambda topic: topic.name):
         if not naming.copies(topic.name, topic.internal):
             if naming.takes_for_a_replicators(topic.name, source.topics):
                 unfit[topic.name] = f"topic {topic.name} is named like a replicator's own: rename or exclude it"
+            elif reason := naming.left_out(topic.name, topic.internal):
+                excluded[topic.name] = reason
             continue
         copy = destination.topics.get(naming.destination(topic.name))
         fault = _fault(topic, copy, naming)
@@ -80,7 +85,7 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
             smaller.append((topic, copy))
         else:
             replicas += (Replica(topic.name, n, copy.name, topic.id, copy.id) for n in range(len(topic.leaders)))
-    return DiscoveredTopics(tuple(replicas), tuple(missing), tuple(smaller), unfit)
+    return DiscoveredTopics(tuple(replicas), tuple(missing), tuple(smaller), unfit, excluded)
 
 
 def obeying(found: DiscoveredTopics, states: States) -> DiscoveredTopics:

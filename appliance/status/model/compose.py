@@ -59,7 +59,16 @@ class _Composer:
             previous_secret=bool(self.settings.tunnel.previous_secret),
             heartbeat=self.destination.now.heartbeat if self.destination.now else None,
             states=tuple(states[topic] for topic in sorted(states)),
+            excluded=tuple(self._excluded()),
         )
+
+    def _excluded(self) -> Iterator[tuple[str, str]]:
+        """The source topics that are not copied though their names match, with the reasons."""
+        naming = Naming.of(self.settings)
+        topics = self.source.now.metadata.topics if self.source.now else {}
+        for name in sorted(topics):
+            if reason := naming.left_out(name, topics[name].internal):
+                yield name, reason
 
     def _states(self) -> States:
         """The last seen states of copies: a cluster that does not answer now changes none."""

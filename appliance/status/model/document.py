@@ -36,6 +36,7 @@ def document(snapshot: Snapshot) -> Json:
         "states": [_state(record) for record in snapshot.states],
         "lanes": [_lane(lane) for lane in snapshot.lanes],
         "topics": [_topic(topic) for topic in snapshot.topics],
+        "excluded": [{"topic": topic, "reason": reason} for topic, reason in snapshot.excluded],
         "groups_unknown": _fault(snapshot.groups_unknown),
         "groups": [_group(group, snapshot.groups_unknown is None) for group in snapshot.groups],
     }

@@ -17,6 +17,8 @@ from appliance.status.model.snapshot import (
     TopicStatus,
 )
 
+_NAMED = 5
+
 Subject = ClusterStatus | Snapshot | TopicStatus | PartitionStatus
 """The subject of a problem; a snapshot stands for the link."""
 
@@ -68,9 +70,20 @@ def _remarks(snapshot: Snapshot) -> Iterator[str]:
             yield f"lane {lane.lane}: its positions wait for {transaction_name(lane.held)}"
     for topic in snapshot.topics:
         yield from _topic_remarks(topic)
+    yield from _excluded(snapshot)
     if snapshot.groups_unknown:
         yield f"groups: unknown since {utc(snapshot.groups_unknown.since)}: {snapshot.groups_unknown.reason}"
     yield from told(snapshot.groups).values()
+
+
+def _excluded(snapshot: Snapshot) -> Iterator[str]:
+    """The topics that match by name and are not copied, a line for each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for topic, reason in snapshot.excluded:
+        by_reason.setdefault(reason, []).append(topic)
+    for reason, topics in by_reason.items():
+        more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
+        yield f"not copied, {reason}: {', '.join(topics[:_NAMED])}{more}"
 
 
 def _topic_remarks(topic: TopicStatus) -> Iterator[str]:

@@ -152,7 +152,8 @@ class Snapshot:
     ``groups`` are the synced groups as last seen; ``groups_unknown`` is the reason that they are out of date.
     ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does. ``previous_secret`` is true as long
     as SHARED_SECRET_PREVIOUS is set. ``heartbeat`` is the newest that came from the source, where the link writes some.
-    ``states`` are those that operators have given to the link, or to topics.
+    ``states`` are those that operators have given to the link, or to topics. ``excluded`` are source topics that are
+    not copied though their names match, each with the reason; empty while the source does not answer.
     """
 
     replicator: str
@@ -168,6 +169,7 @@ class Snapshot:
     groups_unknown: Fault | None = None
     heartbeat: Heartbeat | None = None
     states: tuple[StateRecord, ...] = ()
+    excluded: tuple[tuple[str, str], ...] = ()
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:

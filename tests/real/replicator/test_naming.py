@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
 from appliance.errors import LinkRefused
 from appliance.settings.values import TopicNaming
+from appliance.status.model.messages import remarks
 from appliance.status.watcher import Watcher
+from tests.support.administration import make_topic
 from tests.support.engine import Pair
 from tests.support.records import produce
 
@@ -24,11 +27,44 @@ async def test_copies_that_have_a_prefix_hold_what_their_sources_do(pair: Pair) 
     assert [len(rows) for rows in prefixed.compare(topic, 2)] == [100, 100]
 
 
-@pytest.mark.parametrize("before", TopicNaming)
+async def test_a_link_of_one_topic_copies_it_to_a_topic_of_any_name_and_nothing_else(pair: Pair) -> None:
+    topic = pair.topic("orders")
+    pair.topic("other")
+    produce(pair.producer(), topic, 100)
+    exact = replace(pair, kind=TopicNaming.EXACT, only=topic)
+    async with exact.engine() as engine:
+        await engine.copy_all()
+        there = await engine.destination.metadata(None)
+    assert [len(rows) for rows in exact.compare(topic)] == [100]
+    assert [name for name in there.topics if pair.tag in name and not name.startswith("replicator-")] == [
+        exact.naming.exact
+    ]
+
+
+async def test_status_lists_the_topics_that_are_left_out_though_their_names_match(pair: Pair) -> None:
+    everything = replace(pair, everything=True)
+    produce(pair.producer(), everything.topic("orders"), 1)
+    for name in (f"{pair.tag}.internal", f"orders-{pair.tag}.replica"):
+        make_topic(pair.orange, NewTopic(name, 1, 1))
+    async with everything.engine() as engine:
+        await engine.copy_all()
+        snapshot = await Watcher(everything.settings(), engine.source, engine.destination).collect()
+    assert snapshot.excluded == (
+        (f"{pair.tag}.internal", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
+        (f"orders-{pair.tag}.replica", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
+    )
+    (remark,) = [each for each in remarks(snapshot) if each.startswith("not copied")]
+    assert remark.startswith(f"not copied, REPLICA_TOPICS_INTERNAL_REGEX matches it: {pair.tag}.internal, ")
+    assert [topic.name for topic in snapshot.topics] == [f"orders-{pair.tag}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(TopicNaming.SUFFIX, TopicNaming.PREFIX), (TopicNaming.PREFIX, TopicNaming.GLOBAL)],
+)
 async def test_a_link_that_is_to_call_its_copies_otherwise_goes_on_only_by_the_names_they_have(
-    pair: Pair, before: TopicNaming
+    pair: Pair, before: TopicNaming, after: TopicNaming
 ) -> None:
-    (after,) = set(TopicNaming) - {before}
     known, changed = replace(pair, kind=before), replace(pair, kind=after)
     topic = pair.topic("orders")
     produce(pair.producer(), topic, 10)

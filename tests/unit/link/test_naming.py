@@ -16,7 +16,47 @@ PREFIX = Naming("replicator-orange", "", ALL, re.compile(""), TopicNaming.PREFIX
 
 
 def named(**variables: str) -> Naming:
-    return Naming.of(parse({**REQUIRED, "REPLICA_TOPICS_SOURCE_REGEX": ".*", **variables}, Role.REPLICATOR))
+    regex = "orders" if variables.get("REPLICA_TOPICS_NAMING") == "exact" else ".*"
+    return Naming.of(parse({**REQUIRED, "REPLICA_TOPICS_SOURCE_REGEX": regex, **variables}, Role.REPLICATOR))
+
+
+def test_an_exact_link_copies_the_one_topic_whose_name_it_was_given() -> None:
+    exact = named(REPLICA_TOPICS_NAMING="exact", REPLICA_TOPICS_SOURCE_REGEX="a.b", REPLICA_TOPICS_DEST_NAME="c")
+    assert [name for name in ("a.b", "axb", "a.b.c", "c") if exact.copies(name, internal=False)] == ["a.b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("orders", ""),
+        ("__transaction_state", "Kafka's own topic"),
+        ("__amazon_msk_canary", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
+        ("mm2-offset-syncs.lime.internal", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
+        ("lime.checkpoints.internal", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
+        ("connect-offsets-internal", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
+        ("orders.replica", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
+        ("heartbeats", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
+        ("device.heartbeats", ""),
+        ("replicator-lime.positions", "a topic in which a replicator keeps its state"),
+        ("orders.copy", "a copy from grape"),
+        ("secret", "REPLICA_TOPICS_EXCLUDE_REGEX matches it"),
+    ],
+)
+def test_what_a_regex_for_everything_leaves_out_has_a_reason(name: str, reason: str) -> None:
+    everything = named(REPLICA_TOPICS_EXCLUDE_REGEX="secret")
+    internal = name == "__transaction_state"
+    assert everything.left_out(name, internal) == reason
+    assert everything.copies(name, internal) is (not reason)
+
+
+def test_internal_topics_of_other_programs_are_copied_on_request() -> None:
+    everything = named(REPLICA_TOPICS_INTERNAL_REGEX="(?!)")
+    assert everything.copies("orders.internal", internal=False)
+    assert everything.copies("heartbeats", internal=False)
+
+
+def test_a_topic_that_no_regex_matches_has_no_reason_to_be_left_out() -> None:
+    assert SUFFIX.left_out("invoices", internal=False) == SUFFIX.left_out("__consumer_offsets", internal=True) == ""
 
 
 @pytest.mark.parametrize(
@@ -57,6 +97,9 @@ def test_by_prefix_what_mirror_maker_remembers_is_not_copied(name: str) -> None:
         ({"REPLICA_TOPICS_NAMING": "prefix"}, "orange.orders"),
         ({"REPLICA_TOPICS_NAMING": "Prefix", "REPLICA_TOPICS_DEST_SUFFIX": ""}, "orange.orders"),
         ({"REPLICA_TOPICS_NAMING": "prefix", "REPLICA_TOPICS_SEPARATOR": "-"}, "orange-orders"),
+        ({"REPLICA_TOPICS_NAMING": "global"}, "orders-global"),
+        ({"REPLICA_TOPICS_NAMING": "exact", "REPLICA_TOPICS_DEST_NAME": "any_name"}, "any_name"),
+        ({"REPLICA_TOPICS_NAMING": "identical"}, "orders"),
     ],
 )
 def test_a_copy_is_called_as_the_settings_say(variables: Mapping[str, str], copy: str) -> None:
@@ -91,7 +134,7 @@ def test_by_prefix_another_separator_ends_the_names_of_clusters() -> None:
     assert not dashed.copies("grape-orders", internal=False)
 
 
-@pytest.mark.parametrize("kind", TopicNaming)
+@pytest.mark.parametrize("kind", [TopicNaming.SUFFIX, TopicNaming.GLOBAL, TopicNaming.PREFIX])
 def test_two_links_of_one_naming_between_two_clusters_copy_no_copy_back(kind: TopicNaming) -> None:
     forth = replace(PREFIX, suffix="copy", kind=kind)
     back = replace(forth, replicator="replicator-grape", target="orange")

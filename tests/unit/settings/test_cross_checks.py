@@ -43,6 +43,21 @@ def test_a_suffix_is_needed_unless_copies_have_a_prefix() -> None:
     parse({**REQUIRED, "REPLICA_TOPICS_NAMING": "prefix", "REPLICA_TOPICS_DEST_SUFFIX": ""}, EVERY_ROLE)
 
 
+def test_an_exact_copy_has_a_name_and_one_source_topic() -> None:
+    exact = {"REPLICA_TOPICS_NAMING": "exact", "REPLICA_TOPICS_SOURCE_REGEX": "orders"}
+    (missing,) = faults(**exact)
+    assert missing.startswith("REPLICA_TOPICS_DEST_NAME: missing: ")
+    (regex,) = faults(**exact | {"REPLICA_TOPICS_DEST_NAME": "any", "REPLICA_TOPICS_SOURCE_REGEX": "orders.*"})
+    assert regex.startswith("REPLICA_TOPICS_SOURCE_REGEX=orders.*: expected a topic's name: ")
+    internal, *_ = faults(**exact | {"REPLICA_TOPICS_DEST_NAME": "__consumer_offsets"})
+    assert internal.startswith("REPLICA_TOPICS_DEST_NAME=__consumer_offsets: expected a topic's name: ")
+
+
+def test_acls_do_not_follow_where_names_are_identical() -> None:
+    (fault,) = faults(REPLICA_TOPICS_NAMING="identical", ACLS_SYNC="yes")
+    assert fault.startswith("ACLS_SYNC=yes: expected no")
+
+
 @pytest.mark.parametrize("separator", ["a", "/", ".a", "-" * 11])
 def test_a_separator_is_none_of_the_characters_that_names_are_made_of(separator: str) -> None:
     assert faults(REPLICA_TOPICS_SEPARATOR=separator) == (
