@@ -184,6 +184,10 @@ class GapFound(PartitionStopped):
         super().__init__(message)
 
 
+class ProducersLost(PartitionStopped):
+    """What links wrote into a source cluster can no longer be told from what others wrote there."""
+
+
 class CopyRefused(BrokerRefused):
     """The destination will not take a batch of one partition.
 

@@ -38,7 +38,10 @@ async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event
         raise SettingsError([f"--topic {parsed.topic}: expected a regular expression: {error}"]) from error
     naming = Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        states, registry = NewestStates(destination, naming), Registry(destination, naming.replicator)
+        states, registry = (
+            NewestStates(destination, naming),
+            Registry(destination, naming.replicator, shares=naming.shared),
+        )
         await registry.refresh()
         known = discover(await source.metadata(None), await destination.metadata(None), naming)
         replicas = obeying(known, await states.read()).replicas

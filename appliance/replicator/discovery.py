@@ -68,7 +68,9 @@ class TopicDiscovery:
         self._filter = ConfigFilter(self.destination, self.naming.positions_topic)
         self._states = NewestStates(self.destination, self.naming)
         self._configs = ConfigFollower(self.source, self.destination, self.naming, self.topics, self._filter)
-        self._registry = Registry(self.destination, self.naming.replicator, self.topics.replication_factor)
+        self._registry = Registry(
+            self.destination, self.naming.replicator, self.topics.replication_factor, self.naming.shared
+        )
         link = principal_of(self.api_key)
         self._acls = AclFollower(self.source, self.destination, self._registry, self._states, link)
 

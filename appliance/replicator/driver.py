@@ -219,7 +219,8 @@ class Replicator:
         assignments = []
         for lanes in parts:
             topics = {replica.source_topic for replicas in lanes.values() for replica in replicas}
-            assignments.append(Assignment(lanes, {name: starts[name] for name in sorted(topics & starts.keys())}, each))
+            begins = {name: starts[name] for name in sorted(topics & starts.keys())}
+            assignments.append(Assignment(lanes, begins, each, self._link.producers))
         self._control.assign(assignments)
 
     async def _room(self, spark: Spark) -> int:

@@ -6,6 +6,7 @@ import logging
 import random
 import socket
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,9 +24,23 @@ from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import encode_forgotten, encode_link, encode_starts
 from appliance.link.model.copy_states import LINK, CopyState, effective
-from appliance.link.model.link_check import ADOPT, PositionsTopic, link_fault, policy_fault, was_deleted
-from appliance.link.model.naming import REGISTRY, Naming
-from appliance.link.model.topic_configs import offsets_topic, positions_changes, positions_topic, told
+from appliance.link.model.link_check import (
+    ADOPT,
+    PositionsTopic,
+    link_fault,
+    policy_fault,
+    producers_fault,
+    was_deleted,
+)
+from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
+from appliance.link.model.topic_configs import (
+    offsets_topic,
+    positions_changes,
+    positions_topic,
+    producers_changes,
+    producers_topic,
+    told,
+)
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings, Start
 
@@ -37,11 +52,15 @@ _PAUSE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Established:
-    """A link that may continue: its number of lanes, the number of this run, and the beginnings of partitions."""
+    """A link that may continue: its number of lanes, the number of this run, and the beginnings of partitions.
+
+    ``producers`` is the id of the source's topic of producers, if the link has to know who wrote at the source.
+    """
 
     lanes: int
     generation: int
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
+    producers: uuid.UUID | None = None
 
 
 @dataclass(slots=True)
@@ -74,13 +93,15 @@ class Establishing:
             raise LinkRefused(was_deleted(registry.link, registry.deletion))
         await self.make_topic()
         await self._make_offsets_topic()
+        await self._make_producers_topics()
         await self._bound()
         for _ in range(_TRIES):
             topic = await self._look_at_made()
             if fault := await self.fault(topic):
                 raise LinkRefused(fault)
             if topic.link is not None:
-                return Established(topic.lanes, topic.generation, topic.checkpoints[0].starts)
+                producers = uuid.UUID(topic.link.producers) if topic.link.producers else None
+                return Established(topic.lanes, topic.generation, topic.checkpoints[0].starts, producers)
             # A simultaneous start that makes the link fences this one, or is fenced.
             with contextlib.suppress(Fenced, OutcomeUnknown):
                 await self._write_down(topic)
@@ -152,7 +173,9 @@ class Establishing:
         if registry.deletion:
             return was_deleted(registry.link, registry.deletion)
         own = registry.own(await self.destination.metadata(None))
-        return link_fault(topic, (await self.source.metadata([])).cluster_id, own, self.naming)
+        source = await self.source.metadata([PRODUCERS] if self.naming.is_identical else [])
+        fault = link_fault(topic, source.cluster_id, own, self.naming)
+        return fault or producers_fault(topic.link, source.topics.get(PRODUCERS), self.naming)
 
     async def adopt(self) -> list[str]:
         """Adopt the positions topic as it is now, and forget the positions in the wrong lanes' partitions.
@@ -173,6 +196,7 @@ class Establishing:
         if any(effective(each.states, LINK) is CopyState.DELETED for each in topic.checkpoints):
             raise LinkRefused(f"{self.settings.replicator} is being deleted: `appliance link delete` again ends that")
         await self.make_topic()
+        await self._make_producers_topics(anew=True)
         topic = await self._look_at_made()
         done = await self._forget_misplaced(topic)
         link = await self._link_record(topic)
@@ -229,16 +253,37 @@ class Establishing:
         except BrokerRefused as error:
             log.warning(f"{error}: offsets are translated as far as the newest transactions alone")
 
-    async def _make(self, new: NewTopic) -> None:
-        made = await ConfigFilter(self.destination).make([new])
+    async def _make_producers_topics(self, anew: bool = False) -> None:
+        """Make the topics of producers: that of the destination if copies are shared, and with identical names that of
+        the source too, so that one that is lost later is not taken for one that was never made.
+
+        A lost one of the source is made ``anew`` only if the operator has said so.
+        """
+        if self.naming.shared:
+            await self._make_producers_topic(self.destination)
+        if self.naming.is_identical and (anew or (await self.look()).link is None):
+            await self._make_producers_topic(self.source)
+
+    async def _make_producers_topic(self, cluster: Cluster) -> None:
+        if PRODUCERS in (await cluster.metadata([PRODUCERS])).topics:
+            return
+        await self._make(producers_topic(self.settings.topics.replication_factor), cluster)
+        made = (await cluster.metadata([PRODUCERS])).topics.get(PRODUCERS)
+        if changes := producers_changes(made.in_sync[0] if made else 0):
+            changed = await ConfigFilter(cluster).change({PRODUCERS: changes})
+            for error in changed.failures.values():
+                raise error
+
+    async def _make(self, new: NewTopic, cluster: Cluster | None = None) -> None:
+        made = await ConfigFilter(cluster or self.destination).make([new])
         for error in made.failures.values():
             raise error
         if made.left_out:
             log.warning("settings left out", extra={"fields": told(made.left_out)})
-        await retry_while_busy(lambda: self._require_leaders(new.name))
+        await retry_while_busy(lambda: self._require_leaders(cluster or self.destination, new.name))
 
-    async def _require_leaders(self, name: str) -> None:
-        known = (await self.destination.metadata([name])).topics.get(name)
+    async def _require_leaders(self, cluster: Cluster, name: str) -> None:
+        known = (await cluster.metadata([name])).topics.get(name)
         if not known or not known.leaders or NOBODY in known.leaders:
             raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
 
@@ -255,8 +300,12 @@ class Establishing:
         log.info("link made", extra={"fields": {"lanes": link.lanes, "source": link.source_cluster}})
 
     async def _link_record(self, topic: PositionsTopic) -> LinkRecord:
-        source = (await self.source.metadata([])).cluster_id
-        return LinkRecord(source, topic.lanes, len(topic.checkpoints), _now())
+        source = await self.source.metadata([PRODUCERS] if self.naming.is_identical else [])
+        producers = source.topics.get(PRODUCERS)
+        if self.naming.is_identical and producers is None:
+            raise BrokerBusy(f"{PRODUCERS} of the source is not shown", "UNKNOWN_TOPIC_OR_PARTITION")
+        known = producers.id.hex if producers else ""
+        return LinkRecord(source.cluster_id, topic.lanes, len(topic.checkpoints), _now(), known)
 
     async def _ends_now(self) -> Sequence[StartOffsets]:
         """Return the current end of each source partition; -1, its first record, if the end is unknown."""

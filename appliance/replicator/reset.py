@@ -143,7 +143,9 @@ class _Run:
         return (record.details.get(_TO), record.details.get(_PARTITION)) == (self.place.text, self.number)
 
     async def _require_ours(self, replicas: Sequence[Replica]) -> None:
-        registry = Registry(self.operation.destination, self.operation.naming.replicator)
+        registry = Registry(
+            self.operation.destination, self.operation.naming.replicator, shares=self.operation.naming.shared
+        )
         await registry.refresh()
         others = registry.of_others({each.destination_topic: each.destination_id for each in replicas})
         for copy, claim in others.items():

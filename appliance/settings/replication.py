@@ -127,6 +127,16 @@ class TopicSettings:
             "",
         ),
     ]
+    fan_in: Annotated[
+        bool,
+        Variable(
+            "REPLICA_FAN_IN",
+            "Several links write the same copies on purpose: yes or no; all of them must say so.",
+            Role.REPLICATOR,
+            yes_or_no,
+            "no",
+        ),
+    ]
     internal_regex: Annotated[
         str,
         Variable(
@@ -187,6 +197,11 @@ class TopicSettings:
             "no",
         ),
     ]
+
+    @property
+    def shared(self) -> bool:
+        """True if others than this link may write to its copies."""
+        return self.fan_in or self.naming is TopicNaming.IDENTICAL
 
     def configs_to_follow(self, set_at_source: Mapping[str, str]) -> dict[str, str]:
         """Those of a source topic's settings that its copy gets."""

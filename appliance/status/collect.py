@@ -91,7 +91,7 @@ class DestinationFactsCollector:
         self._cluster = cluster
         self._name = naming.positions_topic
         self._tail = PositionsTail(cluster, naming.positions_topic)
-        self._registry = Registry(cluster, naming.replicator)
+        self._registry = Registry(cluster, naming.replicator, shares=naming.shared)
         self._open_transactions = OpenTransactionWatch(cluster)
         self._heartbeats = naming.heartbeats_topic if naming.mirror_formats else ""
 

@@ -21,6 +21,7 @@ from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
+from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner, StartOffsets
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
@@ -106,12 +107,16 @@ class Pair:
     """True of a link whose regex takes whatever has its tag in its name, also where a replicator would write it."""
     only: str = ""
     """The one topic of a link with an exact name for its copy."""
+    fan_in: bool = False
+    link: str = ""
+    """The source cluster's name in the link, if that is not the tag."""
 
     @property
     def naming(self) -> Naming:
         included = re.compile(self._regex)
         names = self.kind, ".", "grape", self.formats, f"the-copy-{self.tag}" if self.only else "", _INTERNAL
-        return Naming(f"replicator-{self.tag}", "copy", included, re.compile(""), *names)
+        shared = self.fan_in or self.kind is TopicNaming.IDENTICAL
+        return Naming(f"replicator-{self.link or self.tag}", "copy", included, re.compile(""), *names, shared)
 
     @property
     def _regex(self) -> str:
@@ -128,6 +133,7 @@ class Pair:
             "REPLICA_TOPICS_SOURCE_REGEX": self._regex,
             "REPLICA_TOPICS_NAMING": self.kind,
             "REPLICA_TOPICS_DEST_NAME": self.naming.exact,
+            "REPLICA_FAN_IN": "yes" if self.fan_in else "no",
             "MM2_FORMATS": "yes" if self.formats else "no",
             "LANES": str(LANES),
         }
@@ -197,7 +203,8 @@ class Pair:
             KafkaCluster(at_destination, resolve, self.tag, timeouts=timeouts) as destination,
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
-            engine.reader = SourceReader(source, engine.notice)
+            engine.origins = Origins(source) if self.naming.is_identical else None
+            engine.reader = SourceReader(source, engine.notice, engine.origins)
             try:
                 yield engine
             finally:
@@ -236,6 +243,7 @@ class Engine:
     lanes: int = LANES
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     reader: SourceReader = field(init=False)
+    origins: Origins | None = None
 
     def notice(self, subject: str, error: ApplianceError | None) -> None:
         if error is None:
@@ -254,6 +262,8 @@ class Engine:
         establishing = Establishing(settings, self.source, self.destination, self.run)
         established = await _known(establishing.establish)
         self.generation, self.starts, self.lanes = established.generation, established.starts, established.lanes
+        if self.origins is not None:
+            self.origins.topic_id = established.producers
 
     def discovery(self) -> TopicDiscovery:
         """A new discovery of topics in both clusters."""

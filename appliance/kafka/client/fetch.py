@@ -32,7 +32,6 @@ VERSION_BY_ID = 13
 
 _CONSUMER = -1
 _AT_LEAST_ONE_BYTE = 1
-_READ_COMMITTED = 1
 _DIVERGING_EPOCH_TAG = 0
 # A smaller share of a frame than this is copied, so that a few records never keep megabytes alive.
 _SHARE_MIN = 4
@@ -74,10 +73,14 @@ NO_SESSION = Session(0, -1)
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """The bounds of one Fetch: its size in bytes, and the seconds that the broker waits for the first byte."""
+    """The bounds of one Fetch: its size in bytes, and the seconds that the broker waits for the first byte.
+
+    Without ``committed`` it also returns what is undecided or aborted, and names no aborted transactions.
+    """
 
     response_bytes: int
     wait: float
+    committed: bool = True
 
 
 class EpochEnd(NamedTuple):
@@ -154,7 +157,7 @@ class FetchExchange:
         limits, version = self.limits, VERSION_BY_ID if self.by_id else VERSION_BY_NAME
         wait = int(limits.wait * 1000)
         fixed = _REQUEST.pack(
-            _CONSUMER, wait, _AT_LEAST_ONE_BYTE, limits.response_bytes, _READ_COMMITTED, *self.session
+            _CONSUMER, wait, _AT_LEAST_ONE_BYTE, limits.response_bytes, limits.committed, *self.session
         )
         begins = head(API_KEY, version, correlation, client_id) + fixed
         wanted, forgotten = self._topics(self.wanted, _asked), self._topics(self.forgotten, _named)

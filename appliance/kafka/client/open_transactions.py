@@ -5,7 +5,7 @@ know, or the API key may not see, stay empty.
 """
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kio.schema.describe_producers.v0 import DescribeProducersRequest, DescribeProducersResponse
@@ -16,9 +16,10 @@ from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransac
 from kio.schema.types import ProducerId, TopicName
 from kio.static.primitive import i32
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, BrokerUnsupported
 from appliance.kafka.client.by_leader import ask_leaders, by_topic
 from appliance.kafka.client.interface import Cluster, Connection
+from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.versions import offers
 
@@ -65,18 +66,46 @@ def _with_name(found: OpenTransaction, names: Mapping[int, OpenTransaction]) -> 
     return replace(found, transactional_id=name.transactional_id, began=name.began) if name else found
 
 
-async def _oldest(leader: Connection, partitions: Iterable[Partition]) -> dict[Partition, OpenTransaction]:
+async def open_since(
+    cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]
+) -> tuple[dict[Partition, dict[int, int]], dict[Partition, ApplianceError]]:
+    """The first offset of each producer's open transaction, by partition and producer id; and what is not known."""
+    found: dict[Partition, dict[int, int]] = {}
+    unknown: dict[Partition, ApplianceError] = {}
+
+    async def ask(leader: Connection, led: Collection[Partition]) -> None:
+        if not offers(leader.offered, DescribeProducersRequest):
+            raise BrokerUnsupported("the brokers do not tell whose transactions are open: this needs Kafka 2.8")
+        response = await leader.call(_describe(led), DescribeProducersResponse)
+        for partition, code, transactions in _open_in_each(response):
+            try:
+                check(code, f"describe the producers of {partition[0]}-{partition[1]}")
+            except ApplianceError as error:
+                unknown[partition] = error
+            else:
+                found[partition] = {producer_id: first for first, producer_id in transactions}
+
+    unanswered = await ask_leaders(cluster, metadata, partitions, ask)
+    return found, {**unknown, **unanswered}
+
+
+async def _oldest(leader: Connection, partitions: Collection[Partition]) -> dict[Partition, OpenTransaction]:
     if not offers(leader.offered, DescribeProducersRequest):
         return {}
+    response = await leader.call(_describe(partitions), DescribeProducersResponse)
+    return {partition: OpenTransaction(*min(found)) for partition, _, found in _open_in_each(response) if found}
+
+
+def _describe(partitions: Collection[Partition]) -> DescribeProducersRequest:
     topics = tuple(
         TopicRequest(name=TopicName(topic), partition_indexes=tuple(map(i32, numbers)))
         for topic, numbers in by_topic(partitions).items()
     )
-    request = DescribeProducersRequest(topics=topics)
-    return dict(_first_of_each(await leader.call(request, DescribeProducersResponse)))
+    return DescribeProducersRequest(topics=topics)
 
 
-def _first_of_each(response: DescribeProducersResponse) -> Iterator[tuple[Partition, OpenTransaction]]:
+def _open_in_each(response: DescribeProducersResponse) -> Iterator[tuple[Partition, ErrorCode, list[tuple[int, int]]]]:
+    """Each partition, its error, and the first offset and producer id of each open transaction."""
     for topic in response.topics:
         for partition in topic.partitions:
             found = [
@@ -84,8 +113,24 @@ def _first_of_each(response: DescribeProducersResponse) -> Iterator[tuple[Partit
                 for producer in partition.active_producers
                 if producer.current_txn_start_offset >= 0
             ]
-            if found:
-                yield (str(topic.name), int(partition.partition_index)), OpenTransaction(*min(found))
+            yield (str(topic.name), int(partition.partition_index)), partition.error_code, found
+
+
+async def transactional_ids(cluster: Cluster, producer_ids: Collection[int]) -> dict[int, str]:
+    """The transactional ids of these producers, as far as brokers tell them: each knows those that it coordinates.
+
+    Raises:
+        Unreachable, BrokerBusy, BrokerRefused: a broker that can be asked does not answer.
+    """
+    wanted = ListTransactionsRequest(producer_id_filters=tuple(ProducerId(number) for number in producer_ids))
+    found: dict[int, str] = {}
+    for node in (await cluster.metadata([])).brokers if producer_ids else ():
+        broker = await cluster.broker(node)
+        if offers(broker.offered, ListTransactionsRequest):
+            listed = await broker.call(wanted, ListTransactionsResponse)
+            check(listed.error_code, "list transactions")
+            found |= {int(state.producer_id): str(state.transactional_id) for state in listed.transaction_states}
+    return found
 
 
 async def _named(coordinator: Connection, producer_ids: Collection[int]) -> dict[int, OpenTransaction]:

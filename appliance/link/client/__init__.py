@@ -7,6 +7,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``checkpoint_log``: a partition of the positions topic, read to its end, once or repeatedly.
 - ``offset_maps``: the maps of offsets.
 - ``registry``: the claims of all links of a destination.
+- ``origins``: the lanes that wrote into a cluster, by its topic of producers.
 - ``writer``: a transactional producer from one epoch to the next.
 - ``retry``: calls again while a coordinator is busy.
 """

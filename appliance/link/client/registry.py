@@ -6,6 +6,7 @@ the end; then it claims unclaimed copies. So one of two links is always first. I
 claim, the second is void, and withdrawn: each claim keeps its rank.
 """
 
+import operator
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -24,7 +25,7 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
-from appliance.link.model.claims import Claim, Copy, decode_claim, deletion_of, encode_claim, given_up
+from appliance.link.model.claims import Claim, Copy, decode_claim, deletion_of, encode_claim, given_up, holding
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import REGISTRY
 from appliance.link.model.topic_configs import registry_topic
@@ -39,11 +40,16 @@ _PAUSE_MAX = 0.5
 
 @dataclass(slots=True)
 class Registry:
-    """The registry, as one link sees it: ``claims`` are those read so far."""
+    """The registry, as one link sees it.
+
+    ``claims`` are those read so far: of a copy, the link's own if it holds, else the first. With ``shares`` the link
+    lets others write to its copies.
+    """
 
     cluster: Cluster
     link: str
     replication_factor: int = -1
+    shares: bool = False
     claims: dict[Copy, Claim] = field(default_factory=dict)
     _holders: dict[Copy, dict[str, Claim]] = field(default_factory=dict)
     _id: uuid.UUID | None = None
@@ -74,9 +80,18 @@ class Registry:
         return (setting and setting.value) or ""
 
     def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
-        """The claims of other links on copies, by name."""
-        claims = {name: self.claims.get((name, topic_id)) for name, topic_id in copies.items()}
-        return {name: claim for name, claim in claims.items() if claim is not None and claim.link != self.link}
+        """The claims of other links that keep this one from copies, by name."""
+        found: dict[str, Claim] = {}
+        for copy in copies.items():
+            other = next((claim for claim in self.holders(copy) if claim.link != self.link), None)
+            if other is not None and not (self.shares and other.shares):
+                found[copy[0]] = other
+        return found
+
+    def holders(self, copy: Copy) -> list[Claim]:
+        """The claims that hold on a copy: of one link, or of all that share it."""
+        claims = self._holders.get(copy)
+        return holding(claims.values()) if claims else []
 
     @property
     def deletion(self) -> Claim | None:
@@ -108,7 +123,7 @@ class Registry:
             chosen = copies if still is None else await still()
             return self._wanted({name: copies[name] for name in chosen if name in copies}, take_over)
 
-        if take_over or not all(copy in self.claims for copy in copies.items()):
+        if take_over or not all(map(self._is_settled, copies.items())):
             await self._make()
             await self._write(wanted)
             await self._take_back(copies)
@@ -190,12 +205,24 @@ class Registry:
     def _wanted(self, copies: Mapping[str, uuid.UUID], take_over: bool) -> "Changes":
         wanted: Changes = {}
         for copy in copies.items():
-            if take_over or copy not in self.claims:
+            if take_over or not self._is_settled(copy):
                 holders = self._holders.get(copy, {})
+                own = holders.get(self.link) or Claim(self.link, _now())
+                if not take_over and holders:
+                    wanted[copy, self.link] = replace(own, shares=self.shares)
+                    continue
                 wanted |= {(copy, link): None for link in holders}
                 acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in holders.values()))
-                wanted[copy, self.link] = Claim(self.link, _now(), acls=acls)
+                wanted[copy, self.link] = Claim(self.link, _now(), acls=acls, shares=self.shares)
         return wanted
+
+    def _is_settled(self, copy: Copy) -> bool:
+        """True when there is nothing to claim: the copy is this link's as it wants it, or another's that keeps it."""
+        holders = self.holders(copy)
+        own = next((claim for claim in holders if claim.link == self.link), None)
+        if own is None:
+            return bool(holders) and not (self.shares and holders[0].shares)
+        return own.shares is self.shares
 
     async def _take_back(self, copies: Mapping[str, uuid.UUID]) -> None:
         """Withdraw claims on copies that another link claimed first."""
@@ -250,7 +277,8 @@ class Registry:
         held = self._holders.get(copy, {}).get(link)
         if claim is None or held is None:
             return held is claim
-        return (held.since, held.left_out, held.acls) == (claim.since, claim.left_out, claim.acls)
+        fields = operator.attrgetter("since", "left_out", "acls", "shares")
+        return bool(fields(held) == fields(claim))
 
     async def _take_id(self) -> Producer:
         self.cluster.forget_coordinator(REGISTRY)
@@ -271,7 +299,8 @@ class Registry:
             holders[link] = claim if claim.rank >= 0 else replace(claim, rank=record.offset)
         self.claims.pop(copy, None)
         if holders:
-            self.claims[copy] = min(holders.values(), key=lambda each: each.rank)
+            held = holding(holders.values())
+            self.claims[copy] = next((claim for claim in held if claim.link == self.link), held[0])
 
 
 Changes = dict[tuple[Copy, str], Claim | None]

@@ -15,6 +15,7 @@ from appliance.errors import BrokerRefused, CopyLost, CopyRefused, PartitionsUna
 from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
+from appliance.kafka.client.open_transactions import open_since
 from appliance.kafka.client.produce import Copy, check_produced, produce
 from appliance.kafka.client.transactions import Producer, add_partitions, end_transaction
 from appliance.kafka.protocol.metadata import Metadata, Partition, is_another
@@ -38,10 +39,19 @@ Remember = Callable[[Mapping[Partition, int]], Remembered]
 
 
 class Writer:
-    """Writes transactions of one producer epoch; ``positions`` is the lane's partition of the positions topic."""
+    """Writes transactions of one producer epoch; ``positions`` is the lane's partition of the positions topic.
+
+    Others may write to ``shared`` copies at any time: where they end is known only after each write.
+    """
 
     def __init__(
-        self, cluster: Cluster, producer: Producer, positions: Partition, metadata: Metadata, timeout: float
+        self,
+        cluster: Cluster,
+        producer: Producer,
+        positions: Partition,
+        metadata: Metadata,
+        timeout: float,
+        shared: bool = False,
     ) -> None:
         self.producer = producer
         self.metadata = metadata
@@ -55,6 +65,7 @@ class Writer:
         self._cluster = cluster
         self._positions = positions
         self._timeout = timeout
+        self._shared = shared
 
     def learn(self, found: Metadata) -> None:
         """Add the leaders of topics; the offsets of a recreated topic begin at 0 again."""
@@ -79,24 +90,48 @@ class Writer:
         """
         coordinator = await self._cluster.coordinator(self.producer.transactional_id)
         copies = {copy for one in rounds for copy, _ in one}
+        first_of_the_epoch = copies - self.sequences.keys()
         await self._reach(copies)
         await self._add(coordinator, {*copies, self._positions})
         self.in_transaction = True
         ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
         sent = [each for one in rounds for each in await self._send_round(one, ends)]
         ends = {copy: end + _MARKER for copy, end in ends.items()}
-        remembered = remember(ends)
-        if remembered.keys() == {self._positions}:
-            sent += await self._send_remembered(coordinator, remembered)
-            remembered = {}  # unless a copy ends elsewhere: newer positions then replace these by key
-        if further := await _all_written(sent):
-            await self._require_decided({copy: shift.first_offset for copy, shift in further.items()})
+        remembered: Remembered = {}
+        if not self._shared:
+            remembered = remember(ends)
+            if remembered.keys() == {self._positions}:
+                sent += await self._send_remembered(coordinator, remembered)
+                remembered = {}  # unless a copy ends elsewhere: newer positions then replace these by key
+        further = await _all_written(sent)
+        if further:
+            await self._require_ours({copy: shift.first_offset for copy, shift in further.items()}, first_of_the_epoch)
             ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
+        if further or self._shared:
             remembered = remember(ends)
         await _all_written(await self._send_remembered(coordinator, remembered))
         await end_transaction(coordinator, self.producer, self._timeout)
         self.in_transaction = False
         self.ends |= ends
+
+    async def _require_ours(self, first_offsets: Mapping[Partition, int], first: Collection[Partition]) -> None:
+        """Check that this commit makes nothing visible but the records of this transaction.
+
+        A late batch of an earlier epoch of this producer can only have come before the ``first`` write of this epoch to
+        a copy (KAFKA-14402). In a shared copy all other open transactions are others' own.
+
+        Raises:
+            CopyLost: a copy's topic was recreated.
+            PartitionsUnavailable: there may be such a batch.
+        """
+        if not self._shared:
+            await self._require_decided(first_offsets)
+        elif asked := {copy: first_offsets[copy] for copy in first_offsets if copy in first}:
+            found, unknown = await open_since(self._cluster, self.metadata, asked)
+            since = {copy: found.get(copy, {}).get(self.producer.id, offset) for copy, offset in asked.items()}
+            late = {copy: undecided(copy, offset) for copy, offset in asked.items() if since[copy] < offset}
+            if late or unknown:
+                raise PartitionsUnavailable({**unknown, **late})
 
     async def _require_decided(self, first_offsets: Mapping[Partition, int]) -> None:
         """Check that everything before the transaction's first records in these copies is decided, and in the same

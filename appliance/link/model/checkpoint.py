@@ -71,12 +71,14 @@ class LinkRecord:
 
     ``source_cluster`` is the id of the source cluster, empty when it has none. ``partitions`` is the size of the
     positions topic: that of ``lanes``, unless an operator has adopted a grown topic. ``made`` is in milliseconds.
+    ``producers`` is the id, in hexadecimal, of the source's topic of producers, if the link must know who wrote there.
     """
 
     source_cluster: str
     lanes: int
     partitions: int
     made: int
+    producers: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,12 +44,13 @@ def encode_position(partition: Partition, position: Position, now: int) -> Recor
     # Thousands are written in a second, and a generic encoder would take six times as long.
     end = position.copy_end
     stopped = json.dumps(position.stopped) if position.stopped else '""'
+    dropped = f',"dropped":{position.dropped}' if position.dropped else ""
     copy_end = f"[{end.offset},{end.leader_epoch},{end.producer_id},{end.producer_epoch}]" if end else "null"
     value = (
         f'{{"version":{_VERSION},"source_id":"{position.source_id.hex}","destination_id":"{position.destination_id.hex}"'
         f',"next_offset":{position.next_offset},"leader_epoch":{position.leader_epoch},"records":{position.records}'
         f',"bytes":{position.bytes},"timestamp":{position.timestamp},"stopped":{stopped}'
-        f',"stopped_at":{position.stopped_at},"copy_end":{copy_end}}}'
+        f',"stopped_at":{position.stopped_at},"copy_end":{copy_end}{dropped}}}'
     )
     return Record(0, now, body(_position_key(partition), value.encode(), tail_headers(position.tail)))
 
@@ -83,7 +84,10 @@ def encode_mark(mark: Mark, now: int) -> Record:
 
 def encode_link(link: LinkRecord, now: int) -> Record:
     """The record of the link as it was made."""
-    return _record({"link": 0}, dataclasses.asdict(link), now)
+    value = dataclasses.asdict(link)
+    if not link.producers:
+        del value["producers"]
+    return _record({"link": 0}, value, now)
 
 
 def encode_starts(starts: StartOffsets, now: int) -> Record:

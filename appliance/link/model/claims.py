@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from appliance.errors import PeerError
@@ -23,7 +24,8 @@ class Claim:
     ``left_out`` are the settings of the source topic that the copy lacks, since the destination does not take them.
     ``rank`` is the offset of the copy's first claim; the link with the lowest has the copy. ``acls`` are the entries
     that the link has made on the copy, or was about to make; releases without ACLs ignore them. ``deleted_by``, with
-    its ``why``, is empty except in the claim that records a link's deletion.
+    its ``why``, is empty except in the claim that records a link's deletion. A link that ``shares`` the copy lets other
+    links that do so write there too.
     """
 
     link: str
@@ -33,6 +35,13 @@ class Claim:
     acls: frozenset[AccessControlEntry] = frozenset()
     deleted_by: str = ""
     why: str = ""
+    shares: bool = False
+
+
+def holding(claims: Iterable[Claim]) -> list[Claim]:
+    """Those of the claims on one copy that hold, the first one first: of several, all if they share the copy."""
+    first, *later = sorted(claims, key=lambda claim: claim.rank)
+    return [first, *(claim for claim in later if first.shares and claim.shares)]
 
 
 def deletion_of(link: str) -> Copy:
@@ -70,7 +79,8 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
             )
         left_out, acls = tuple(map(str, value["left_out"])), frozenset(map(_entry, value.get("acls", ())))
         deleted = str(value.get("deleted_by", "")), str(value.get("why", ""))
-        return copy, link, Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted)
+        shares = bool(value.get("shares", False))
+        return copy, link, Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted, shares)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
 
@@ -82,6 +92,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
         return Record(0, now, body(json.dumps(key).encode(), None))
     value = {"version": _VERSION, "since": claim.since, "left_out": claim.left_out, "rank": claim.rank}
     value |= {"acls": [_words(entry) for entry in sorted(claim.acls)]} if claim.acls else {}
+    value |= {"shares": True} if claim.shares else {}
     value |= {"deleted_by": claim.deleted_by, "why": claim.why} if claim.deleted_by else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
@@ -97,6 +108,11 @@ def _entry(words: list[str]) -> AccessControlEntry:
 
 def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:
     """The reason that nothing is copied to a topic."""
+    if naming.shared:
+        return (
+            f"destination topic {copy} belongs to link {claim.link}, which does not share it: set REPLICA_FAN_IN=yes "
+            "there too"
+        )
     return (
         f"destination topic {copy} belongs to link {claim.link}: choose another {naming.variable}; when that "
         "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition, Topic
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.claims import Claim, Copy
-from appliance.link.model.naming import Naming
+from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.replicas import lane_of
 
 ADOPT = "`appliance resume --adopt-positions`"
@@ -115,6 +115,18 @@ def cluster_fault(link: LinkRecord | None, source_cluster: str) -> str:
     return (
         f"the link was made with source cluster {link.source_cluster}; SOURCE_BROKER_SERVERS lead to {source_cluster}: "
         f"give that one a SOURCE_CLUSTER_ID of its own; where it is the same cluster, made anew: {ADOPT}"
+    )
+
+
+def producers_fault(link: LinkRecord | None, found: Topic | None, naming: Naming) -> str:
+    """The fault of a source whose topic of producers is not the one that the link knows; empty if none."""
+    if not naming.is_identical or link is None or (found is not None and found.id.hex == link.producers):
+        return ""
+    what = "was made with another naming" if not link.producers else "knew another one"
+    return (
+        f"{PRODUCERS} of the source {'is missing' if found is None else 'was made anew'}, and the link {what}: what "
+        "other links wrote there can no longer be told from what its producers wrote; restart the links into that "
+        f"cluster, so that they leave their names again, and then {ADOPT}"
     )
 
 

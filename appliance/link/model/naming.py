@@ -25,6 +25,9 @@ _VARIABLES = {
 HEARTBEATS = "heartbeats"
 """MirrorMaker 2's topic of the heartbeats that are written in a cluster."""
 
+PRODUCERS = "replicator-producers"
+"""The topic of a cluster with the producer ids of the lanes that write shared copies there."""
+
 REGISTRY = "replicator-registry"
 """The topic of a destination cluster with the copies' links; also a transactional id."""
 
@@ -35,7 +38,8 @@ class Naming:
 
     ``target`` is the destination cluster's own. With ``mirror_formats`` the link writes MirrorMaker 2's heartbeats and
     checkpoints. ``exact`` is the name of the only copy of a link whose ``kind`` says so; ``included`` then matches one
-    topic. ``internal`` matches topics in which other programs keep their state.
+    topic. ``internal`` matches topics in which other programs keep their state. Others than the link may write to
+    ``shared`` copies: other links, and with identical names the destination's own producers.
     """
 
     replicator: str
@@ -48,6 +52,7 @@ class Naming:
     mirror_formats: bool = False
     exact: str = ""
     internal: re.Pattern[str] = _NOTHING
+    shared: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> "Naming":
@@ -64,6 +69,7 @@ class Naming:
             settings.mirror_formats,
             topics.name,
             re.compile(topics.internal_regex),
+            topics.shared,
         )
 
     @property
@@ -75,6 +81,11 @@ class Naming:
     def variable(self) -> str:
         """The setting that separates the names of this link's copies from others."""
         return _VARIABLES[self.kind]
+
+    @property
+    def is_identical(self) -> bool:
+        """True when copies have the names of their sources: what a link wrote at the source is then not copied."""
+        return self.kind is TopicNaming.IDENTICAL
 
     @property
     def positions_topic(self) -> str:
@@ -179,7 +190,7 @@ class Naming:
 
     def _is_a_replicators(self, topic: str) -> bool:
         """True for the internal topics of replicators, including MirrorMaker 2 if the link has names like its own."""
-        if topic == REGISTRY or _is_named_like_a_replicators(topic):
+        if topic in (REGISTRY, PRODUCERS) or _is_named_like_a_replicators(topic):
             return True
         names = topic.split(self.separator)
         remembered = names[-1] == "internal" and (names[0] == "mm2-offset-syncs" or names[-2:-1] == ["checkpoints"])

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from appliance.kafka.client.configs import LARGEST_BATCH, POLICY, Settings
 from appliance.kafka.client.topics import NewTopic
 from appliance.kafka.protocol.metadata import Topic
-from appliance.link.model.naming import REGISTRY, Naming
+from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
 
 NOT_KNOWN = "not known there"
 """The reason that a setting is left out: the destination does not have it, or does not allow setting it."""
@@ -40,6 +40,16 @@ def offsets_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTop
 def registry_topic(replication_factor: int) -> NewTopic:
     """The registry of a destination cluster's links to make; the first link makes it."""
     return NewTopic(REGISTRY, 1, replication_factor, {POLICY: _COMPACTED}, frozenset({POLICY}))
+
+
+def producers_topic(replication_factor: int) -> NewTopic:
+    """The topic of producers of a cluster to make."""
+    return NewTopic(PRODUCERS, 1, replication_factor, {POLICY: _COMPACTED}, frozenset({POLICY}))
+
+
+def producers_changes(replicas: int) -> dict[str, str | None]:
+    """Changes to a topic of producers with so many replicas: an acknowledged name must outlive a lost broker."""
+    return {"min.insync.replicas": "2"} if replicas > 2 else {}
 
 
 def mirror_topic(name: str, replication_factor: int) -> NewTopic:

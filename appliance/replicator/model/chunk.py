@@ -15,19 +15,21 @@ class Chunk:
     """The outcome of one Fetch for one partition, or a part of it: the batches to write, and where reading continues.
 
     All batches were written in one leader epoch. ``next_offset`` also covers what is left out by design: markers,
-    aborted and empty batches. ``bytes`` is the chunk's size in memory.
+    aborted and empty batches, and copies, which ``dropped`` names by first offset and number of records. ``bytes`` is
+    the chunk's size in memory.
     """
 
     replica: Replica
     batches: tuple[Outgoing, ...]
     next_offset: int
     leader_epoch: int
+    dropped: tuple[tuple[int, int], ...] = ()
 
     def before(self, offset: int) -> "Chunk":
         """Its batches that begin before a source offset."""
         batches = tuple(batch for batch in self.batches if batch.first_offset < offset)
-        end = max(offset, batches[-1].next_offset) if batches else offset
-        return replace(self, batches=batches, next_offset=min(self.next_offset, end))
+        end = min(self.next_offset, max(offset, batches[-1].next_offset) if batches else offset)
+        return replace(self, batches=batches, next_offset=end, dropped=self._dropped_in(0, end))
 
     def cut(self, limit: int) -> tuple["Chunk", "Chunk | None"]:
         """Its first batches, up to ``limit`` bytes but at least one, and the others, if any."""
@@ -37,8 +39,12 @@ class Chunk:
         count = max(1, sum(size <= limit for size in sizes))
         if count == len(self.batches):
             return self, None
-        first, others = self.batches[:count], self.batches[count:]
-        return replace(self, batches=first, next_offset=first[-1].next_offset), replace(self, batches=others)
+        first, others, at = self.batches[:count], self.batches[count:], self.batches[count - 1].next_offset
+        begun = replace(self, batches=first, next_offset=at, dropped=self._dropped_in(0, at))
+        return begun, replace(self, batches=others, dropped=self._dropped_in(at, self.next_offset))
+
+    def _dropped_in(self, first: int, following: int) -> tuple[tuple[int, int], ...]:
+        return tuple(each for each in self.dropped if first <= each[0] < following) if self.dropped else ()
 
     @property
     def records(self) -> int:
@@ -62,6 +68,7 @@ def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
             leader_epoch=chunk.leader_epoch,
             records=position.records + chunk.records,
             bytes=position.bytes + chunk.bytes,
+            dropped=position.dropped + sum(records for _, records in chunk.dropped),
             timestamp=max([batch.max_timestamp for batch in chunk.batches], default=position.timestamp),
         )
     return position

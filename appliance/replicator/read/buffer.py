@@ -2,16 +2,18 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from appliance.errors import BatchCorrupt, PartitionStopped
+from appliance.errors import BatchCorrupt, PartitionStopped, ProducersLost
 from appliance.kafka.client.fetch import Fetched, Wanted
 from appliance.kafka.protocol.metadata import NOBODY, UNKNOWN_EPOCH, Partition
 from appliance.kafka.records import batch
+from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import UNLIMITED, outgoing
+from appliance.link.client.origins import Origins
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk
 
@@ -80,7 +82,8 @@ class Buffer:
     """One partition: the offset of the next Fetch, and the chunks that wait to be taken.
 
     ``epoch`` is the leader epoch of the last batch read; ``leader`` is the node that is asked now, as the leader of
-    ``leader_epoch``. ``doubted``: a leader has refused the partition, and none has served it since.
+    ``leader_epoch``. ``doubted``: a leader has refused the partition, and none has served it since. With ``origins``,
+    batches that a link wrote are dropped.
     """
 
     replica: Replica
@@ -92,6 +95,7 @@ class Buffer:
     leader: int = NOBODY
     leader_epoch: int = UNKNOWN_EPOCH
     doubted: bool = False
+    origins: Origins | None = None
     chunks: deque[Chunk] = field(default_factory=deque)
     bytes: int = 0
     key: Partition = field(init=False)
@@ -115,7 +119,7 @@ class Buffer:
         """Add the chunk of a Fetch; the growth of the waiting bytes."""
         try:
             chunk = self._chunk(fetched)
-        except BatchCorrupt as error:
+        except (BatchCorrupt, ProducersLost) as error:
             self.stop(PartitionStopped(f"{self} from offset {self.position}: {error}"))
             return 0
         if chunk is None:
@@ -157,6 +161,24 @@ class Buffer:
         if not batches:
             return None
         batches = [each for each in batches if each.header.leader_epoch == batches[0].header.leader_epoch]
-        copied = tuple(outgoing(committed(batches, fetched.aborted), self.position, self.limits.batch_bytes))
+        found = committed(batches, fetched.aborted)
+        dropped: list[tuple[int, int]] = []
+        if self.origins is not None:
+            found = self._without_copies(found, self.origins, dropped)
+        copied = tuple(outgoing(found, self.position, self.limits.batch_bytes))
         last = batches[-1].header
-        return Chunk(self.replica, copied, last.last_offset + 1, last.leader_epoch)
+        return Chunk(self.replica, copied, last.last_offset + 1, last.leader_epoch, tuple(dropped))
+
+    def _without_copies(
+        self, batches: Iterable[Batch], origins: Origins, dropped: list[tuple[int, int]]
+    ) -> Iterator[Batch]:
+        """The batches that no link wrote; the others are added to ``dropped``.
+
+        Raises:
+            ProducersLost: it is not known who wrote one.
+        """
+        for each in batches:
+            if origins.producers.is_copy(each.header):
+                dropped.append((each.header.base_offset, each.header.records))
+            else:
+                yield each

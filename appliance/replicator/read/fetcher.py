@@ -9,12 +9,15 @@ from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
-from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, PartitionStopped
+from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped
 from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
 from appliance.kafka.client.fetch_session import LOST, FetchSession
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
+from appliance.kafka.records.batch import Header, split
+from appliance.kafka.records.legacy import convert
+from appliance.link.client.origins import Origins
 from appliance.replicator.model.problem_log import ProblemLog, unexpected
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.read.buffer_budget import BufferBudget
@@ -45,12 +48,21 @@ class Keeper(Protocol):
 class Fetcher:
     """The reading from one leader, while ``run`` runs."""
 
-    def __init__(self, node: int, source: Cluster, budget: BufferBudget, problems: ProblemLog, keeper: Keeper) -> None:
+    def __init__(
+        self,
+        node: int,
+        source: Cluster,
+        budget: BufferBudget,
+        problems: ProblemLog,
+        keeper: Keeper,
+        origins: Origins | None = None,
+    ) -> None:
         self.node = node
         self._cluster = source
         self._budget = budget
         self._problems = problems
         self._keeper = keeper
+        self._origins = origins
         self._session = FetchSession()
         self._sizer = FetchSizer()
         self._connection: Connection | None = None
@@ -136,9 +148,27 @@ class Fetcher:
         self._sizer.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
         if self._sizer.far:
             self._budget.stretch(self._sizer.response_bytes)
+        if self._origins is not None:
+            await self._learn(self._origins, answer.partitions)
         self._absorb_all(answer.partitions)
         if connection.newest.bytes < _SMALL:
             await asyncio.sleep(sent + _COLLECTING - asyncio.get_running_loop().time())
+
+    async def _learn(self, origins: Origins, partitions: Iterable[Fetched]) -> None:
+        """Find out which of the fetched batches a link wrote; partitions for which that is unknown are given back."""
+        headers = {fetched.partition: _headers(fetched) for fetched in partitions if fetched.records}
+        try:
+            await origins.learn([header for each in headers.values() for header in each])
+        except ApplianceError as error:
+            for partition, found in headers.items():
+                if (buffer := self._buffers.get(partition)) and origins.producers.unknown(found):
+                    self._leave(buffer, error)
+
+    def _leave(self, buffer: Buffer, error: ApplianceError) -> None:
+        if isinstance(error, PartitionStopped):
+            self._stop(buffer, PartitionStopped(f"{buffer} from offset {buffer.position}: {error}"))
+        else:
+            self._refuse(buffer, BrokerBusy(f"{buffer}: who wrote its batches is not known: {error}", "UNKNOWN_WRITER"))
 
     def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
         for fetched in partitions:
@@ -201,6 +231,14 @@ class Fetcher:
     def _stop(self, buffer: Buffer, reason: PartitionStopped) -> None:
         self.drop(buffer)
         buffer.stop(reason)
+
+
+def _headers(fetched: Fetched) -> list[Header]:
+    """The headers of its batches; those of damaged bytes are met again when they are read."""
+    try:
+        return [each.header for each in split(fetched.records, convert)]
+    except BatchCorrupt:
+        return []
 
 
 _NAMED = 3

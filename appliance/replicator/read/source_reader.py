@@ -11,6 +11,7 @@ from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, Partitio
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, is_another
+from appliance.link.client.origins import Origins
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.model.problem_log import Notice, ProblemLog, unexpected
@@ -34,10 +35,14 @@ _JUDGES = 8
 
 
 class SourceReader:
-    """The buffers of the partitions of one process's lanes, filled while its event loop runs."""
+    """The buffers of the partitions of one process's lanes, filled while its event loop runs.
 
-    def __init__(self, source: Cluster, notice: Notice) -> None:
+    With ``origins``, what a link wrote at the source is left out.
+    """
+
+    def __init__(self, source: Cluster, notice: Notice, origins: Origins | None = None) -> None:
         self._cluster = source
+        self._origins = origins
         self._problems = ProblemLog(notice)
         self._budget = BufferBudget()
         self._leaders = Leaders()
@@ -68,7 +73,7 @@ class SourceReader:
         of chunks to ``take``, or of partitions in ``stopped``.
         """
         self.forget([replica])
-        buffer = Buffer(replica, position, epoch, ready, limits)
+        buffer = Buffer(replica, position, epoch, ready, limits, origins=self._origins)
         self._buffers[buffer.key] = self._unplaced[buffer.key] = buffer
         self._changed.set()
 
@@ -235,7 +240,9 @@ class SourceReader:
     def _fetcher(self, node: int) -> Fetcher:
         fetcher = self._fetchers.get(node)
         if fetcher is None:
-            fetcher = self._fetchers[node] = Fetcher(node, self._cluster, self._budget, self._problems, self)
+            fetcher = self._fetchers[node] = Fetcher(
+                node, self._cluster, self._budget, self._problems, self, self._origins
+            )
             self._begin(self._run(fetcher), f"reader-{node}")
         return fetcher
 

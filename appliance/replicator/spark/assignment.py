@@ -2,11 +2,11 @@
 
 ::
 
-    task   -> driver  {"task", "attempt"}                       hello: its number in the job, and the try of it
-    driver -> task    {"lanes", "starts", "bytes_per_second"}   the assignment, and each new one
-    task   -> driver  {"subject", "fault", "kind"}              a problem; that it is over, when fault is empty
-    task   -> driver  {"records", "bytes", ...}                what was copied since then; with 0, that it lives
-    driver -> task    {"stop": true}                            finish the transactions and return
+    task   -> driver  {"task", "attempt"}               hello: its number in the job, and the try of it
+    driver -> task    {"lanes", "starts", ...}          the assignment, and each new one
+    task   -> driver  {"subject", "fault", "kind"}      a problem; that it is over, when fault is empty
+    task   -> driver  {"records", "bytes", ...}         what was copied since then; with 0, that it lives
+    driver -> task    {"stop": true}                    finish the transactions and return
 
 A connection that ends without a stop is a failure: the task finishes its transactions and raises, so that Spark
 restarts it, unless the driver is dead. A task's number decides its lanes, so a second try gets the lanes of the first;
@@ -42,12 +42,14 @@ class Assignment:
     """The work of one task.
 
     ``starts`` are the first offsets of partitions that existed when the link was made; ``bytes_per_second`` is the
-    task's share of the link's bound, 0 if unbounded.
+    task's share of the link's bound, 0 if unbounded. ``producers`` is the id of the source's topic of producers, if the
+    task must know who wrote there.
     """
 
     lanes: Mapping[int, tuple[Replica, ...]] = field(default_factory=dict)
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     bytes_per_second: int = 0
+    producers: uuid.UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,9 @@ def encode_assignment(assignment: Assignment) -> bytes:
         for lane, rs in assignment.lanes.items()
     }
     starts = {topic: [known.source_id.hex, known.offsets] for topic, known in assignment.starts.items()}
-    return _line({"lanes": lanes, "starts": starts, "bytes_per_second": assignment.bytes_per_second})
+    producers = assignment.producers.hex if assignment.producers else None
+    rest = {"bytes_per_second": assignment.bytes_per_second, "producers": producers}
+    return _line({"lanes": lanes, "starts": starts, **rest})
 
 
 def decode_assignment(line: bytes) -> Assignment | None:
@@ -130,7 +134,8 @@ def decode_assignment(line: bytes) -> Assignment | None:
             topic: StartOffsets(topic, uuid.UUID(source_id), tuple(map(int, offsets)))
             for topic, (source_id, offsets) in fields["starts"].items()
         }
-        return Assignment(lanes, starts, int(fields["bytes_per_second"]))
+        producers = uuid.UUID(fields["producers"]) if fields["producers"] else None
+        return Assignment(lanes, starts, int(fields["bytes_per_second"]), producers)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise PeerError(f"not an assignment: {error!r}") from error
 

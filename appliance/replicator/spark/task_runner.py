@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from appliance.errors import ApplianceError, Superseded
 from appliance.kafka.client.interface import Cluster
+from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.replicator.model.chunk import Ledger
@@ -61,7 +62,8 @@ class TaskRunner:
         self._engine = engine
         self._owner = owner
         self._report = report
-        self._reader = SourceReader(source, self._tell)
+        self._origins = Origins(source) if naming.is_identical else None
+        self._reader = SourceReader(source, self._tell, self._origins)
         self._ledger = Ledger()
         self._assignment = Assignment()
         self._running: dict[int, _Running] = {}
@@ -98,6 +100,8 @@ class TaskRunner:
         """Begin, change and stop lanes; unchanged lanes are not disturbed."""
         before, self._assignment = self._assignment.lanes, assignment
         self._reader.bound(assignment.bytes_per_second)
+        if self._origins is not None:
+            self._origins.topic_id = assignment.producers
         for lane in before.keys() - assignment.lanes.keys():
             self._stop(lane)
         for lane, replicas in assignment.lanes.items():

@@ -69,7 +69,8 @@ class Admitting:
                 admission.waiting[replica] = refusal
         fit = [replica for replica in replicas if replica not in admission.waiting]
         remembered = self._remembered_ends(fit, known)
-        copies = await examine_copies(self.destination, metadata, remembered, producer.id, self.looked_to)
+        shared = self.lane.shares_copies
+        copies = await examine_copies(self.destination, metadata, remembered, producer.id, self.looked_to, shared)
         admission.ends = copies.ends
         failures = await self._find_begins(admission, fit, known)
         for replica in fit:
@@ -81,7 +82,9 @@ class Admitting:
             elif refusal := failure or copies.refused.get(replica.copy):
                 admission.waiting[replica] = refusal
             else:
-                empty = CopyEnd(0, metadata.leader_epoch(*replica.copy), producer.id, producer.epoch)
+                empty = (
+                    None if shared else CopyEnd(0, metadata.leader_epoch(*replica.copy), producer.id, producer.epoch)
+                )
                 held = self.lane.checkpoint.positions.get(replica.source)
                 _admit_new(admission, replica, admission.begins[replica.source], held, empty)
         return admission
@@ -171,14 +174,16 @@ def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refu
         admission.waiting[replica] = refusal
 
 
-def _admit_new(admission: Admission, replica: Replica, begin: int, held: Position | None, empty: CopyEnd) -> None:
-    """Remember where a new copy begins, and that it is empty.
+def _admit_new(
+    admission: Admission, replica: Replica, begin: int, held: Position | None, empty: CopyEnd | None
+) -> None:
+    """Remember where a new copy begins, and that it is ``empty``; None for a shared one: others' may be there.
 
-    A copy with records but without a position is left alone (invariant H).
+    Any other copy with records but without a position is left alone (invariant H).
     """
     position = Position(replica.source_id, replica.destination_id, begin, copy_end=empty)
     end = admission.ends[replica.copy]
-    if end > 0:
+    if end > 0 and empty is not None:
         stop = PartitionStopped(
             f"{replica.destination_topic}-{replica.partition} ends at offset {end}, and no position says how far "
             f"{replica.name} is copied there: choose by `appliance resume --topic {replica.source_topic} --partition "

@@ -13,13 +13,15 @@ Others may also have written past the remembered end, and much: all of it must b
 not at once. A look reads some megabytes, and the next one continues from there.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
+from appliance.kafka.client.open_transactions import open_since
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch
@@ -60,18 +62,21 @@ async def examine_copies(
     copies: Mapping[Partition, CopyEnd | None],
     producer_id: int,
     looked_to: LookedTo,
+    shared: bool = False,
 ) -> CopyEnds:
     """Find the end of each copy, given its remembered end; refuse copies that hold less, or more.
 
-    The caller, whose producer has that id, has fenced all earlier writers, so no write is in flight.
-    ``looked_to`` is kept from look to look.
+    The caller, whose producer has that id, has fenced all earlier writers, so no write is in flight, except others' in
+    ``shared`` copies. ``looked_to`` is kept from look to look.
     """
     ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
     stable_ends, unknown = await try_offsets(cluster, metadata, ends, Bound.STABLE_END)
     refused |= unknown
-    for copy, stable_end in stable_ends.items():
-        if stable_end < ends[copy]:
-            refused[copy] = undecided(copy, ends[copy])
+    open_copies = {copy for copy, stable_end in stable_ends.items() if stable_end < ends[copy]}
+    if shared and open_copies:
+        open_copies, not_known = await _open_by_us(cluster, metadata, open_copies, copies, producer_id)
+        refused |= not_known
+    refused |= {copy: undecided(copy, ends[copy]) for copy in open_copies}
     remembered = {copy: end for copy, end in copies.items() if copy in ends and end is not None}
     asked = {copy: end.leader_epoch for copy, end in remembered.items() if end.leader_epoch >= 0}
     held, unanswered = await epoch_ends(cluster, metadata, asked)
@@ -79,19 +84,34 @@ async def examine_copies(
     for copy, end in remembered.items():
         if copy in refused:
             continue
-        examined = _Examined(cluster, metadata, copy, end, ends[copy], looked_to)
+        examined = _Examined(cluster, metadata, copy, end, ends[copy], looked_to, shared)
         try:
             if not await examined.is_whole(held.get(copy)):
                 refused[copy] = _lost(copy, end, min(ends[copy], max(held.get(copy, ends[copy]), 0)))
-            elif (
-                unaccounted := await examined.first_past_the_end(frozenset({end.producer_id, producer_id}))
-            ) is not None:
+            elif (unaccounted := await examined.first_past_the_end(_writers(end, producer_id, shared))) is not None:
                 what = f"holds records from offset {unaccounted} on"
                 left = end.producer_id == ANYBODY and end != NEVER_WRITTEN
                 refused[copy] = _written_after_failback(copy, what) if left else _unaccounted(copy, what)
         except ApplianceError as error:
             refused[copy] = error
     return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
+
+
+async def _open_by_us(
+    cluster: Cluster,
+    metadata: Metadata,
+    asked: Collection[Partition],
+    remembered: Mapping[Partition, CopyEnd | None],
+    producer_id: int,
+) -> tuple[set[Partition], Mapping[Partition, ApplianceError]]:
+    """Those of the copies with an open transaction of this lane, and those of which it is not known."""
+    found, unknown = await open_since(cluster, metadata, asked)
+    ours = set()
+    for copy, since in found.items():
+        end = remembered.get(copy)
+        if not since.keys().isdisjoint({producer_id, end.producer_id if end else producer_id}):
+            ours.add(copy)
+    return ours, unknown
 
 
 async def lost_from(cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd]) -> dict[Partition, int]:
@@ -114,6 +134,13 @@ async def lost_from(cluster: Cluster, metadata: Metadata, copies: Mapping[Partit
     return lost
 
 
+class _Batches(NamedTuple):
+    """Visible batches of a copy, and the offset to continue from."""
+
+    visible: list[Batch]
+    following: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Examined:
     """A copy with the remembered end ``end``, and the actual end ``found``."""
@@ -124,6 +151,7 @@ class _Examined:
     end: CopyEnd
     found: int
     looked_to: LookedTo
+    shared: bool = False
 
     async def is_whole(self, held: int | None) -> bool:
         """True when the last written batch is there, and committed; a deleted one counts as there.
@@ -149,26 +177,53 @@ class _Examined:
         key = self.copy, self.metadata.leader_epoch(*self.copy), self.end, producer_ids
         at = self.looked_to.pop(key, self.end.offset)
         if at < self.found and at < (start := await self._start()):
-            raise _unaccounted(self.copy, f"held records from offset {at} to {start - 1}, deleted by now,")
+            if not self.shared:
+                raise _unaccounted(self.copy, f"held records from offset {at} to {start - 1}, deleted by now,")
+            at = start
         for _ in range(_FETCHES_MAX):
             if at >= self.found:
                 return None
-            fetched = await self._fetch(at)
-            _require_decided(fetched, at)
-            batches = list(batch.split(fetched.records))
-            for each in committed(batches, fetched.aborted):
+            batches = await self._decided(at, producer_ids)
+            for each in batches.visible:
                 if ANYBODY in producer_ids or each.header.producer_id in producer_ids:
                     return each.header.base_offset
-            at = batches[-1].header.last_offset + 1 if batches else self.found
+            at = batches.following if batches.following > at else self.found
         self.looked_to[key] = at
         text = f"{self.copy[0]}-{self.copy[1]} is looked through for records of this lane past offset {self.end.offset}"
         raise BrokerBusy(text, UNFINISHED)
+
+    async def _decided(self, at: int, producer_ids: frozenset[int]) -> "_Batches":
+        """Some batches from an offset on that are decided; of a shared copy, those of others may be undecided.
+
+        Raises:
+            BrokerBusy: one is not.
+        """
+        if self.shared:
+            limits = replace(_LIMITS, committed=False)
+            fetched = await fetch_partition(self.cluster, self.metadata, self.copy, at, "positions", limits)
+            found = list(batch.split(fetched.records))
+            data = [each.header for each in found if not each.header.attributes & batch.CONTROL]
+            ours = [header.base_offset for header in data if header.producer_id in producer_ids]
+            if not ours:
+                return _Batches([], found[-1].header.last_offset + 1 if found else self.found)
+            at = ours[0]
+        fetched = await self._fetch(at)
+        _require_decided(fetched, at)
+        batches = list(batch.split(fetched.records))
+        following = batches[-1].header.last_offset + 1 if batches else self.found
+        return _Batches(list(committed(batches, fetched.aborted)), following)
 
     async def _start(self) -> int:
         return (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
 
     async def _fetch(self, offset: int) -> Fetched:
         return await fetch_partition(self.cluster, self.metadata, self.copy, offset, "positions", _LIMITS)
+
+
+def _writers(end: CopyEnd, producer_id: int, shared: bool) -> frozenset[int]:
+    """The producer ids whose records past the end are not accounted for; in a shared copy, only a lane's."""
+    writers = {end.producer_id, producer_id}
+    return frozenset(writers - {ANYBODY, NOBODY} if shared else writers)
 
 
 def is_intact(fetched: Fetched, end: CopyEnd) -> bool:

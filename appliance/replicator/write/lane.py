@@ -16,7 +16,7 @@ from dataclasses import replace
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoint
 from appliance.link.client.retry import is_loading, retry_while_busy
@@ -29,10 +29,11 @@ from appliance.link.model.checkpoint_records import (
     encode_owner,
     encode_position,
 )
-from appliance.link.model.naming import Naming
+from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import SegmentKey, encode_dropped, encode_segment
 from appliance.link.model.position import ANYBODY, CopyEnd, Position
+from appliance.link.model.producers import encode_producer
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
 from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
@@ -65,6 +66,7 @@ class Lane:
         self._maps = MapGrowth()
         self._segments_pause = 0.0
         self._segments_after = 0.0
+        self._naming = naming
         self._transactional_id = naming.transactional_id(index)
         self._owner = owner
         self._timeout = transaction_timeout
@@ -144,6 +146,11 @@ class Lane:
         """Make the lane cold after a change that only a new start can judge."""
         self._writer = None
         self._machine.on(LaneEvent.DOUBT)
+
+    @property
+    def shares_copies(self) -> bool:
+        """True when others may write to the lane's copies."""
+        return self._naming.shared
 
     @property
     def producer(self) -> Producer:
@@ -347,7 +354,7 @@ class Lane:
         assert self._writer is not None
         begin = self._writer.ends[replica.copy]
         others = strange(chunks, begin, end)
-        if not others or replica.copy in self._strange:
+        if self._naming.shared or not others or replica.copy in self._strange:
             return
         name = f"{replica.destination_topic}-{replica.partition}"
         if before.copy_end is not None and before.copy_end.producer_id == ANYBODY:
@@ -357,15 +364,24 @@ class Lane:
         log.warning("somebody else writes to a copy; no failback brings that back", extra={"fields": fields})
 
     async def _read_checkpoint(self, producer: Producer) -> LaneCheckpoint:
-        """Commit a mark, and read up to it: this finds everything that was committed before."""
+        """Commit a mark, and read up to it: this finds everything that was committed before.
+
+        A lane of shared copies leaves its producer id in the same transaction, and so before its first copy.
+        """
         topic, _ = self._positions
-        metadata = await self._cluster.metadata([topic, self._offsets[0]])
+        wanted = [topic, self._offsets[0], *([PRODUCERS] if self._naming.shared else ())]
+        metadata = await self._cluster.metadata(wanted)
         self._maps = MapGrowth()
-        self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout)
+        self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout, self._naming.shared)
         mark, now = Mark(self.index, producer.id, producer.epoch), _now()
         self._named = self._owner.run != OPERATOR
         name = [encode_owner(self.index, self._owner, now)] if self._named else []
-        await self._writer.write((), lambda _: {self._positions: [encode_mark(mark, now), *name]})
+        remembered: dict[Partition, Sequence[Record]] = {self._positions: [encode_mark(mark, now), *name]}
+        if self._naming.shared:
+            if metadata.leader(PRODUCERS, 0) == NOBODY:
+                raise BrokerBusy(f"{PRODUCERS} of the destination has no leader now", "LEADER_NOT_AVAILABLE")
+            remembered[PRODUCERS, 0] = [encode_producer(metadata.cluster_id, producer, self._naming, now)]
+        await self._writer.write((), lambda _: remembered)
         checkpoint = LaneCheckpoint()
         await read_checkpoint(self._cluster, topic, mark, checkpoint)
         return checkpoint

@@ -147,7 +147,9 @@ class _Composer:
         others = {
             name: belongs_to_another(copy, claim, naming)
             for name in {replica.source_topic for replica in found.replicas}
-            if (claim := self._claim(copy := naming.destination(name))) and claim.link != self.settings.replicator
+            if (claim := self._claim(copy := naming.destination(name)))
+            and claim.link != self.settings.replicator
+            and not (claim.shares and naming.shared)
         }
         return {**found.unfit, **foreign, **others}
 

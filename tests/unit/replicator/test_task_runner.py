@@ -1,6 +1,7 @@
 """The lanes of one task, which its assignments start, change and stop; here they copy nothing."""
 
 import asyncio
+import re
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from appliance.errors import BrokerBusy, Superseded, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.checkpoint import Owner
+from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.spark import task_runner
@@ -19,6 +21,7 @@ from appliance.replicator.spark.assignment import Assignment, Copied, Notice, Re
 from appliance.replicator.spark.task_runner import TaskRunner
 from tests.support.engine import ENGINE
 
+NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
 OWNER = Owner("run", "task", "host", 0, 1)
 ONE, OTHER = (Replica("orders", n, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)) for n in range(2))
 CHUNK = Chunk(ONE, (Outgoing(b"x" * 900, 10, 100, 110, 1_700_000_000_000, True),), 110, 1)
@@ -87,8 +90,7 @@ class Task:
 
     def start(self) -> asyncio.Task[None]:
         cluster: Any = KafkaCluster.__new__(KafkaCluster)  # it gets no new assignment
-        naming: Any = None
-        runner = TaskRunner(cluster, cluster, naming, ENGINE, OWNER, self.reports.append)
+        runner = TaskRunner(cluster, cluster, NAMING, ENGINE, OWNER, self.reports.append)
         return asyncio.create_task(runner.run(self.assignments()))
 
     async def takes(self, assignment: Assignment | Exception | None) -> None:

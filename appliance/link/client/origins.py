@@ -1,0 +1,116 @@
+"""The lanes that wrote into a cluster: its topic of producers, read as far as the batches at hand require."""
+
+import asyncio
+import uuid
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from appliance.errors import ProducersLost
+from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.client.open_transactions import transactional_ids
+from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.records import batch
+from appliance.kafka.records.batch import CONTROL, Header
+from appliance.kafka.records.records import unpack
+from appliance.link.client.registry import Registry
+from appliance.link.model.naming import PRODUCERS
+from appliance.link.model.producers import Producers, link_of
+
+_PARTITION = (PRODUCERS, 0)
+_PAUSES = (0.1, 0.4, 1.0, 3.0)
+"""Pauses before a name is looked for again, in seconds: a former leader may not know yet that it was replaced."""
+
+_OTHERS_MAX = 100_000
+
+_LIMITS = FetchLimits(1024 * 1024, wait=0.1, committed=False)
+
+
+@dataclass(slots=True)
+class Origins:
+    """The lanes that wrote into ``cluster``; ``topic_id`` is that of its topic of producers when the link was made."""
+
+    cluster: Cluster
+    topic_id: uuid.UUID | None = None
+    producers: Producers = field(default_factory=lambda: Producers(""))
+    _read_to: int = -1
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def learn(self, headers: Collection[Header]) -> None:
+        """Find out which of these batches a lane wrote; asks the cluster for unknown producer ids alone.
+
+        A lane's name is in the topic before its first copy, so that an id without a name now is no lane's.
+
+        Raises:
+            ProducersLost: the topic does not hold what it did, or lacks a lane; the batches must not be copied.
+            Unreachable, BrokerBusy, BrokerRefused: it is not known yet.
+        """
+        async with self._lock:
+            for pause in (*_PAUSES, None):
+                if not self.producers.unknown(headers):
+                    return
+                await self._refresh()
+                unknown = self.producers.unknown(headers)
+                if not (lost := await self._lost(unknown)):
+                    if len(self.producers.others) > _OTHERS_MAX:
+                        self.producers.others.clear()  # known ones are looked up again
+                    self.producers.others |= self.producers.unknown(headers)
+                    return
+                if pause is None:
+                    raise ProducersLost(f"{PRODUCERS} lacks {lost}")
+                await asyncio.sleep(pause)
+
+    async def refresh(self) -> None:
+        """Read the names written by now; a cluster without such a topic has none."""
+        async with self._lock:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        metadata = await self.cluster.metadata([PRODUCERS])
+        topic = metadata.topics.get(PRODUCERS)
+        if self.topic_id is None and topic is None:
+            return
+        self._require_same(topic)
+        if self.producers.cluster != metadata.cluster_id:
+            self.producers, self._read_to = Producers(metadata.cluster_id), -1
+        bounds = [await list_offsets(self.cluster, metadata, [_PARTITION], each) for each in (Bound.START, Bound.END)]
+        start, end = (bound[_PARTITION] for bound in bounds)
+        if self._read_to > end:
+            raise ProducersLost(f"{PRODUCERS} has lost its end: it was read to {self._read_to}, and ends at {end}")
+        self._read_to = max(self._read_to, start)
+        while self._read_to < end:
+            await self._read_some(metadata, end)
+
+    def _require_same(self, topic: Topic | None) -> None:
+        if topic is not None:
+            check(topic.error, f"look who wrote a batch: grant SOURCE_API_KEY Describe and Read on {PRODUCERS}")
+        if self.topic_id is not None and (topic is None or topic.id != self.topic_id):
+            raise ProducersLost(f"{PRODUCERS} was deleted{' and made anew' if topic else ''}")
+
+    async def _read_some(self, metadata: Metadata, end: int) -> None:
+        fetched = await fetch_partition(self.cluster, metadata, _PARTITION, self._read_to, "positions", _LIMITS)
+        following = end  # compaction has taken the rest
+        for each in batch.split(fetched.records):
+            if not each.header.attributes & CONTROL:
+                batch.verify(each)
+                self.producers.take(unpack(each, self._read_to))
+            following = each.header.last_offset + 1
+        self._read_to = following
+
+    async def _lost(self, unknown: Iterable[int]) -> str:
+        """A lane whose name is missing though one of these producer ids is its own; empty if there is none."""
+        found = await transactional_ids(self.cluster, set(unknown))
+        for producer_id, transactional_id in found.items():
+            if (link := link_of(transactional_id)) and not await self._keeps_to_itself(link):
+                return f"producer id {producer_id} of {transactional_id}"
+        return ""
+
+    async def _keeps_to_itself(self, link: str) -> bool:
+        """True of a link that shares no copy in this cluster: its lanes leave no names, and its copies are copied."""
+        registry = Registry(self.cluster, link)
+        await registry.refresh()
+        own = [claim for claim in registry.claims.values() if claim.link == link]
+        return bool(own) and not any(claim.shares for claim in own)

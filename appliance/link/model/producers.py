@@ -1,0 +1,122 @@
+"""The producer ids of lanes in a cluster, as values and as records of the topic of producers.
+
+A lane that writes shared copies leaves its name there after each InitProducerId, in the transaction with its mark, and
+so before any copy: whoever finds a batch of a lane in that cluster finds the name by a read to the topic's end. The
+transaction of the name may still be undecided then, or its marker not written: the topic is read uncommitted. A name
+is never deleted, and an aborted one is true too.
+
+Keys and values are JSON::
+
+    {"cluster", "producer"}    ->    {"version", "transactional_id", "link", "source", "epoch"}
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from appliance.errors import PeerError, ProducersLost
+from appliance.kafka.client.transactions import Producer
+from appliance.kafka.records.batch import TRANSACTIONAL, Header
+from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.model.naming import PRODUCERS, Naming
+
+_VERSION = 1
+_LANE = re.compile(r"(replicator-.+)\.lane-[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredProducer:
+    """A lane's producer id in a cluster."""
+
+    producer_id: int
+    transactional_id: str
+    link: str
+
+
+@dataclass(slots=True)
+class Producers:
+    """The lanes' producer ids in one cluster, as read so far, and those that were found to be others'."""
+
+    cluster: str
+    lanes: dict[int, RegisteredProducer] = field(default_factory=dict)
+    others: set[int] = field(default_factory=set)
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Add the names in further records of the topic; those of another cluster are left out.
+
+        Raises:
+            PeerError: a foreign writer or a newer appliance has written there.
+            ProducersLost: a producer id was handed out twice.
+        """
+        for record in records:
+            cluster, found = _decode(record)
+            if cluster != self.cluster:
+                continue
+            held = self.lanes.setdefault(found.producer_id, found)
+            if held.transactional_id != found.transactional_id:
+                raise ProducersLost(
+                    f"producer id {found.producer_id} is that of {held.transactional_id} and of "
+                    f"{found.transactional_id}: the cluster has handed it out twice"
+                )
+            if found.producer_id in self.others:
+                raise ProducersLost(
+                    f"{found.transactional_id} has left its name for producer id {found.producer_id} after its batches"
+                )
+
+    def unknown(self, headers: Iterable[Header]) -> set[int]:
+        """The producer ids of transactional batches that may be lanes', as far as is known."""
+        found = {header.producer_id for header in headers if header.attributes & TRANSACTIONAL}
+        return found - self.lanes.keys() - self.others
+
+    def is_copy(self, header: Header) -> bool:
+        """True for a batch that a lane wrote; its producer id is not unknown.
+
+        Raises:
+            ProducersLost: a lane's producer id is on a batch that no lane can have written.
+        """
+        lane, transactional = self.lanes.get(header.producer_id), header.attributes & TRANSACTIONAL
+        if lane is None and transactional and header.producer_id not in self.others:
+            raise AssertionError(f"nobody has looked up producer id {header.producer_id}")
+        if lane is not None and not transactional:
+            raise ProducersLost(
+                f"the batch at offset {header.base_offset} is not transactional and has producer id "
+                f"{header.producer_id}, which is that of {lane.transactional_id}: the cluster has handed it out twice"
+            )
+        return lane is not None
+
+    def of_link(self, link: str) -> Collection[int]:
+        """The producer ids of a link's lanes."""
+        return {number for number, lane in self.lanes.items() if lane.link == link}
+
+
+def link_of(transactional_id: str) -> str:
+    """The link of a lane's transactional id; empty if it is none."""
+    match = _LANE.fullmatch(transactional_id)
+    return match[1] if match else ""
+
+
+def encode_producer(cluster: str, producer: Producer, naming: Naming, now: int) -> Record:
+    """The record by which a lane leaves its name in a cluster; ``now`` is its timestamp in milliseconds."""
+    key = {"cluster": cluster, "producer": producer.id}
+    value = {
+        "version": _VERSION,
+        "transactional_id": producer.transactional_id,
+        "link": naming.replicator,
+        "source": naming.source,
+        "epoch": producer.epoch,
+    }
+    return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
+
+
+def _decode(record: Record) -> tuple[str, RegisteredProducer]:
+    key_bytes, value_bytes = key_and_value(record.body)
+    try:
+        key, value = json.loads(key_bytes or b""), json.loads(value_bytes or b"")
+        if value["version"] != _VERSION:
+            version = value["version"]
+            raise PeerError(f"{PRODUCERS} holds version {version} at offset {record.offset}: of a newer release")
+        found = RegisteredProducer(int(key["producer"]), str(value["transactional_id"]), str(value["link"]))
+        return str(key["cluster"]), found
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PeerError(f"{PRODUCERS} holds something else at offset {record.offset}: {error!r}") from error
