@@ -40,7 +40,7 @@ class Origins:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def learn(self, headers: Collection[Header]) -> None:
-        """Find out which of these batches a lane wrote; asks the cluster for unknown producer ids alone.
+        """Find out which of these batches a lane wrote; asks the cluster at first, and then for unknown ids alone.
 
         A lane's name is in the topic before its first copy, so that an id without a name now is no lane's.
 
@@ -50,7 +50,7 @@ class Origins:
         """
         async with self._lock:
             for pause in (*_PAUSES, None):
-                if not self.producers.unknown(headers):
+                if self._read_to >= 0 and not self.producers.unknown(headers):
                     return
                 await self._refresh()
                 unknown = self.producers.unknown(headers)

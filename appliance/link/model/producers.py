@@ -51,7 +51,7 @@ class Producers:
         """
         for record in records:
             cluster, found = _decode(record)
-            if cluster != self.cluster:
+            if cluster != self.cluster or found is None:
                 continue
             held = self.lanes.setdefault(found.producer_id, found)
             if held.transactional_id != found.transactional_id:
@@ -109,10 +109,14 @@ def encode_producer(cluster: str, producer: Producer, naming: Naming, now: int) 
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
 
-def _decode(record: Record) -> tuple[str, RegisteredProducer]:
+def _decode(record: Record) -> tuple[str, RegisteredProducer | None]:
+    """The cluster, and the lane; None for a tombstone, which no link writes and which takes no name away."""
     key_bytes, value_bytes = key_and_value(record.body)
     try:
-        key, value = json.loads(key_bytes or b""), json.loads(value_bytes or b"")
+        key = json.loads(key_bytes or b"")
+        if value_bytes is None:
+            return str(key["cluster"]), None
+        value = json.loads(value_bytes)
         if value["version"] != _VERSION:
             version = value["version"]
             raise PeerError(f"{PRODUCERS} holds version {version} at offset {record.offset}: of a newer release")

@@ -1,9 +1,31 @@
 """Topics of one name in several clusters, copied in all directions at once: each record once everywhere."""
 
-import pytest
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
-from tests.support.engine import Pair
+import pytest
+import pytest_asyncio
+from confluent_kafka import Producer
+from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
+
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.transactions import Producer as LaneProducer
+from appliance.kafka.records.batch import split
+from appliance.kafka.records.records import key_and_value
+from appliance.link.model.checkpoint import LinkRecord
+from appliance.link.model.link_check import producers_fault
+from appliance.link.model.naming import PRODUCERS, Naming
+from appliance.link.model.producers import encode_producer
+from testbed.cluster import Cluster
+from tests.conftest import plain
+from tests.support.engine import Engine, Pair
 from tests.support.mesh import Mesh, copy_all
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -12,6 +34,46 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 def two(pair: Pair) -> Mesh:
     """Two clusters that copy to each other."""
     return Mesh({"orange": pair.orange, "grape": pair.grape}, pair.tag)
+
+
+_FORGETFUL = {
+    "transactional.id.expiration.ms": "1000",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def lime(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    """A third cluster, which forgets idle transactional ids after a second."""
+    plan = plain("lime", "127.0.3.3")
+    forgetful = replace(plan, properties=(*plan.properties, *_FORGETFUL.items()))
+    async with Cluster(forgetful, tmp_path_factory.mktemp("lime")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def three(pair: Pair, lime: Cluster) -> Mesh:
+    """Three clusters, each of which copies to both others."""
+    return Mesh({"orange": pair.orange, "grape": pair.grape, "lime": lime}, pair.tag)
+
+
+async def stopped(engine: Engine, topic: str) -> str:
+    """Copy until the first partition of a topic has stopped; the reason."""
+    await engine.prepare()
+    return await engine.until_all_stopped(topic, 1)
+
+
+async def until_forgotten(cluster: KafkaCluster, transactional_id: str) -> None:
+    """Wait until a cluster no longer knows a transactional id."""
+    broker = await cluster.broker(0)
+
+    async def known() -> bool:
+        listed = await broker.call(ListTransactionsRequest(), ListTransactionsResponse)
+        return transactional_id in {str(state.transactional_id) for state in listed.transaction_states}
+
+    async with asyncio.timeout(PATIENCE):
+        while await known():
+            await asyncio.sleep(0.1)
 
 
 async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Mesh) -> None:
@@ -34,3 +96,107 @@ async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Me
         assert here is not None
         assert (there.records, here.records) == (here.dropped, there.dropped)
         assert min(there.records, here.records) > 0
+
+
+async def test_a_mesh_of_three_clusters_has_each_record_once_whatever_is_cut_off(three: Mesh) -> None:
+    topic = three.topic("orders", 2)
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    for turn in range(6):
+        for name in three.clusters:
+            three.produce(name, topic, 50, turn % 2, abort=None)
+            three.produce(name, topic, 20, abort=False)
+            three.produce(name, topic, 10, 1, abort=True)
+        async with three.engines() as engines:
+            for engine in engines:
+                await engine.prepare()
+            running = [asyncio.create_task(runner.run(asyncio.Event())) for e in engines for runner in e.runners]
+            await asyncio.sleep(chance.uniform(0, 0.3))
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+    async with three.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+        held = {engine.pair.link: engine.held(topic, 0) for engine in engines}
+    three.require_all(topic, 2)
+    for name in three.clusters:
+        incoming = [held[link.link] for link in three.links if link.grape is three.clusters[name]]
+        outgoing = [held[link.link] for link in three.links if link.orange is three.clusters[name]]
+        copied = sum(position.records for position in incoming if position)
+        assert [position.dropped for position in outgoing if position] == [copied, copied], f"seed {seed}"
+
+
+async def test_what_a_lane_wrote_before_its_producer_id_expired_is_still_known(three: Mesh) -> None:
+    topic = three.topic("orders")
+    three.produce("lime", topic, 10)
+    three.produce("orange", topic, 10)
+    forth = next(link for link in three.links if link.link.startswith("orange-to-lime"))
+    ids = set()
+    for _ in range(2):
+        async with forth.engine() as engine:
+            await engine.copy_all()
+            (runner,) = engine.runners
+            ids.add(runner.lane.producer.id)
+            await until_forgotten(engine.destination, forth.naming.transactional_id(runner.lane.index))
+        three.produce("orange", topic, 10)
+    assert len(ids) == 2
+    async with three.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+    three.require_all(topic)
+
+
+async def test_a_lane_whose_name_was_lost_stops_the_partition_instead_of_a_loop(two: Mesh) -> None:
+    topic = two.topic("orders")
+    lane = f"replicator-lost-{two.tag}.lane-3"
+    producer = Producer({**two.clusters["grape"].client_configuration(), "transactional.id": lane})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.produce(topic, b"a copy")
+    producer.commit_transaction(PATIENCE)
+    _, back = two.links
+    async with back.engine() as engine:
+        reason = await stopped(engine, topic)
+    assert "replicator-producers lacks producer id" in reason
+    assert f"of {lane}" in reason
+    assert back.rows(two.clusters["orange"], topic, 1) == [[]]
+
+
+async def test_a_registered_producer_id_on_a_batch_that_no_lane_wrote_stops_the_partition(two: Mesh) -> None:
+    topic = two.topic("orders")
+    forth, back = two.links
+    async with forth.engine() as engine:
+        await engine.prepare()  # makes the topics of producers
+    producer = Producer({**two.clusters["grape"].client_configuration(), "enable.idempotence": True})
+    producer.produce(topic, b"not a copy")
+    producer.flush(PATIENCE)
+    async with back.engine() as engine:
+        await engine.establish()
+        metadata = await engine.source.metadata([topic])
+        fetched = await fetch_partition(engine.source, metadata, (topic, 0), 0, "test", FetchLimits(10_000, 0.1))
+        (found,) = split(fetched.records)
+        lane = encode_producer(
+            metadata.cluster_id, LaneProducer("replicator-x.lane-0", found.header.producer_id, 0), back.naming, 1
+        )
+        key, value = key_and_value(lane.body)
+        producer.produce(PRODUCERS, key=key, value=value)
+        producer.flush(PATIENCE)
+        reason = await stopped(engine, topic)
+    assert "is not transactional and has producer id" in reason
+    assert back.rows(two.clusters["orange"], topic, 1) == [[]]
+
+
+async def test_without_the_topic_of_producers_that_it_knows_a_link_does_not_start(two: Mesh) -> None:
+    two.topic("orders")
+    forth, _ = two.links
+    settings = forth.settings()
+    async with forth.engine() as engine:
+        await engine.establish()
+        record = LinkRecord("", 2, 2, 0, uuid.uuid4().hex)
+        topic = (await engine.source.metadata([PRODUCERS])).topics[PRODUCERS]
+    assert "and the link knew another one" in producers_fault(record, topic, Naming.of(settings))
+    assert "is missing" in producers_fault(record, None, Naming.of(settings))
+    assert not producers_fault(replace(record, producers=topic.id.hex), topic, Naming.of(settings))
