@@ -14,12 +14,13 @@ from appliance.kafka.client.topics import grow_topics, hidden_topics
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.checkpoint_log import NewestStates, peek_checkpoints
 from appliance.link.client.registry import Registry
+from appliance.link.client.source_rules import SourceRules
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.copy_states import States
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, obeying, too_small, waiting
+from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, obeying, too_small, waiting, without
 from appliance.link.model.topic_configs import missed, new_copies, told, unknown
 from appliance.replicator.acl_follower import AclFollower
 from appliance.replicator.config_follower import ConfigFollower
@@ -58,6 +59,7 @@ class TopicDiscovery:
     _configs: ConfigFollower = field(init=False)
     _acls: AclFollower = field(init=False)
     _registry: Registry = field(init=False)
+    _rules: SourceRules = field(init=False)
     _known: tuple[Metadata, Metadata, States] | None = None
     _states: NewestStates = field(init=False)
     _untold: ApplianceError | None = None
@@ -71,6 +73,7 @@ class TopicDiscovery:
         self._registry = Registry(
             self.destination, self.naming.replicator, self.topics.replication_factor, self.naming.shared
         )
+        self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
         link = principal_of(self.api_key)
         self._acls = AclFollower(self.source, self.destination, self._registry, self._states, link)
 
@@ -103,7 +106,7 @@ class TopicDiscovery:
         found = await self._without_others(found)
         topics = dict.fromkeys(replica.source_topic for replica in found.replicas)
         self._copied = found.replicas
-        if self._untold is None:
+        if self._untold is None and not self.naming.is_identical:  # each side would undo the other's changes
             self._leave_out(await self._configs.follow(self._round_robin.next(topics), self._states.still_active))
         left_out = {name: tuple(sorted(self._left_out[name])) for name in topics if name in self._left_out}
         ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
@@ -121,7 +124,8 @@ class TopicDiscovery:
             _tell(states, known[2] if known else {})
             self._found = obeying(discover(source, destination, self.naming), states)
             self._known = source, destination, states
-        return waiting(self._found, self._copied, str(self._untold)) if self._untold else self._found
+        found = without(self._found, await self._rules.unfit(source.topics.values()))
+        return waiting(found, self._copied, str(self._untold)) if self._untold else found
 
     async def _without_others(self, found: DiscoveredTopics) -> DiscoveredTopics:
         """Claim the copies for this link; copies of another link are not written (invariant I)."""
@@ -136,6 +140,8 @@ class TopicDiscovery:
             found, others = self._without_unclaimed(found), self._registry.of_others(copies)
         else:
             others = await self._registry.claim(copies, still=active)
+            # A link in the other direction may have been made since the look: of two, the later one sees the other's.
+            found = without(found, await self._rules.unfit(self._known[0].topics.values() if self._known else ()))
         if not others:
             return found
         refused = {r.source_topic: r.destination_topic for r in found.replicas if r.destination_topic in others}
@@ -211,7 +217,9 @@ class TopicDiscovery:
             log.warning("settings left out", extra={"fields": told(news)})
 
     async def _grow(self, smaller: Sequence[tuple[Topic, Topic]]) -> dict[str, str]:
-        """Grow the copies that are ours by positions or claims; the reason, by source topic, for the others."""
+        """Grow the copies that are ours by positions or claims, or that links share with ours; the reason, by source
+        topic, for the others.
+        """
         ours = await self._claimed_by_us()
         if any(copy.id not in ours for _, copy in smaller):
             ours |= await self._written_by_us()
@@ -233,10 +241,14 @@ class TopicDiscovery:
         return {held.destination_id for checkpoint in checkpoints for held in checkpoint.positions.values()}
 
     async def _claimed_by_us(self) -> set[uuid.UUID]:
-        """Ids of the copies that this link claims, written or not."""
+        """Ids of the copies that this link claims, written or not, or that others let it write."""
         await self._registry.refresh()
-        claims = self._registry.claims.items()
-        return {topic_id for (_, topic_id), claim in claims if claim.link == self.naming.replicator}
+        claims, shared = self._registry.claims.items(), self.naming.shared
+        return {
+            topic_id
+            for (_, topic_id), claim in claims
+            if claim.link == self.naming.replicator or (shared and claim.shares)
+        }
 
 
 def _tell(states: States, before: States) -> None:

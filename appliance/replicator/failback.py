@@ -51,6 +51,11 @@ async def failback(operation: Operation) -> FailbackReport:
         ApplianceError: a cluster does not answer; the next run continues.
     """
     link, choice = operation.link, operation.choice
+    if operation.naming.shared:
+        raise LinkRefused(
+            "the copies of this link are shared: other records lie between its own, and none is brought back; with "
+            "REPLICA_TOPICS_NAMING=identical, the link in the other direction has copied what was produced there"
+        )
     await link.read()
     run = _Run(operation)
     known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}

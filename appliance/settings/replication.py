@@ -137,6 +137,16 @@ class TopicSettings:
             "no",
         ),
     ]
+    one_writer: Annotated[
+        bool,
+        Variable(
+            "REPLICA_ONE_WRITER_PER_KEY",
+            "Copy compacted topics with identical names, since each key is written in one cluster only: yes or no.",
+            Role.REPLICATOR,
+            yes_or_no,
+            "no",
+        ),
+    ]
     internal_regex: Annotated[
         str,
         Variable(

@@ -11,6 +11,7 @@ from appliance.kafka.client.configs import POLICY, try_describe
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.registry import Registry
+from appliance.link.client.source_rules import SourceRules
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.link_check import PositionsTopic
@@ -26,10 +27,11 @@ _BROKER_SECONDS = 5.0
 class SourceFactsCollector:
     """Collects where the source's logs begin and end."""
 
-    def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
+    def __init__(self, cluster: KafkaCluster, naming: Naming, one_writer: bool = False) -> None:
         self._cluster = cluster
         self._naming = naming
         self._open_transactions = OpenTransactionWatch(cluster)
+        self._rules = SourceRules(cluster, naming, one_writer)
 
     async def collect(self, positions: Mapping[Partition, Position]) -> SourceFacts:
         """Collect the facts. ``positions`` are those of the last collection: completely copied partitions are not
@@ -56,7 +58,9 @@ class SourceFactsCollector:
                 unanswered |= dict.fromkeys(led, str(answer))
             else:
                 logs |= answer
-        return SourceFacts(metadata, logs, unanswered, await self._open_transactions.collect(metadata, logs, now()))
+        holding = await self._open_transactions.collect(metadata, logs, now())
+        unfit = await self._rules.unfit(metadata.topics.values())
+        return SourceFacts(metadata, logs, unanswered, holding, unfit)
 
     async def _ask(
         self, metadata: Metadata, leader: int, led: Collection[Partition], positions: Mapping[Partition, Position]

@@ -42,7 +42,7 @@ class Watcher:
         self._bound = bound
         self._source = source
         self._destination = destination
-        self._source_collector = SourceFactsCollector(source, naming)
+        self._source_collector = SourceFactsCollector(source, naming, settings.topics.one_writer)
         self._destination_collector = DestinationFactsCollector(destination, naming)
         self._source_observed: Observation[SourceFacts] = Observation()
         self._destination_observed: Observation[DestinationFacts] = Observation()

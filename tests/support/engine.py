@@ -107,14 +107,18 @@ class Pair:
     """True of a link whose regex takes whatever has its tag in its name, also where a replicator would write it."""
     only: str = ""
     """The one topic of a link with an exact name for its copy."""
+    copy: str = ""
+    """The name of its copy, if that is not a name of the tag."""
     fan_in: bool = False
     link: str = ""
     """The source cluster's name in the link, if that is not the tag."""
+    target: str = "grape"
 
     @property
     def naming(self) -> Naming:
         included = re.compile(self._regex)
-        names = self.kind, ".", "grape", self.formats, f"the-copy-{self.tag}" if self.only else "", _INTERNAL
+        exact = (self.copy or f"the-copy-{self.tag}") if self.only else ""
+        names = self.kind, ".", self.target, self.formats, exact, _INTERNAL
         shared = self.fan_in or self.kind is TopicNaming.IDENTICAL
         return Naming(f"replicator-{self.link or self.tag}", "copy", included, re.compile(""), *names, shared)
 
@@ -128,6 +132,7 @@ class Pair:
         servers = {f"{side}_BROKER_SERVERS": cluster.home_bootstrap for side, cluster in clusters.items()}
         protocols = dict.fromkeys((f"{side}_SECURITY_PROTOCOL" for side in clusters), "PLAINTEXT")
         names = {
+            "DESTINATION_CLUSTER_ID": self.target,
             "SOURCE_CLUSTER_ID": self.naming.replicator.removeprefix("replicator-"),
             "SOURCE_ROUTE": "direct",
             "REPLICA_TOPICS_SOURCE_REGEX": self._regex,
@@ -265,11 +270,11 @@ class Engine:
         if self.origins is not None:
             self.origins.topic_id = established.producers
 
-    def discovery(self) -> TopicDiscovery:
+    def discovery(self, **variables: str) -> TopicDiscovery:
         """A new discovery of topics in both clusters."""
         naming = self.pair.naming
         configs = {"CONFIGS_EXCLUDE_REGEX": "min.insync.replicas"}
-        topics = self.pair.settings(**configs).topics
+        topics = self.pair.settings(**configs, **variables).topics
         return TopicDiscovery(self.source, self.destination, naming, topics)
 
     def held(self, topic: str, partition: int = 0) -> Position | None:

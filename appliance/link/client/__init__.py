@@ -8,6 +8,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``offset_maps``: the maps of offsets.
 - ``registry``: the claims of all links of a destination.
 - ``origins``: the lanes that wrote into a cluster, by its topic of producers.
+- ``source_rules``: source topics that a link must not copy, by what the source knows of them.
 - ``writer``: a transactional producer from one epoch to the next.
 - ``retry``: calls again while a coordinator is busy.
 """

@@ -110,7 +110,7 @@ class Origins:
 
     async def _keeps_to_itself(self, link: str) -> bool:
         """True of a link that shares no copy in this cluster: its lanes leave no names, and its copies are copied."""
-        registry = Registry(self.cluster, link)
+        registry = Registry(self.cluster, link, api_key="SOURCE_API_KEY")
         await registry.refresh()
         own = [claim for claim in registry.claims.values() if claim.link == link]
         return bool(own) and not any(claim.shares for claim in own)

@@ -43,13 +43,14 @@ class Registry:
     """The registry, as one link sees it.
 
     ``claims`` are those read so far: of a copy, the link's own if it holds, else the first. With ``shares`` the link
-    lets others write to its copies.
+    lets others write to its copies. ``api_key`` is the variable of the key that reads it.
     """
 
     cluster: Cluster
     link: str
     replication_factor: int = -1
     shares: bool = False
+    api_key: str = "DESTINATION_API_KEY"
     claims: dict[Copy, Claim] = field(default_factory=dict)
     _holders: dict[Copy, dict[str, Claim]] = field(default_factory=dict)
     _id: uuid.UUID | None = None
@@ -63,7 +64,7 @@ class Registry:
             self._forget(topic.id if topic else None)
         if topic is None:
             return
-        check(topic.error, f"look whose the copies are: grant DESTINATION_API_KEY Describe and Read on {REGISTRY}")
+        check(topic.error, f"look whose the copies are: grant {self.api_key} Describe and Read on {REGISTRY}")
         end = (await list_offsets(self.cluster, metadata, [_PARTITION], Bound.STABLE_END))[_PARTITION]
         if self._read_to > end:
             self._forget(topic.id)

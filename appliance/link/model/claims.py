@@ -10,6 +10,7 @@ from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPer
 from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.naming import REGISTRY, Naming
+from appliance.settings.values import TopicNaming
 
 _VERSION = 1
 
@@ -117,3 +118,20 @@ def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:
         f"destination topic {copy} belongs to link {claim.link}: choose another {naming.variable}; when that "
         "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"
     )
+
+
+def would_travel_in_circles(topic: str, holders: Iterable[Claim], naming: Naming) -> str:
+    """The reason that a source topic, of which these are the claims at the source, is not copied; empty if it may be.
+
+    With identical names, what a link wrote there is left out by its producer ids, which only links of shared copies
+    leave there.
+    """
+    for claim in holders:
+        if naming.is_identical and not claim.shares:
+            return (
+                f"{topic} is a copy of {claim.link}, which does not leave its producer ids at the source: give that "
+                "link REPLICA_TOPICS_NAMING=identical too, or exclude the topic"
+            )
+        if naming.kind is TopicNaming.EXACT and claim.link == naming.opposite:
+            return f"{topic} is a copy of {claim.link}: its records would travel in circles"
+    return ""

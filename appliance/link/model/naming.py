@@ -78,6 +78,11 @@ class Naming:
         return self.replicator.removeprefix(_REPLICATOR)
 
     @property
+    def opposite(self) -> str:
+        """The name of a link from the destination to the source."""
+        return _REPLICATOR + self.target
+
+    @property
     def variable(self) -> str:
         """The setting that separates the names of this link's copies from others."""
         return _VARIABLES[self.kind]

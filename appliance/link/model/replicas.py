@@ -88,6 +88,17 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
     return DiscoveredTopics(tuple(replicas), tuple(missing), tuple(smaller), unfit, excluded)
 
 
+def without(found: DiscoveredTopics, unfit: Mapping[str, str]) -> DiscoveredTopics:
+    """The same without source topics that are unfit for these reasons."""
+    return replace(
+        found,
+        replicas=tuple(replica for replica in found.replicas if replica.source_topic not in unfit),
+        missing=tuple(topic for topic in found.missing if topic.name not in unfit),
+        smaller=tuple((topic, copy) for topic, copy in found.smaller if topic.name not in unfit),
+        unfit={**found.unfit, **unfit},
+    )
+
+
 def obeying(found: DiscoveredTopics, states: States) -> DiscoveredTopics:
     """The same without the topics whose copies must not be made, grown or written now."""
     replicas, missing, smaller = found.replicas, found.missing, found.smaller

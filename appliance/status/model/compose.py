@@ -151,7 +151,7 @@ class _Composer:
             and claim.link != self.settings.replicator
             and not (claim.shares and naming.shared)
         }
-        return {**found.unfit, **foreign, **others}
+        return {**found.unfit, **foreign, **others, **source.unfit}
 
     def _claim(self, copy: str) -> Claim | None:
         """The link that an existing copy belongs to."""

@@ -30,13 +30,15 @@ class SourceFacts:
     """The source's facts.
 
     ``unanswered`` are partitions whose leader did not answer, with the reason; ``holding`` the open transactions
-    that have held a last stable offset since the last collection.
+    that have held a last stable offset since the last collection; ``unfit`` are topics that must not be copied, with
+    the reason.
     """
 
     metadata: Metadata
     logs: Mapping[Partition, Log] = field(default_factory=dict)
     unanswered: Mapping[Partition, str] = field(default_factory=dict)
     holding: Mapping[Partition, OpenTransaction] = field(default_factory=dict)
+    unfit: Mapping[str, str] = field(default_factory=dict)
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
         """The id of an existing topic."""

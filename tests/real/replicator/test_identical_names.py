@@ -1,6 +1,7 @@
 """Topics of one name in several clusters, copied in all directions at once: each record once everywhere."""
 
 import asyncio
+import itertools
 import random
 import uuid
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ import pytest_asyncio
 from confluent_kafka import Producer
 from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
 
+from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.partition_reader import fetch_partition
@@ -21,9 +23,12 @@ from appliance.link.model.checkpoint import LinkRecord
 from appliance.link.model.link_check import producers_fault
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.producers import encode_producer
+from appliance.settings.values import TopicNaming
+from appliance.status.watcher import Watcher
 from testbed.cluster import Cluster
 from tests.conftest import plain
 from tests.support.engine import Engine, Pair
+from tests.support.failing_back import failed_back
 from tests.support.mesh import Mesh, copy_all
 from tests.support.patience import PATIENCE
 
@@ -200,3 +205,58 @@ async def test_without_the_topic_of_producers_that_it_knows_a_link_does_not_star
     assert "and the link knew another one" in producers_fault(record, topic, Naming.of(settings))
     assert "is missing" in producers_fault(record, None, Naming.of(settings))
     assert not producers_fault(replace(record, producers=topic.id.hex), topic, Naming.of(settings))
+
+
+async def test_a_compacted_topic_is_copied_only_if_each_key_has_one_writer(two: Mesh) -> None:
+    compacted = two.topic("compacted", **{"cleanup.policy": "compact"})
+    plain_one = two.topic("orders")
+    forth, _ = two.links
+    async with forth.engine() as engine:
+        await engine.establish()
+        found = await engine.discovery().look()
+        snapshot = await Watcher(forth.settings(), engine.source, engine.destination).collect()
+        one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").look()
+    assert {replica.source_topic for replica in found.replicas} == {plain_one}
+    assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found.unfit[compacted]
+    assert [topic.name for topic in snapshot.topics if topic.stopped] == [compacted]
+    assert {replica.source_topic for replica in one_writer.replicas} == {plain_one, compacted}
+
+
+async def test_a_copy_of_a_link_that_leaves_no_producer_ids_is_not_copied_back(two: Mesh) -> None:
+    topic = two.topic("orders")
+    two.produce("orange", topic, 10)
+    forth, back = two.links
+    exact = replace(forth, kind=TopicNaming.EXACT, only=topic, copy=topic)
+    async with exact.engine() as engine:
+        await engine.prepare()
+    async with back.engine() as engine:
+        await engine.establish()
+        found = await engine.discovery().look()
+    assert found.replicas == ()
+    assert "does not leave its producer ids" in found.unfit[topic]
+
+
+async def test_of_two_exact_links_in_opposite_directions_one_is_refused(two: Mesh) -> None:
+    topic = two.topic("orders")
+    forth, back = (
+        replace(link, kind=TopicNaming.EXACT, only=topic, copy=topic, link=name, target=other)
+        for link, (name, other) in zip(two.links, itertools.permutations((f"a-{two.tag}", f"b-{two.tag}")), strict=True)
+    )
+    async with forth.engine() as engine, back.engine() as opposite:
+        for each in (engine, opposite):
+            await each.establish()
+        first = await engine.discovery().look()
+        second = await opposite.discovery().look()
+    assert [replica.source_topic for replica in first.replicas] == [topic]
+    assert second.replicas == ()
+    assert "its records would travel in circles" in second.unfit[topic]
+
+
+async def test_a_failback_of_shared_copies_is_refused(two: Mesh) -> None:
+    topic = two.topic("orders")
+    forth, _ = two.links
+    two.produce("orange", topic, 10)
+    async with forth.engine() as engine:
+        await engine.copy_all()
+    with pytest.raises(LinkRefused, match="the link in the other direction has copied"):
+        await failed_back(forth)

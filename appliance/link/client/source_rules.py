@@ -1,0 +1,63 @@
+"""Source topics that a link of exact or identical names must not copy, by what the source knows of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from appliance.kafka.client.configs import POLICY, try_describe
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.protocol.metadata import Topic
+from appliance.link.client.registry import Registry
+from appliance.link.model.claims import would_travel_in_circles
+from appliance.link.model.naming import Naming
+from appliance.settings.values import TopicNaming
+
+_COMPACT = "compact"
+
+
+@dataclass(slots=True)
+class SourceRules:
+    """The rules of one link; with ``one_writer`` each key of a compacted topic is written in one cluster only."""
+
+    source: Cluster
+    naming: Naming
+    one_writer: bool
+    _registry: Registry = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._registry = Registry(self.source, self.naming.replicator, api_key="SOURCE_API_KEY")
+
+    async def unfit(self, topics: Iterable[Topic]) -> dict[str, str]:
+        """The reasons not to copy, by topic; names of the other namings show what came from the destination.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
+        """
+        if self.naming.kind not in (TopicNaming.EXACT, TopicNaming.IDENTICAL):
+            return {}
+        wanted = [topic for topic in topics if self.naming.copies(topic.name, topic.internal)]
+        compacted = await self._compacted(wanted) if self.naming.is_identical and not self.one_writer else {}
+        return compacted | await self._circles(wanted)
+
+    async def _circles(self, topics: Iterable[Topic]) -> dict[str, str]:
+        await self._registry.refresh()
+        found = {
+            topic.name: would_travel_in_circles(topic.name, self._registry.holders((topic.name, topic.id)), self.naming)
+            for topic in topics
+        }
+        return {name: reason for name, reason in found.items() if reason}
+
+    async def _compacted(self, topics: Iterable[Topic]) -> dict[str, str]:
+        """Two clusters keep different records of a key that both write, for ever: which one is the newer?"""
+        names = [topic.name for topic in topics]
+        described, failures = await try_describe(self.source, names, (POLICY,))
+        found = {}
+        for name in names:
+            policy = described.get(name, {}).get(POLICY)
+            if name in failures:
+                found[name] = str(failures[name])
+            elif policy and _COMPACT in (policy.value or ""):
+                found[name] = (
+                    f"{name} is compacted: with identical names, clusters that write one key differ for ever; "
+                    "REPLICA_ONE_WRITER_PER_KEY=yes says that each key is written in one cluster only"
+                )
+        return found

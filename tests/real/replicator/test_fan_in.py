@@ -1,0 +1,121 @@
+"""Copies that several links write on purpose: each source's records once, in its order; and links that do not agree."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from appliance.status.watcher import Watcher
+from tests.support.administration import make_topic
+from tests.support.engine import Engine, Pair
+from tests.support.mesh import copy_all
+from tests.support.patience import PATIENCE
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def links(pair: Pair, *shares: bool) -> list[Pair]:
+    """Two links into the second cluster: one from the first, and one from the second itself."""
+    first = replace(pair, link=f"first-{pair.tag}", fan_in=shares[0])
+    return [first, replace(first, orange=pair.grape, link=f"second-{pair.tag}", fan_in=shares[1])]
+
+
+def produce(link: Pair, topic: str, partition: int, first: int, count: int) -> None:
+    producer = Producer(link.orange.client_configuration())
+    for number in range(first, first + count):
+        producer.produce(topic, json.dumps([link.link, number]), partition=partition)
+    assert producer.flush(PATIENCE) == 0
+
+
+def make(both: list[Pair], *partitions: int) -> str:
+    topic = f"orders-{both[0].tag}"
+    for link, count in zip(both, partitions, strict=True):
+        make_topic(link.orange, NewTopic(topic, count, 1))
+    return topic
+
+
+def numbers(link: Pair, topic: str, partition: int) -> dict[str, list[int]]:
+    """The numbers of the records in a copy's partition, by their link, in the partition's order."""
+    found: dict[str, list[int]] = {}
+    for row in link.rows(link.grape, link.naming.destination(topic), partition + 1)[partition]:
+        origin, number = json.loads(row[2] or b"")
+        found.setdefault(origin, []).append(number)
+    return found
+
+
+async def test_a_copy_of_two_sources_has_the_records_of_each_once_and_in_order(pair: Pair) -> None:
+    both = links(pair, True, True)
+    topic = make(both, 2, 3)
+    for turn in range(3):
+        for link in both:
+            produce(link, topic, 1, turn * 100, 100)
+        async with both[0].engine() as first, both[1].engine() as second:
+            for engine in (first, second):
+                await engine.prepare()
+            await copy_all([first, second])
+    for link in both:
+        produce(link, topic, 0, 0, 1)
+    produce(both[1], topic, 2, 0, 50)
+    async with both[0].engine() as first, both[1].engine() as second:
+        for engine in (first, second):
+            await engine.prepare()
+        await copy_all([first, second])
+        snapshot = await Watcher(both[1].settings(), second.source, second.destination).collect()
+    assert numbers(both[0], topic, 1) == {link.link: list(range(300)) for link in both}
+    assert numbers(both[0], topic, 2) == {both[1].link: list(range(50))}
+    assert snapshot.state.well, snapshot
+
+
+async def test_other_producers_and_their_open_transactions_are_no_obstacle_in_a_shared_copy(pair: Pair) -> None:
+    link, _ = links(pair, True, True)
+    topic = link.topic("orders")
+    copy = link.naming.destination(topic)
+    make_topic(pair.grape, NewTopic(copy, 1, 1))
+    other = Producer({**pair.grape.client_configuration(), "transactional.id": f"other-{pair.tag}"})
+    other.init_transactions(PATIENCE)
+    for turn in range(3):
+        other.begin_transaction()
+        other.produce(copy, json.dumps(["other", turn]))
+        assert other.flush(PATIENCE) == 0
+        produce(link, topic, 0, turn * 10, 10)
+        async with link.engine() as engine:
+            await engine.prepare()
+            await engine.copy_until(asyncio.create_task(engine.until_copied(topic, (turn + 1) * 10)))
+        other.commit_transaction(PATIENCE)
+    assert numbers(link, topic, 0) == {"other": [0, 1, 2], link.link: list(range(30))}
+
+
+@pytest.mark.parametrize("shares", [(False, True), (True, False)])
+async def test_a_second_link_is_refused_unless_both_share_the_copy(pair: Pair, shares: tuple[bool, bool]) -> None:
+    first, second = links(pair, *shares)
+    topic = make([first, second], 1, 1)
+    produce(first, topic, 0, 0, 10)
+    async with first.engine() as engine:
+        await engine.copy_all()
+    async with second.engine() as engine:
+        await engine.establish()
+        found = await engine.discovery().look()
+        snapshot = await Watcher(second.settings(), engine.source, engine.destination).collect()
+    assert found.replicas == ()
+    assert f"belongs to link {first.naming.replicator}" in found.unfit[topic]
+    assert ("REPLICA_FAN_IN=yes there too" in found.unfit[topic]) is second.fan_in
+    assert [status.stopped.reason for status in snapshot.topics if status.stopped] == [found.unfit[topic]]
+
+
+async def test_a_link_that_begins_to_share_lets_the_other_in(pair: Pair) -> None:
+    first, second = links(pair, False, True)
+    topic = make([first, second], 1, 1)
+    for link in (first, second):
+        produce(link, topic, 0, 0, 10)
+    async with first.engine() as engine:
+        await engine.copy_all()
+    sharing = replace(first, fan_in=True)
+    async with sharing.engine() as one, second.engine() as other:
+        engines: list[Engine] = [one, other]
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+    assert numbers(first, topic, 0) == {link.link: list(range(10)) for link in (first, second)}

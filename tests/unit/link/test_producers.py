@@ -1,0 +1,95 @@
+"""The producer ids of lanes: which batches are copies, and when that can no longer be told."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.errors import PeerError, ProducersLost
+from appliance.kafka.client.transactions import Producer
+from appliance.kafka.records.batch import TRANSACTIONAL, Header
+from appliance.kafka.records.records import Record, body
+from appliance.link.model.naming import Naming
+from appliance.link.model.producers import Producers, encode_producer, link_of
+
+NAMING = Naming("replicator-orange", "", re.compile(".*"), re.compile(""))
+LANE = Producer("replicator-orange.lane-3", 4000, 7)
+
+
+def header(producer_id: int, attributes: int = TRANSACTIONAL) -> Header:
+    return Header(0, 0, 0, 2, 0, attributes, 0, 0, 0, producer_id, 0, 0, 1)
+
+
+def known(*producers: Producer, cluster: str = "grape") -> Producers:
+    found = Producers("grape")
+    found.take(encode_producer(cluster, producer, NAMING, 1) for producer in producers)
+    return found
+
+
+def test_a_transactional_batch_with_a_registered_producer_id_is_a_copy() -> None:
+    producers = known(LANE)
+    producers.others.add(4001)
+    assert producers.is_copy(header(4000))
+    assert not producers.is_copy(header(4001))
+    assert not producers.is_copy(header(-1, attributes=0))
+    assert producers.of_link("replicator-orange") == {4000}
+
+
+def test_a_name_that_is_written_again_with_a_newer_epoch_changes_nothing() -> None:
+    assert known(LANE, Producer(LANE.transactional_id, LANE.id, 8)).is_copy(header(4000))
+
+
+def test_a_producer_id_of_another_cluster_is_no_lanes_here() -> None:
+    assert known(LANE, cluster="lime").unknown([header(4000)]) == {4000}
+
+
+def test_only_unknown_producer_ids_of_transactional_batches_are_looked_up() -> None:
+    producers = known(LANE)
+    producers.others.add(5)
+    headers = [header(4000), header(5), header(6), header(7, attributes=0), header(-1, attributes=0)]
+    assert producers.unknown(headers) == {6}
+
+
+def test_a_producer_id_of_two_lanes_was_handed_out_twice() -> None:
+    with pytest.raises(ProducersLost, match="producer id 4000 is that of replicator-orange.lane-3 and of replicator-x"):
+        known(LANE, Producer("replicator-x.lane-0", 4000, 0))
+
+
+def test_a_lane_that_leaves_its_name_after_its_batches_were_copied_is_noticed() -> None:
+    producers = known()
+    producers.others.add(4000)
+    with pytest.raises(ProducersLost, match="has left its name for producer id 4000 after its batches"):
+        producers.take([encode_producer("grape", LANE, NAMING, 1)])
+
+
+def test_a_registered_producer_id_on_a_batch_without_a_transaction_was_handed_out_twice() -> None:
+    with pytest.raises(ProducersLost, match="is not transactional and has producer id 4000"):
+        known(LANE).is_copy(header(4000, attributes=0))
+
+
+def test_a_tombstone_takes_no_name_away() -> None:
+    producers = known(LANE)
+    (key,) = [b'{"cluster":"grape","producer":4000}']
+    producers.take([Record(0, 1, body(key, None))])
+    assert producers.is_copy(header(4000))
+
+
+@given(st.binary(), st.binary() | st.none())
+def test_what_no_link_wrote_there_is_refused(key: bytes, value: bytes | None) -> None:
+    with pytest.raises(PeerError):
+        Producers("grape").take([Record(3, 1, body(key, value))])
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "link"),
+    [
+        ("replicator-orange.lane-3", "replicator-orange"),
+        ("replicator-a.lane-1.lane-12", "replicator-a.lane-1"),
+        ("replicator-orange.failback-grape.lane-0", "replicator-orange.failback-grape"),
+        ("replicator-orange.lane-x", ""),
+        ("app", ""),
+    ],
+)
+def test_the_link_of_a_lane_is_in_its_transactional_id(transactional_id: str, link: str) -> None:
+    assert link_of(transactional_id) == link
