@@ -32,6 +32,7 @@ class SourceFactsCollector:
         self._naming = naming
         self._open_transactions = OpenTransactionWatch(cluster)
         self._rules = SourceRules(cluster, naming, one_writer)
+        self._into_it: dict[str, PositionsTail] = {}
 
     async def collect(self, positions: Mapping[Partition, Position]) -> SourceFacts:
         """Collect the facts. ``positions`` are those of the last collection: completely copied partitions are not
@@ -60,7 +61,25 @@ class SourceFactsCollector:
                 logs |= answer
         holding = await self._open_transactions.collect(metadata, logs, now())
         unfit = await self._rules.unfit(metadata.topics.values())
-        return SourceFacts(metadata, logs, unanswered, holding, unfit)
+        return SourceFacts(metadata, logs, unanswered, holding, unfit, await self._written(metadata))
+
+    async def _written(self, metadata: Metadata) -> dict[Partition, int] | None:
+        """The records that links wrote at the source, by partition, as their positions there count them."""
+        if not self._naming.is_identical:
+            return None
+        written: dict[Partition, int] = {}
+        for name in filter(self._naming.is_positions, metadata.topics):
+            tail = self._into_it.setdefault(name, PositionsTail(self._cluster, name))
+            try:
+                await tail.advance(metadata)
+            except BrokerRefused:
+                return None
+            for checkpoint in tail.checkpoints:
+                for (topic, number), position in checkpoint.positions.items():
+                    known = metadata.topics.get(topic)
+                    if known and known.id == position.destination_id:
+                        written[topic, number] = written.get((topic, number), 0) + position.records
+        return written
 
     async def _ask(
         self, metadata: Metadata, leader: int, led: Collection[Partition], positions: Mapping[Partition, Position]

@@ -20,22 +20,30 @@ _PAUSE_MAX = 0.2
 
 Answer = TypeVar("Answer")
 
+Choose = Callable[[list[Batch]], Awaitable[list[Batch]]]
+"""Returns those of some batches that are to be compared."""
+
 
 class Reader:
     """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it."""
 
-    def __init__(self, cluster: KafkaCluster, partition: Partition, purpose: str, position: int) -> None:
-        """``purpose`` names the connection: readers that share one wait for each other."""
+    def __init__(
+        self, cluster: KafkaCluster, partition: Partition, purpose: str, position: int, choose: Choose | None = None
+    ) -> None:
+        """``purpose`` names the connection: readers that share one wait for each other. Without ``choose`` all batches
+        are compared.
+        """
         self.partition = partition
         self.position = position
         self.stable_end = position
         self._cluster = cluster
         self._purpose = purpose
+        self._choose = choose
         self._metadata: Metadata | None = None
 
     def at(self, position: int) -> "Reader":
         """Another reader of the same partition, with another position."""
-        return Reader(self._cluster, self.partition, self._purpose, position)
+        return Reader(self._cluster, self.partition, self._purpose, position, self._choose)
 
     async def read(self, wait: float = 0.0) -> list[Batch]:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
@@ -80,7 +88,8 @@ class Reader:
             fetched = await fetch_partition(
                 self._cluster, metadata, self.partition, self.position, self._purpose, limits
             )
-            return self._batches(fetched)
+            found, following = self._batches(fetched)
+            found = await self._choose(found) if self._choose else found
         except BrokerRefused as error:
             if error.code != _DELETED:
                 raise
@@ -88,19 +97,21 @@ class Reader:
             raise PartitionStopped(text) from error
         except (BatchCorrupt, PartitionStopped) as error:
             raise type(error)(f"{where}: {error}") from error
+        self.position = following
+        return found
 
-    def _batches(self, answer: Fetched) -> list[Batch]:
+    def _batches(self, answer: Fetched) -> tuple[list[Batch], int]:
+        """The committed batches, and the offset that follows all batches."""
         batches = [each for each in batch.split(answer.records) if each.header.last_offset >= self.position]
         self.stable_end = answer.stable_end
         if not batches:
             if self.position < self.stable_end:  # a quota can make a broker answer with nothing
                 raise Unreachable(f"the leader of {self} brings nothing from offset {self.position} on")
-            return []
+            return [], self.position
         found = list(committed(batches, answer.aborted))
         for each in found:
             batch.verify(each)
-        self.position = batches[-1].header.last_offset + 1
-        return found
+        return found, batches[-1].header.last_offset + 1
 
     def __str__(self) -> str:
         return f"{self.partition[0]}-{self.partition[1]}"

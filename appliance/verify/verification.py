@@ -11,7 +11,9 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
+from appliance.kafka.records.batch import Batch
 from appliance.link.client.checkpoint_log import NewestStates
+from appliance.link.client.origins import Origins
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import States, effective
@@ -54,6 +56,7 @@ class Verification:
         self._done: dict[Partition, int] = {}
         self._total = 0
         self._newest = asyncio.Lock()
+        self._at_source, self._at_destination = Origins(source), Origins(destination)
 
     async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
         """Verify the source topics, all when none is named, as they are now.
@@ -106,7 +109,9 @@ class Verification:
         return PartitionResult(topic, self._naming.destination(topic), None, CopyState.NOT_COMPARED, why)
 
     async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[PartitionResult]:
-        """Partitions with records that only the copy has."""
+        """Partitions with records that only the copy has; in a shared copy they are others'."""
+        if self._naming.shared:
+            return []
         originals = {self._naming.destination(topic): topic for topic in source.topics}
         further = [
             (copy, number)
@@ -160,8 +165,10 @@ class Verification:
 
     async def _verdict(self, job: _Job, terms: Terms, purpose: str) -> PartitionResult:
         replica = job.replica
-        source = Reader(self._source, _original(replica), purpose, job.source.start)
-        destination = Reader(self._destination, _copy(replica), purpose, job.destination.start)
+        choose = self._not_of_links if self._naming.is_identical else None
+        source = Reader(self._source, _original(replica), purpose, job.source.start, choose)
+        choose = self._of_this_link if self._naming.shared else None
+        destination = Reader(self._destination, _copy(replica), purpose, job.destination.start, choose)
 
         def reached(offset: int) -> None:
             self._reached(job, offset)
@@ -177,6 +184,17 @@ class Verification:
                 await self._source.metadata([])
                 await self._destination.metadata([])
             return _not_compared(replica, str(error))
+
+    async def _not_of_links(self, batches: list[Batch]) -> list[Batch]:
+        """Those that no link wrote at the source: the others are not copied."""
+        await self._at_source.learn([each.header for each in batches])
+        return [each for each in batches if not self._at_source.producers.is_copy(each.header)]
+
+    async def _of_this_link(self, batches: list[Batch]) -> list[Batch]:
+        """Those that this link wrote at the destination."""
+        await self._at_destination.learn([each.header for each in batches])
+        ours = self._at_destination.producers.of_link(self._naming.replicator)
+        return [each for each in batches if each.header.producer_id in ours]
 
     def _reached(self, job: _Job, offset: int) -> None:
         self._done[_original(job.replica)] = min(offset, job.source.end) - job.source.start

@@ -97,6 +97,11 @@ class Naming:
         """The destination's topic with the position of each source partition."""
         return self.replicator + _POSITIONS
 
+    @staticmethod
+    def is_positions(topic: str) -> bool:
+        """True for the name of a positions topic of any link."""
+        return topic.startswith(_REPLICATOR) and topic.endswith(_POSITIONS)
+
     @property
     def heartbeats_topic(self) -> str:
         """MirrorMaker 2's topic of the heartbeats from the source."""

@@ -11,7 +11,7 @@ from appliance.link.model.link_check import link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.replicas import discover, lane_of, too_small
-from appliance.settings.values import ClusterSettings, Settings, Start
+from appliance.settings.values import ClusterSettings, Settings, Start, TopicNaming
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import (
     BlockingTransaction,
@@ -190,7 +190,13 @@ class _Composer:
             ),
             held=BlockingTransaction(holder, log.end - log.stable_end) if holder and log else None,
             gaps=destination.gaps.get(key, ()) if destination else None,
+            dropped=self._dropped(position),
+            written=source.written.get(key, 0) if source and source.written is not None else None,
         )
+
+    def _dropped(self, position: Position | None) -> int | None:
+        identical = self.settings.topics.naming is TopicNaming.IDENTICAL
+        return (position.dropped if position else 0) if identical and self.destination.now else None
 
     def _unknown(self, key: Partition, active: bool) -> str:
         if self.destination.problem or self.source.problem:

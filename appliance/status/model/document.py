@@ -101,6 +101,8 @@ def _partition(partition: PartitionStatus) -> Json:
         "unknown": _fault(partition.unknown),
         "held": _hold(partition.held) if partition.held else None,
         "gaps": None if partition.gaps is None else [_gap(gap) for gap in partition.gaps],
+        "dropped": partition.dropped,
+        "written_by_links": partition.written,
     }
 
 

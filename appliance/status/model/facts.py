@@ -31,7 +31,8 @@ class SourceFacts:
 
     ``unanswered`` are partitions whose leader did not answer, with the reason; ``holding`` the open transactions
     that have held a last stable offset since the last collection; ``unfit`` are topics that must not be copied, with
-    the reason.
+    the reason. ``written`` counts the records that links wrote to each partition; None if that is unknown, or without
+    meaning since names are not identical.
     """
 
     metadata: Metadata
@@ -39,6 +40,7 @@ class SourceFacts:
     unanswered: Mapping[Partition, str] = field(default_factory=dict)
     holding: Mapping[Partition, OpenTransaction] = field(default_factory=dict)
     unfit: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[Partition, int] | None = None
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
         """The id of an existing topic."""

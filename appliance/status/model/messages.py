@@ -92,6 +92,12 @@ def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
     if topic.left_out:
         yield f"{topic.name}: {topic.copy} is without {', '.join(topic.left_out)}, which the destination does not take"
     for partition in topic.partitions:
+        known = partition.lag_records == 0 and None not in (partition.dropped, partition.written)
+        if known and partition.dropped != partition.written:
+            yield (
+                f"{partition.name}: links count {partition.written} records that they wrote there, and this one has "
+                f"dropped {partition.dropped}: these are equal unless one was reset, began later or was compacted"
+            )
         if partition.held:
             yield f"{partition.name}: {held_by(partition.held)}"
         yield from (f"{partition.name}: {_gap(gap)}" for gap in partition.gaps or ())

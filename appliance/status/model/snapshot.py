@@ -59,6 +59,8 @@ class PartitionStatus:
     ``lag_seconds`` is the age of the newest copied record while there is a lag. ``latency_ms`` is the time from the
     newest record's timestamp to the commit of its copy, None if nothing was copied since the snapshot before. ``gaps``
     are None when not known.
+    With identical names, ``dropped`` counts the records that were not copied since a link had written them at the
+    source, and ``written`` those that links say they wrote there; None if unknown, or with other names.
     """
 
     topic: str
@@ -76,6 +78,8 @@ class PartitionStatus:
     unknown: Fault | None
     held: BlockingTransaction | None
     gaps: tuple[Gap, ...] | None
+    dropped: int | None = None
+    written: int | None = None
 
     @property
     def name(self) -> str:

@@ -24,7 +24,11 @@ from appliance.link.model.link_check import producers_fault
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.producers import encode_producer
 from appliance.settings.values import TopicNaming
+from appliance.status.model.messages import remarks
+from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.watcher import Watcher
+from appliance.verify.model.report import CopyState
+from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
 from tests.conftest import plain
 from tests.support.engine import Engine, Pair
@@ -62,6 +66,23 @@ def three(pair: Pair, lime: Cluster) -> Mesh:
     return Mesh({"orange": pair.orange, "grape": pair.grape, "lime": lime}, pair.tag)
 
 
+def require_audited(snapshot: Snapshot) -> None:
+    """Require that a link has dropped what the links into its source wrote there."""
+    assert snapshot.state is LinkState.COPIED, snapshot
+    assert [partition.dropped for partition in snapshot.partitions] == [each.written for each in snapshot.partitions]
+    assert not any("links count" in remark for remark in remarks(snapshot))
+
+
+async def require_equal(engine: Engine) -> None:
+    """Require that the link's own records are equal on both sides."""
+    run = Verification(engine.source, engine.destination, engine.pair.naming, latest=False, progress=lambda *_: None)
+    results = await run.run([], PATIENCE)
+    assert {result.state for result in results} == {CopyState.EQUAL}, results
+    assert sum(result.records for result in results) == sum(
+        held.records for held in (await engine.positions()).values()
+    )
+
+
 async def stopped(engine: Engine, topic: str) -> str:
     """Copy until the first partition of a topic has stopped; the reason."""
     await engine.prepare()
@@ -96,6 +117,9 @@ async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Me
         await copy_all(engines)
         two.require_all(topic, 2)
         forth, back = [[engine.held(topic, partition) for partition in range(2)] for engine in engines]
+        for engine in engines:
+            require_audited(await Watcher(engine.pair.settings(), engine.source, engine.destination).collect())
+            await require_equal(engine)
     for there, here in zip(forth, back, strict=True):
         assert there is not None
         assert here is not None
