@@ -14,6 +14,7 @@
 - ``console``: the control center: a page that shows the links of a VM, and commands for who has the token.
 - ``verify``: both sides, read again, and a verdict on each partition.
 - ``doctor``: every step of the path, tried from one VM, becomes a verdict and what to change.
+- ``imports``: settings of MirrorMaker 2 and Confluent Replicator become links.
 - ``client``: translated offsets for programs of others.
 - ``cli``: the commands of ``bin/appliance``.
 - ``errors``: the one taxonomy of errors.

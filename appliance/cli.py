@@ -139,6 +139,12 @@ def _failback() -> Command:
     return FAILBACK
 
 
+def _import() -> Command:
+    from appliance.imports.command import IMPORT
+
+    return IMPORT
+
+
 COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "source": ("run the tunnel's end beside the source cluster", _source),
     "destination": ("run the tunnel's end beside the destination cluster, with the DNS shim", _destination),
@@ -158,6 +164,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "configs": ("show the settings that copies would get", _configs),
     "acls": ("show the ACLs that copies would get", _acls),
     "offsets": ("translate offsets between a source and its copy", _offsets),
+    "import": ("make links of another program's settings", _import),
     "verify": ("read both sides and compare them", _verify),
 }
 """The commands by name: a line of help, and a function that imports the command. The tunnel's ends import no Spark."""

@@ -1,0 +1,6 @@
+"""``appliance import``: the settings of MirrorMaker 2 and of Confluent Replicator as links.
+
+- ``command``: the options, and what is printed.
+- ``folders``: the links' folders, each written whole or not at all.
+- ``model``: the translation of each key.
+"""

@@ -1,0 +1,10 @@
+"""Settings of other programs as links of ours; no IO.
+
+- ``properties``: the file's keys and values, as Java reads them.
+- ``verdict``: rules for keys, and their outcomes.
+- ``ledger``: the outcome for each key of a file.
+- ``link``: the variables of a link, and its setenv.sh.
+- ``expressions``, ``jaas``, ``clients``: values and keys that both programs share.
+- ``mirror_maker``, ``mirror_maker_keys``: MirrorMaker 2.
+- ``confluent_replicator``: Confluent Replicator.
+"""

@@ -1,0 +1,68 @@
+"""The settings of another program as text: a properties file as Java reads it, or Kafka Connect's JSON.
+
+Law: of a key that is given twice, the last value counts, as in Java. The earlier ones are named, not lost in silence.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import javaproperties
+
+from appliance.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """The values by key, in the order of the file; ``repeated`` are the keys that were given more than once."""
+
+    values: Mapping[str, str]
+    repeated: tuple[str, ...] = ()
+
+
+def read_properties(name: str, content: bytes) -> Properties:
+    """The properties in ``content``, in the grammar and the encoding of java.util.Properties.
+
+    Raises:
+        SettingsError: Java would not read it either.
+    """
+    try:
+        pairs = javaproperties.loads(content, object_pairs_hook=list)
+    except javaproperties.InvalidUEscapeError as error:
+        raise SettingsError([f"{name}: expected four hexadecimal digits after \\u"]) from error
+    return _properties(pairs)
+
+
+def read_connector(name: str, content: bytes) -> Properties:
+    """The configuration of a connector: JSON, with or without the connector's name around it, or properties.
+
+    Raises:
+        SettingsError: it is neither.
+    """
+    if not content.lstrip().startswith(b"{"):
+        return read_properties(name, content)
+    try:
+        pairs = json.loads(content, object_pairs_hook=list)
+    except ValueError as error:
+        raise SettingsError([f"{name}: expected JSON: {error}"]) from error
+    inner = dict(pairs).get("config")
+    if isinstance(inner, list):
+        outer = [pair for pair in pairs if pair[0] != "config"]
+        pairs = [*outer, *inner] if all(isinstance(pair, tuple) for pair in inner) else pairs
+    return _properties([(key, _text(name, key, value)) for key, value in pairs])
+
+
+def _text(name: str, key: str, value: object) -> str:
+    """A value of JSON as Connect's text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    if value is None:
+        return ""
+    raise SettingsError([f"{name}: {key}: expected a text, a number, true or false"])
+
+
+def _properties(pairs: list[tuple[str, str]]) -> Properties:
+    keys = [key for key, _ in pairs]
+    return Properties(dict(pairs), tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1)))

@@ -1,0 +1,91 @@
+"""The rules for a key of another program's settings: it sets variables of ours, or there is a reason why not.
+
+Law: a rule never raises. A value that our variable does not take is left, with the variable's own reason.
+"""
+
+import enum
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from appliance.settings.shell_lines import check_one_line
+from appliance.settings.variables import BY_NAME
+
+_LOOKED_UP = re.compile(r"\$\{[^}:]*:[^}]*\}")
+"""A value that a config provider of Kafka looks up: ``${file:/path:key}``."""
+
+
+class Verdict(enum.StrEnum):
+    """The outcome for a key."""
+
+    CARRIED = "carried over"
+    NEEDLESS = "nothing to set"
+    LEFT = "not carried over"
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The outcome for a key in one link.
+
+    ``withheld`` are variables that must not be set, because with this key left they would copy too much.
+    """
+
+    verdict: Verdict
+    reason: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    withheld: tuple[str, ...] = ()
+
+
+Rule = Callable[[str], Translation]
+"""From the value of a key to its outcome."""
+
+
+def needless(reason: str) -> Rule:
+    """A rule for what the link does anyway."""
+    return lambda _: Translation(Verdict.NEEDLESS, reason)
+
+
+def left(reason: str, *withheld: str) -> Rule:
+    """A rule for what the link does not do."""
+    return lambda _: Translation(Verdict.LEFT, reason, withheld=withheld)
+
+
+def carried(variable: str, convert: Callable[[str], str] = str.strip, *, withholds: str = "", note: str = "") -> Rule:
+    """A rule that sets ``variable`` to the converted value; if it cannot, ``withholds`` is not set either.
+
+    A ValueError of ``convert`` has the reason why it cannot.
+    """
+
+    def rule(value: str) -> Translation:
+        try:
+            check_not_looked_up(value)
+            converted = convert(value)
+            check_one_line(converted)
+            BY_NAME[variable].parse(converted)
+        except ValueError as error:
+            withheld = (withholds,) if withholds else ()
+            return Translation(Verdict.LEFT, f"{variable} does not take it: {error}", withheld=withheld)
+        return Translation(Verdict.CARRIED, note, {variable: converted})
+
+    return rule
+
+
+def by_value(rules: Mapping[str, Rule], otherwise: Rule) -> Rule:
+    """A rule for each value, in lower case."""
+    return lambda value: rules.get(value.strip().lower(), otherwise)(value)
+
+
+def yes_or_no(variable: str) -> Rule:
+    """A rule that sets ``variable`` to yes for true, and to no for false."""
+    yes, no = carried(variable, lambda _: "yes"), carried(variable, lambda _: "no")
+    return by_value({"true": yes, "false": no}, left("neither true nor false"))
+
+
+def check_not_looked_up(value: str) -> None:
+    """Check that the value stands in the file itself.
+
+    Raises:
+        ValueError: a config provider looks it up.
+    """
+    if _LOOKED_UP.search(value):
+        raise ValueError("a config provider looks it up; give the value itself")

@@ -1,0 +1,60 @@
+import pytest
+
+from appliance.errors import SettingsError
+from appliance.imports.model.properties import read_connector, read_properties
+
+
+def test_a_properties_file_is_read_as_java_reads_it() -> None:
+    content = (
+        b"# comment\n! comment\n\n  a = 1 \nb:2\nc 3\nd\\ e = \\u00e4\\t\\x\ntopics = .*[\\-\\.]internal, \\\n   x\n"
+        b"path=C:\\\\k\nlatin=\xe4\nempty=\n"
+    )
+    assert read_properties("f", content).values == {
+        "a": "1 ",
+        "b": "2",
+        "c": "3",
+        "d e": "ä\tx",
+        "topics": ".*[-.]internal, x",
+        "path": "C:\\k",
+        "latin": "ä",
+        "empty": "",
+    }
+
+
+def test_of_a_key_that_is_given_twice_the_last_counts_and_it_is_named() -> None:
+    found = read_properties("f", b"a=1\nb=2\na=3\n")
+    assert (found.values, found.repeated) == ({"a": "3", "b": "2"}, ("a",))
+
+
+def test_an_escape_that_java_refuses_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"^f: expected four hexadecimal digits after \\u$"):
+        read_properties("f", b"a=\\u12g4")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"name": "n", "config": {"a": 1, "b": true, "c": "x", "d": null}}',
+        b'{"name": "n", "a": 1, "b": true, "c": "x", "d": null}',
+    ],
+    ids=["as connect takes it", "flat"],
+)
+def test_a_connectors_json_is_read_as_connects_texts(content: bytes) -> None:
+    assert read_connector("f", content).values == {"name": "n", "a": "1", "b": "true", "c": "x", "d": ""}
+
+
+def test_a_connector_may_be_a_properties_file() -> None:
+    assert read_connector("f", b"name=n\na=1\n").values == {"name": "n", "a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"{", "f: expected JSON"),
+        (b'{"a": [1]}', "f: a: expected a text"),
+        (b'{"config": {"a": {}}}', "f: a: expected a text"),
+    ],
+)
+def test_other_json_is_refused(content: bytes, fault: str) -> None:
+    with pytest.raises(SettingsError, match=fault):
+        read_connector("f", content)
