@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.cli import COMMANDS
 from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
 from appliance.metrics import METRICS, REPLICATOR, TUNNEL, Metric
@@ -23,6 +24,7 @@ TESTS = {
 }
 
 
+BENCHES = {path.stem for path in (ROOT / "bench" / "cases").glob("*.py")} | {"plot"}
 STATUS = (ROOT / "docs" / "status.md").read_text()
 
 
@@ -98,3 +100,33 @@ def test_the_states_of_a_lane_are_drawn_from_its_table() -> None:
 def test_the_states_of_a_copy_are_drawn_from_its_table() -> None:
     drawing = runpy.run_path(str(ROOT / "docs" / "draw_states.py"))["drawing"]
     assert drawing(COPY) in (ROOT / "docs" / "failover.md").read_text()
+
+
+def tables(path: Path) -> list[list[list[str]]]:
+    """The tables of a page: their rows, without the lines under the heads, as cells."""
+    found = re.findall(r"(?:^\|.*\|\n)+", path.read_text(), re.MULTILINE)
+    return [
+        [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines() if "|---" not in line]
+        for table in found
+    ]
+
+
+def test_each_feature_of_the_comparison_is_shown_by_a_test_or_a_command_or_is_none_of_ours() -> None:
+    *compared, shown = tables(ROOT / "docs" / "comparison.md")
+    features = [row[0] for table in compared for row in table[1:]]
+    assert [row[0] for row in shown[1:]] == features
+    assert all(len(row) == len(table[0]) for table in compared for row in table)
+    figures = {
+        row[0]: words(r"[0-9.,]{2,}", " ".join(row[1:3])) for row in compared[-1] if row[0].startswith(("rate", "lat"))
+    }
+    measured = words(r"[0-9.,]{2,}", (ROOT / "docs" / "performance.md").read_text())
+    assert all(numbers and numbers <= measured for numbers in figures.values())
+    for feature, evidence in shown[1:]:
+        assert evidence == "none" or re.fullmatch(r"`[^`]+`(?:, `[^`]+`)*", evidence), feature
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_that_is_named_exists(path: Path) -> None:
+    text = path.read_text()
+    assert words(r"bin/appliance ([a-z-]+)\b", text) <= COMMANDS.keys()
+    assert words(r"bin/bench ([a-z]+)\b", text) <= BENCHES
