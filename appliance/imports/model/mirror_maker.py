@@ -23,8 +23,17 @@ from appliance.errors import SettingsError
 from appliance.imports.model.clients import CONSUMER, PRODUCER, client_rules, left_of_a_client
 from appliance.imports.model.ledger import Ledger, Outcome
 from appliance.imports.model.link import ImportedLink, LinkBuilder
-from appliance.imports.model.mirror_maker_keys import ACLS, CONNECTOR, DEFAULTS, GROUPS, NEVER_COPIED, OLD_NAMES, WORKER
-from appliance.imports.model.verdict import Rule, Translation, Verdict, left
+from appliance.imports.model.mirror_maker_keys import (
+    ACLS,
+    CONNECTOR,
+    DEFAULTS,
+    GROUPS,
+    INTERNAL_NOTE,
+    NEVER_COPIED,
+    OLD_NAMES,
+    WORKER,
+)
+from appliance.imports.model.verdict import Rule, Translation, Verdict, carried, left
 from appliance.settings.role import Side
 from appliance.settings.values import TopicNaming
 
@@ -86,7 +95,8 @@ class _Reading:
         self._client(Side.DESTINATION, self._direction.target, "target", "producer", PRODUCER)
         for key, rule in CONNECTOR.items():
             self._apply(key, self._of_this_link(key, rule), self._connector_keys(key), DEFAULTS.get(key))
-        self._link.default("REPLICA_TOPICS_INTERNAL_REGEX", NEVER_COPIED)
+        internal = carried("REPLICA_TOPICS_INTERNAL_REGEX", note=INTERNAL_NOTE)
+        self._ledger.note_default("internal topics", self._link.apply(internal, NEVER_COPIED))
         return self._link.built()
 
     def _of_this_link(self, key: str, rule: Rule) -> Rule:

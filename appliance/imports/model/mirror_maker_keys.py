@@ -100,6 +100,7 @@ CONNECTOR: Mapping[str, Rule] = {
     "use.incremental.alter.configs": left("settings are changed one by one where the brokers can"),
     "add.source.alias.to.metrics": left("metrics have the source cluster as a label"),
     "consumer.poll.timeout.ms": left("the link reads as soon as there is something"),
+    "metric.names.formats": left("for metrics see docs/monitoring.md"),
     "admin.timeout.ms": left("the link's deadlines are its own"),
     "exactly.once.support": left(_EXACTLY_ONCE),
     "transaction.boundary": left(_EXACTLY_ONCE),
@@ -111,7 +112,12 @@ CONNECTOR: Mapping[str, Rule] = {
 """The keys of the connectors: of one direction with ``A->B.`` before them, else of all."""
 
 NEVER_COPIED = r"__.*,\..*,.*[-.]internal,heartbeats"
-"""Topics that MirrorMaker leaves out whatever it is set to, and its own heartbeats, which the link writes."""
+"""Topics that MirrorMaker leaves out whatever it is set to, and its own heartbeats, which the link writes.
+
+Versions differ in topics that end in "internal" and are not MirrorMaker's: older ones leave them out (KIP-1074).
+"""
+
+INTERNAL_NOTE = "without topics that end in .internal or -internal, as older versions have it; status lists them"
 
 ACLS = "sync.topic.acls.enabled"
 
@@ -127,7 +133,7 @@ OLD_NAMES = {
 
 DEFAULTS = {
     "topics": ".*",
-    "topics.exclude": r".*[\-\.]internal, .*\.replica, __.*",
+    "topics.exclude": r"mm2.*\.internal, .*\.replica, __.*",
     "groups": ".*",
     "replication.policy.class": f"{_POLICIES}DefaultReplicationPolicy",
     "replication.factor": "2",

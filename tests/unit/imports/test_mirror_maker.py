@@ -103,7 +103,7 @@ def test_the_defaults_of_mirror_maker_are_carried_over() -> None:
     found = variables("")
     assert {name: found[name] for name in found if name.startswith(("REPLI", "ACLS", "MM2", "CONFIGS"))} == {
         "REPLICA_TOPICS_SOURCE_REGEX": ".*",
-        "REPLICA_TOPICS_EXCLUDE_REGEX": r".*[\-\.]internal|.*\.replica|__.*",
+        "REPLICA_TOPICS_EXCLUDE_REGEX": r"mm2.*\.internal|.*\.replica|__.*",
         "REPLICA_TOPICS_INTERNAL_REGEX": r"__.*,\..*,.*[-.]internal,heartbeats",
         "REPLICA_TOPICS_NAMING": "prefix",
         "REPLICATION_FACTOR": "2",
