@@ -69,6 +69,12 @@ class Mesh:
         async with contextlib.AsyncExitStack() as stack:
             yield [await stack.enter_async_context(link.engine()) for link in self.links]
 
+    def is_complete(self, topic: str, partitions: int) -> bool:
+        """True when every cluster has as many records as were produced, or more."""
+        wanted = sum(sum(self._written.get(f"{topic}-{number}", Counter()).values()) for number in range(partitions))
+        rows = [next(self.links).rows(cluster, topic, partitions) for cluster in self.clusters.values()]
+        return all(sum(map(len, each)) >= wanted for each in rows)
+
     def require_all(self, topic: str, partitions: int = 1) -> None:
         """Require that every cluster holds each record once, and each origin's records in their order."""
         for name, cluster in self.clusters.items():
