@@ -5,14 +5,19 @@ import contextlib
 import json
 import os
 import random
+import re
+import shlex
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
 import pytest
+import pytest_asyncio
 
+from testbed.cluster import Cluster
 from testbed.process import OwnedProcess
+from tests.conftest import plain
 from tests.support.commands import command, command_line, settings_file
 from tests.support.engine import Pair
 from tests.support.mesh import Mesh
@@ -20,6 +25,8 @@ from tests.support.patience import PATIENCE
 from tests.support.processes import family, runs
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGE = Path(__file__).parents[2] / "docs" / "active-active.md"
 
 _SETTINGS = {
     "REPLICA_TOPICS_NAMING": "identical",
@@ -36,7 +43,7 @@ class Direction:
 
     def __init__(self, link: Pair, directory: Path) -> None:
         self._directory = directory
-        directory.mkdir()
+        directory.mkdir(parents=True)
         self._env_file = settings_file(link, directory, **_SETTINGS, SOURCE_CLUSTER_ID=link.link)
         self._number = 0
         self._process: OwnedProcess | None = None
@@ -59,6 +66,13 @@ class Direction:
             return
         await self._process.kill()
         await self.start()
+
+    async def enter(self, line: str) -> str:
+        """Enter a command of the page, which ends well; what it prints."""
+        name, *arguments = shlex.split(line)
+        run = await command(name, self._env_file, *arguments)
+        assert run.returncode == 0, run.stdout + run.stderr
+        return run.stdout
 
     async def until_audited(self) -> None:
         """Wait until all is copied, and what links wrote at the source is what was dropped there."""
@@ -110,3 +124,32 @@ async def until_all(mesh: Mesh, topic: str) -> None:
     async with asyncio.timeout(PATIENCE):
         while not await asyncio.to_thread(mesh.is_complete, topic, 2):
             await asyncio.sleep(0.5)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def own(tmp_path: Path, pair: Pair) -> AsyncIterator[Mesh]:
+    """Two clusters of the test's own: one of them is stopped."""
+    plans = {name: plain(name, address) for name, address in (("left", "127.0.3.4"), ("right", "127.0.3.5"))}
+    async with contextlib.AsyncExitStack() as stack:
+        clusters = {name: await stack.enter_async_context(Cluster(plan, tmp_path)) for name, plan in plans.items()}
+        yield Mesh(clusters, pair.tag)
+
+
+@pytest.mark.release
+async def test_the_drill_of_two_active_clusters_is_carried_out_word_for_word(own: Mesh, tmp_path: Path) -> None:
+    look, prove = re.findall(r"^```\nbin/appliance (.*)\n```$", PAGE.read_text(), re.MULTILINE)
+    topic = own.topic("orders", 2)
+    for name in own.clusters:
+        own.produce(name, topic, 100)
+    async with directions(own, tmp_path / "links") as running:
+        for each in running:
+            await each.until_audited()
+            assert "copied" in await each.enter(look)
+        own.produce("left", topic, 100, 1)
+        await own.clusters["left"].kill(0)
+        own.produce("right", topic, 100, 1)
+        own.produce("right", topic, 100)
+        await own.clusters["left"].restart(0)
+        for each in running:
+            await each.enter(prove)
+    own.require_all(topic, 2)
