@@ -6,9 +6,11 @@ Only an abort marker is left behind, see ``appliance.doctor``:
 - whether a partition may be written is asked by adding it to a transaction together with one of a topic that does not
   exist. The coordinator takes all or none, so it takes none, but says of each whether it may be written. Topics that
   are yet to be made can be asked for in the same way;
-- a transaction is begun on the positions topic, and aborted.
+- a transaction is begun on the positions topic, and aborted; where copies are shared, with a batch in the topic of
+  producers.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
@@ -21,6 +23,9 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter, Made
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.produce import Copy, check_produced, produce
 from appliance.kafka.client.topics import NewTopic, hidden_topics
 from appliance.kafka.client.transactions import (
     Producer,
@@ -30,8 +35,11 @@ from appliance.kafka.client.transactions import (
     try_partitions,
 )
 from appliance.kafka.protocol.metadata import Topic
+from appliance.kafka.records.batch import split
+from appliance.kafka.records.records import pack
 from appliance.link.client.retry import retry_while_busy
-from appliance.link.model.naming import REGISTRY, Naming
+from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
+from appliance.link.model.producers import encode_producer
 from appliance.link.model.topic_configs import (
     mirror_topic,
     missed,
@@ -49,6 +57,7 @@ TOPICS_MAX = 1000
 
 _PAUSE_MAX = 0.1
 _REQUEST_SECONDS = 15.0
+_UNDECIDED = FetchLimits(64 * 1024, wait=1.0, committed=False)
 _POLICY = "cleanup.policy"
 _COMPACTED = "compact"
 _NO_SUCH_ID = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
@@ -104,7 +113,7 @@ class Destination:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
         """
         naming = self._naming
-        ours = naming.positions_topic, naming.offsets_topic, REGISTRY
+        ours = naming.positions_topic, naming.offsets_topic, REGISTRY, *([PRODUCERS] if naming.shared else ())
         names = [*self._copies(), *ours, *naming.mirror_topics]
         asked = [(name, 0) for name in (*names, naming.doctors_id)]
         try:
@@ -122,7 +131,7 @@ class Destination:
         return passed(f"permitted on {some(names)}{self._unknown}")
 
     async def transactions(self) -> Finding:
-        """Begin a transaction, and abort it.
+        """Begin a transaction, and abort it; of shared copies, see that the cluster keeps its producer id in a batch.
 
         Raises:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
@@ -134,12 +143,33 @@ class Destination:
             if name not in (await self._cluster.metadata([name])).topics:
                 return passed(f"{producer.transactional_id} is permitted; none can be begun before there is {name}")
             await self._at_coordinator(lambda connection: add_partitions(connection, producer, [(name, 0)]))
+            kept = await self._producer_id_of_a_batch(producer)
             await self._at_coordinator(
                 lambda connection: end_transaction(connection, producer, _REQUEST_SECONDS, committed=False)
             )
         except BrokerRefused as error:
             return failed(str(error), self._transaction_remedy(error))
-        return passed(f"begun and aborted as {producer.transactional_id}")
+        if kept not in (None, producer.id):
+            what = f"a batch with producer id {producer.id} was stored with {kept}"
+            return failed(what, f"share no copies in this cluster: {self._naming.variable}, REPLICA_FAN_IN")
+        return passed(f"begun and aborted as {producer.transactional_id}{', its producer id is kept' if kept else ''}")
+
+    async def _producer_id_of_a_batch(self, producer: Producer) -> int | None:
+        """The producer id in the header of a batch that was written with this one; None if no copies are shared yet.
+
+        The batch is one of the topic of producers, in the open transaction.
+        """
+        partition = (PRODUCERS, 0)
+        metadata = await self._cluster.metadata([PRODUCERS])
+        if not self._naming.shared or PRODUCERS not in metadata.topics:
+            return None
+        await self._at_coordinator(lambda connection: add_partitions(connection, producer, [partition]))
+        record = encode_producer(metadata.cluster_id, producer, self._naming, time.time_ns() // 1_000_000)
+        leader = await self._cluster.broker(metadata.leader(*partition), "produce")
+        sent = await produce(leader, producer, [Copy(partition, memoryview(pack([record], 0)), 0)])
+        offset = check_produced(await sent)[partition]
+        fetched = await fetch_partition(self._cluster, metadata, partition, offset, "doctor", _UNDECIDED)
+        return next((each.header.producer_id for each in split(fetched.records)), None)
 
     async def positions(self) -> Finding:
         """Check that the positions topic is as the replicator needs it, or does not exist yet.

@@ -6,12 +6,15 @@ import random
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from confluent_kafka import Producer
 from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
 
+from appliance.doctor.destination_rights import Destination
+from appliance.doctor.step import Verdict
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits
@@ -284,3 +287,14 @@ async def test_a_failback_of_shared_copies_is_refused(two: Mesh) -> None:
         await engine.copy_all()
     with pytest.raises(LinkRefused, match="the link in the other direction has copied"):
         await failed_back(forth)
+
+
+async def test_the_doctor_sees_that_a_cluster_keeps_the_producer_id_of_a_batch(two: Mesh) -> None:
+    forth, _ = two.links
+    two.topic("orders")
+    no_topics: Any = None
+    async with forth.engine() as engine:
+        await engine.copy_all()
+        finding = await Destination(forth.settings(), engine.destination, no_topics).transactions()
+    assert finding.verdict is Verdict.PASSED
+    assert finding.detail.endswith(".doctor, its producer id is kept")
